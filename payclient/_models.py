@@ -1,0 +1,125 @@
+"""The frozen values that a lookup gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from payclient.errors import PayClientError
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+class Environment(str, Enum):
+    """Which of the service's two paths is asked. Source: specification, part 4 and part 9."""
+
+    LIVE = "live"
+    SANDBOX = "sandbox"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def _masked(code: str | None) -> str:
+    """Show the last four characters of a payment code: enough to recognise, too little to pay with."""
+    if code is None:
+        return "None"
+    return repr("*" * max(len(code) - 4, 0) + code[-4:] if len(code) > 4 else "*" * len(code))
+
+
+@frozen(kw_only=True)
+class Transaction:
+    """
+    One transaction as the service described it, under the service's own field names.
+
+    Attributes:
+        reference: The service's reference code; always the one that was asked for.
+        merchant_reff: The merchant's own reference.
+        payment_method: Short code of the payment method.
+        payment_name: Human-readable name of the payment method.
+        amount: Total amount. Currency and unit are not part of the contract.
+        fee: Fee charged on the transaction.
+        amount_received: Amount received by the merchant.
+        payment_code: Code the payer pays with; masked in `repr`.
+        expdate: Expiry of the payment, without a time zone because the service shows none.
+        status: The service's word for the state, as it arrived.
+        raw: The `data` object as it arrived, read-only; numbers with a point are `Decimal`.
+        deviations: What was tolerated while reading, one sentence each.
+
+    Source:
+        Transaction detail specification, part 2.
+    """
+
+    reference: str
+    merchant_reff: str | None = None
+    payment_method: str | None = None
+    payment_name: str | None = None
+    amount: int
+    fee: int | None = None
+    amount_received: int | None = None
+    payment_code: str | None = field(default=None, repr=_masked)
+    expdate: datetime | None = None
+    status: str
+    raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)
+    deviations: tuple[str, ...] = field(default=(), eq=False)
+
+    def expires_at(self, tz: tzinfo) -> datetime | None:
+        """
+        Return `expdate` as an aware time, in the zone that you know the service to mean.
+
+        Args:
+            tz: For example `ZoneInfo("Asia/Jakarta")`. The contract does not show one.
+
+        Returns:
+            None when there is no `expdate`.
+        """
+        return None if self.expdate is None else self.expdate.replace(tzinfo=tz)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: getattr(self, name) for name in self.__slots__ if name != "__weakref__"}
+        return {**state, "raw": dict(self.raw)}  # a read-only view cannot be pickled
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, MappingProxyType(value) if name == "raw" else value)
+
+
+@frozen
+class Found:
+    """
+    A lookup that gave a transaction.
+
+    Attributes:
+        reference: As it was given.
+        transaction: What the service said.
+        index: Position of the reference in the input, from 0.
+    """
+
+    reference: str
+    transaction: Transaction
+    index: int = field(default=0, kw_only=True)
+
+
+@frozen
+class Failed:
+    """
+    A lookup that did not give a transaction.
+
+    Attributes:
+        reference: As it was given.
+        error: Why. Only `TransactionNotFoundError` says that there is no such transaction.
+        index: Position of the reference in the input, from 0.
+    """
+
+    reference: str
+    error: PayClientError
+    index: int = field(default=0, kw_only=True)
+
+
+Outcome: TypeAlias = Found | Failed
+"""The result of one lookup in a stream."""

@@ -1,0 +1,49 @@
+"""What a client tells about its own work: counters and one record per attempt."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Attempt:
+    """
+    One HTTP exchange, for logs, metrics and traces; it holds no key and no payload.
+
+    Attributes:
+        reference: What was looked up.
+        number: 1 for the first attempt of its lookup.
+        status: The HTTP status, or None when no answer came.
+        seconds: From the request's start to the end of the body, on the event loop's clock.
+        error: Name of the error class, or None when the attempt gave a transaction.
+    """
+
+    reference: str
+    number: int
+    status: int | None
+    seconds: float
+    error: str | None
+
+
+@frozen(kw_only=True)
+class Stats:
+    """
+    A snapshot of a client, of all its views together.
+
+    Attributes:
+        lookups: Lookups begun; equal ones awaited at the same time count once.
+        attempts: HTTP exchanges made.
+        retries: Attempts after the first of their lookup.
+        throttled: Attempts that the service answered with "fewer requests, please".
+        in_flight: Attempts under way now.
+        limit: How many attempts the limiter allows at once now; below 1, one at a time with gaps.
+        paused_seconds: Until the end of the pause that the service asked for; 0 when there is none.
+    """
+
+    lookups: int
+    attempts: int
+    retries: int
+    throttled: int
+    in_flight: int
+    limit: float
+    paused_seconds: float

@@ -1,0 +1,185 @@
+"""Every exception that payclient raises on purpose.
+
+An error holds plain values only: strings, numbers and dictionaries of them. It never holds a
+request, a response or a client, so it can be pickled, copied and logged without the API key.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+__all__ = [
+    "AttemptTimeoutError",
+    "AuthenticationError",
+    "ClientClosedError",
+    "ConfigurationError",
+    "ConnectionFailedError",
+    "DeadlineExceededError",
+    "InvalidReferenceError",
+    "PayClientError",
+    "PermissionDeniedError",
+    "RateLimitedError",
+    "ReferenceMismatchError",
+    "RejectedError",
+    "ResponseError",
+    "Sent",
+    "ServiceError",
+    "TLSVerificationError",
+    "TransactionNotFoundError",
+    "TransportError",
+    "UnexpectedResponseError",
+]
+
+Sent: TypeAlias = Literal["yes", "no", "unknown"]
+"""Whether the service can have seen the request of a failed attempt."""
+
+
+class PayClientError(Exception):
+    """
+    The root of the tree: `except PayClientError` catches all that payclient raises on purpose.
+
+    Attributes:
+        attempts: HTTP exchanges that the lookup had made when it ended with this error.
+    """
+
+    # Every keyword argument of every subclass has a default: unpickling calls the class with the
+    # message alone and then restores the attributes.
+    def __init__(self, message: str = "", *, attempts: int = 0) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+
+    @property
+    def message(self) -> str:
+        """The text of the error, without the class name."""
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The standard form forgets what an error was raised from.
+        state = {**self.__dict__, "__cause__": self.__cause__, "__suppress_context__": self.__suppress_context__}
+        return type(self), self.args, state
+
+
+class ConfigurationError(PayClientError, ValueError):
+    """The key, the base URL or an option cannot be used; raised at construction."""
+
+
+class InvalidReferenceError(PayClientError, ValueError):
+    """The reference cannot name a transaction; nothing was sent."""
+
+
+class ClientClosedError(PayClientError, RuntimeError):
+    """The client was closed, or is used in another event loop or after a fork; the message says which."""
+
+
+class DeadlineExceededError(PayClientError, TimeoutError):
+    """
+    The whole time budget is spent; the last failed attempt, if there was one, is the `__cause__`.
+
+    Attributes:
+        seconds: Where the time went, by phase: `queued`, `attempts`, `backoff`.
+    """
+
+    def __init__(self, message: str = "", *, attempts: int = 0, seconds: dict[str, float] | None = None) -> None:
+        super().__init__(message, attempts=attempts)
+        self.seconds = seconds or {}
+
+
+class TransportError(PayClientError):
+    """
+    No usable answer came.
+
+    Attributes:
+        sent: Whether the service can have seen the request.
+    """
+
+    def __init__(self, message: str = "", *, attempts: int = 0, sent: Sent = "unknown") -> None:
+        super().__init__(message, attempts=attempts)
+        self.sent = sent
+
+
+class ConnectionFailedError(TransportError):
+    """The connection could not be made, or broke before the answer was whole."""
+
+
+class AttemptTimeoutError(TransportError, TimeoutError):
+    """One attempt took longer than `timeout`."""
+
+
+class TLSVerificationError(TransportError):
+    """The service could not prove who it is; never retried, never downgraded."""
+
+
+class ResponseError(PayClientError):
+    """
+    An answer came, and it is not a transaction.
+
+    Attributes:
+        status_code: The HTTP status.
+        headers: Those response headers that help to find a fault, in lower case; never cookies.
+        body: The beginning of the body as text, cleaned of control characters.
+        request_id: The service's own name for the exchange, if it gave one.
+        retry_after: Seconds the service asked to wait before the next request, if it did.
+    """
+
+    def __init__(  # noqa: PLR0913  the attributes of one answer belong together
+        self,
+        message: str = "",
+        *,
+        attempts: int = 0,
+        status_code: int = 0,
+        headers: dict[str, str] | None = None,
+        body: str = "",
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, attempts=attempts)
+        self.status_code = status_code
+        self.headers = headers or {}
+        self.body = body
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        request_id = f" [request id {self.request_id}]" if self.request_id else ""
+        return f"{self.message}{request_id}"
+
+
+class AuthenticationError(ResponseError):
+    """The service refuses the API key; the same for every reference."""
+
+
+class PermissionDeniedError(ResponseError):
+    """The key is known, but this caller may not ask (an IP allow-list, a gateway)."""
+
+
+class TransactionNotFoundError(ResponseError):
+    """The service says, in its own envelope, that it has no such transaction."""
+
+
+class RateLimitedError(ResponseError):
+    """The service asks for fewer requests; `retry_after` says when to come back, if it told."""
+
+
+class ServiceError(ResponseError):
+    """The service, or a proxy before it, cannot answer now (5xx, 408, 425)."""
+
+
+class RejectedError(ResponseError):
+    """The service understood the request and declined it; the message has its words."""
+
+
+class UnexpectedResponseError(ResponseError):
+    """
+    The answer does not have the documented shape.
+
+    Attributes:
+        problem: The place and what was found there, such as `data.amount: 15000.5 is not a whole number`.
+    """
+
+    def __init__(self, message: str = "", *, problem: str = "", **answer: object) -> None:
+        super().__init__(message, **answer)  # type: ignore[arg-type]  # the attributes of ResponseError
+        self.problem = problem
+
+
+class ReferenceMismatchError(UnexpectedResponseError):
+    """`data.reference` is not the reference that was sent, so the answer belongs to another lookup."""

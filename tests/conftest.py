@@ -1,0 +1,43 @@
+"""Event loops for the tests: the real one, and one whose clock jumps."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Never sleeps: tells the loop how long it would have slept."""
+
+    loop: VirtualTimeLoop
+
+    def select(self, timeout=None):
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:  # nothing is scheduled, so only another thread or a socket can go on
+            return super().select(None)
+        self.loop.advance(timeout)
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer, so an hour of back-off takes a millisecond."""
+
+    def __init__(self):
+        selector = _JumpingSelector()
+        selector.loop = self
+        self._now = 0.0
+        super().__init__(selector)
+        self._clock_resolution = 1e-6
+
+    def time(self):
+        return self._now
+
+    def advance(self, seconds):
+        self._now += seconds
+
+
+def pytest_asyncio_loop_factories(config, item):
+    virtual = item.get_closest_marker("virtual_time") is not None
+    return {"virtual": VirtualTimeLoop} if virtual else {"real": asyncio.new_event_loop}
