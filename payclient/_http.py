@@ -46,3 +46,7 @@ class Response:
     body: bytes
     is_truncated: bool = False
     connection: object | None = field(default=None, repr=False)
+
+
+BODY_LIMIT = 256 * 1024
+"""Bytes read of a body, raw and decoded. The documented answer has about 350."""

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
-from enum import Enum
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from payclient.errors import PayClientError
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-class Environment(str, Enum):
+class Environment(StrEnum):
     """Which of the service's two paths is asked. Source: specification, part 4 and part 9."""
 
     LIVE = "live"
     SANDBOX = "sandbox"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 def _masked(code: str | None) -> str:
@@ -81,7 +78,7 @@ class Transaction:
         return None if self.expdate is None else self.expdate.replace(tzinfo=tz)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: getattr(self, name) for name in self.__slots__ if name != "__weakref__"}
+        state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
         return {**state, "raw": dict(self.raw)}  # a read-only view cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,8 +1,16 @@
-"""What a client tells about its own work: counters and one record per attempt."""
+"""What a client tells about its own work: counters, a log line and a record per attempt."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TypeAlias
+
 from attrs import frozen
+
+logger = logging.getLogger("payclient")
+logger.addHandler(logging.NullHandler())  # a library does not configure logging
 
 
 @frozen(kw_only=True)
@@ -47,3 +55,10 @@ class Stats:
     in_flight: int
     limit: float
     paused_seconds: float
+
+
+OnAttempt: TypeAlias = Callable[[Attempt], object]
+"""Gets one record per attempt, on the event loop, so it must not block."""
+
+Tracing: TypeAlias = Callable[[], AbstractContextManager[OnAttempt]]
+"""Entered around each lookup; what it yields gets the records of the lookup's attempts."""

@@ -121,7 +121,7 @@ class ResponseError(PayClientError):
         retry_after: Seconds the service asked to wait before the next request, if it did.
     """
 
-    def __init__(  # noqa: PLR0913  the attributes of one answer belong together
+    def __init__(
         self,
         message: str = "",
         *,

@@ -1,0 +1,252 @@
+"""
+The one cattrs converter: JSON values to `Transaction` and back.
+
+Design rules:
+
+- Money is exact or refused: a whole number, however it is written, and nothing else.
+- `reference`, `amount` and `status` must be there. Everything else may be absent, null or odd,
+  and then becomes None: an optional field must not cost a finance engineer the row.
+- Nothing is tolerated in silence. `deviations` is worked out afterwards, by comparing what arrived
+  with what the specification documents, so that no reading rule can forget to report itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, cast
+
+import attrs
+import cattrs
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from payclient._models import Transaction
+
+_DOCUMENTED_TIME = "%Y-%m-%d %H:%M:%S"
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,20})?", re.ASCII)
+_BOUND = 10**18
+"""No payment has more digits; larger numbers would not survive a 64-bit column either."""
+_MOST_DEVIATIONS = 20
+_ABSENT = object()
+
+
+class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
+    """A field cannot be read; the text names the field, what was found and what is needed."""
+
+
+def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Transaction:
+    """
+    Return the `data` object of an answer as a `Transaction`.
+
+    Args:
+        data: As it was parsed; kept as `raw`, so it must not be changed afterwards.
+        notes: Deviations that were noticed before, such as a byte order mark.
+
+    Raises:
+        FieldProblem: When a required field is absent or of a wrong kind, or money is not exact.
+
+    Source:
+        Transaction detail specification, part 2.
+    """
+    for name in _REQUIRED:
+        if name not in data:
+            message = f"{name}: absent"
+            raise FieldProblem(message)
+    transaction = _converter.structure({**data, "raw": MappingProxyType(data), "deviations": notes}, Transaction)
+    tolerated = _deviations(data, transaction)
+    return attrs.evolve(transaction, deviations=notes + tolerated) if tolerated else transaction
+
+
+def transaction_as_json(transaction: Transaction) -> dict[str, str | int | None]:
+    """
+    Return the ten fields as values that JSON has, `expdate` in the documented format.
+
+    Shape:
+        The fields in the order of the specification; `raw` and `deviations` are left out.
+    """
+    return cast("dict[str, str | int | None]", _converter.unstructure(transaction))
+
+
+def _shown(name: str, value: object) -> str:
+    """Describe a JSON value in few words; never the code that one can pay with."""
+    if value is _ABSENT:
+        return "absent"
+    if value is None:
+        return "null"
+    if name == "payment_code" and value != "":
+        return "a value that is not text"
+    if isinstance(value, str):
+        return f"text {value[:40] + '…' if len(value) > 40 else value!r}" if value else "empty text"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, Decimal)):
+        return f"number {value}"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _exact_integer(value: object) -> int | None:
+    """Return the whole number that *value* writes, or None when it does not write one."""
+    if type(value) is int:  # `bool` is an `int`, and not money
+        number = value
+    elif isinstance(value, Decimal):
+        if value != value.to_integral_value():
+            return None
+        number = int(value)
+    elif isinstance(value, str) and _WHOLE.fullmatch(value):
+        number = int(Decimal(value))
+    else:
+        return None
+    return number if abs(number) < _BOUND else None
+
+
+def _read_amount(value: object, _: object) -> int:
+    number = _exact_integer(value)
+    if number is None:
+        message = f"amount: {_shown('amount', value)} is not an exact whole number"
+        raise FieldProblem(message)
+    return number
+
+
+def _optional_integer(name: str) -> Callable[[object, object], int | None]:
+    """Read money that may be missing: nothing is None, but something that is not exact is refused."""
+
+    def read(value: object, _: object) -> int | None:
+        if value is None or value == "":
+            return None
+        number = _exact_integer(value)
+        if number is None:
+            message = f"{name}: {_shown(name, value)} is not an exact whole number"
+            raise FieldProblem(message)
+        return number
+
+    return read
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    return str(value) if type(value) is int else None
+
+
+def _required_text(name: str) -> Callable[[object, object], str]:
+    def read(value: object, _: object) -> str:
+        text = _text(value)
+        if not text:
+            message = f"{name}: {_shown(name, value)} where text is needed"
+            raise FieldProblem(message)
+        return text
+
+    return read
+
+
+def _optional_text(value: object, _: object) -> str | None:
+    return _text(value)
+
+
+def _read_expdate(value: object, _: object) -> datetime | None:
+    """Read a naive time. One with a zone would lose it, and `0000-00-00 00:00:00` is no time: None."""
+    match = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    try:
+        return datetime.strptime(f"{match[1]} {match[2]}", _DOCUMENTED_TIME)  # noqa: DTZ007  no zone is shown
+    except ValueError:
+        return None
+
+
+def _write_expdate(value: datetime | None) -> str | None:
+    return None if value is None else value.isoformat(sep=" ")
+
+
+def _as_it_is(value: object, _: object) -> object:
+    return value
+
+
+def _deviations(data: Mapping[str, Any], transaction: Transaction) -> tuple[str, ...]:
+    """Name each place where what arrived is not what the specification documents."""
+    found = [
+        f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(getattr(transaction, name))}"
+        for name, is_documented in _DOCUMENTED.items()
+        if not is_documented(data.get(name))
+    ]
+    found += [f"unknown field {name[:40]!r}" for name in data if name not in _DOCUMENTED]
+    more = len(found) - _MOST_DEVIATIONS
+    return (*found[:_MOST_DEVIATIONS], f"and {more} more") if more > 0 else tuple(found)
+
+
+def _reading(value: object) -> str:
+    if value is None:
+        return "read as nothing"
+    if value == "":
+        return "is empty"
+    return f"read as {'integer' if isinstance(value, int) else 'time' if isinstance(value, datetime) else 'text'}"
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str and value != ""
+
+
+def _is_integer(value: object) -> bool:
+    return type(value) is int
+
+
+def _is_documented_time(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 19 and value[10] == " " and _read_expdate(value, None) is not None
+
+
+_REQUIRED = ("reference", "amount", "status")
+_DOCUMENTED: dict[str, Callable[[object], bool]] = {
+    "reference": _is_text,
+    "merchant_reff": _is_text,
+    "payment_method": _is_text,
+    "payment_name": _is_text,
+    "amount": _is_integer,
+    "fee": _is_integer,
+    "amount_received": _is_integer,
+    "payment_code": _is_text,
+    "expdate": _is_documented_time,
+    "status": _is_text,
+}
+
+
+def _make_converter() -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=False)
+    ours = override(struct_hook=_as_it_is)
+    converter.register_structure_hook(
+        Transaction,
+        make_dict_structure_fn(
+            Transaction,
+            converter,
+            _cattrs_detailed_validation=False,
+            reference=override(struct_hook=_required_text("reference")),
+            merchant_reff=override(struct_hook=_optional_text),
+            payment_method=override(struct_hook=_optional_text),
+            payment_name=override(struct_hook=_optional_text),
+            amount=override(struct_hook=_read_amount),
+            fee=override(struct_hook=_optional_integer("fee")),
+            amount_received=override(struct_hook=_optional_integer("amount_received")),
+            payment_code=override(struct_hook=_optional_text),
+            expdate=override(struct_hook=_read_expdate),
+            status=override(struct_hook=_required_text("status")),
+            raw=ours,
+            deviations=ours,
+        ),
+    )
+    converter.register_unstructure_hook(
+        Transaction,
+        make_dict_unstructure_fn(
+            Transaction,
+            converter,
+            expdate=override(unstruct_hook=_write_expdate),
+            raw=override(omit=True),
+            deviations=override(omit=True),
+        ),
+    )
+    return converter
+
+
+_converter = _make_converter()

@@ -1,0 +1,135 @@
+"""What a client is told at construction: checked, and completed from the environment."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+from payclient._models import Environment
+from payclient._retry import RetryPolicy
+from payclient._secret import ApiKey
+from payclient._telemetry import OnAttempt, Tracing
+from payclient.errors import ConfigurationError
+
+
+def _seconds(_: object, attribute: object, value: Any) -> None:
+    name = getattr(attribute, "name", "")
+    if value is None and name == "deadline":
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        message = f"{name} must be a number of seconds above 0, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _callable(_: object, attribute: object, value: Any) -> None:
+    if value is not None and not callable(value):
+        message = f"{getattr(attribute, 'name', '')} must be callable, got {type(value).__name__}"
+        raise ConfigurationError(message)
+
+
+def _policy(_: object, __: object, value: Any) -> None:
+    if not isinstance(value, RetryPolicy):
+        message = f"retry must be a RetryPolicy or None, got {type(value).__name__}"
+        raise ConfigurationError(message)
+
+
+def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
+    return RetryPolicy(attempts=1) if policy is None else policy
+
+
+@frozen(kw_only=True)
+class Options:
+    """
+    The options that a view of a client may change.
+
+    Attributes:
+        timeout: Seconds for one attempt, its whole body included.
+        deadline: Seconds for one lookup, everything included; None for no bound but the attempts.
+        retry: When to ask again.
+        on_attempt: Gets a record per attempt.
+        tracing: Entered around each lookup.
+    """
+
+    timeout: float = field(default=10.0, validator=_seconds)
+    deadline: float | None = field(default=30.0, validator=_seconds)
+    retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_policy)
+    on_attempt: OnAttempt | None = field(default=None, validator=_callable)
+    tracing: Tracing | None = field(default=None, validator=_callable)
+
+
+def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:
+    """Return the key from the argument, or from `PAYCLIENT_API_KEY`."""
+    return ApiKey(environ.get("PAYCLIENT_API_KEY", "") if given is None else given)
+
+
+def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
+    """Return the environment from the argument, or from `PAYCLIENT_ENVIRONMENT`, or live."""
+    name = (environ.get("PAYCLIENT_ENVIRONMENT") or "live") if given is None else given
+    try:
+        return Environment(name)
+    except ValueError:
+        message = f"environment must be 'live' or 'sandbox', got {name!r}"
+    raise ConfigurationError(message)
+
+
+def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """
+    Return the base URL from the argument, or from `PAYCLIENT_BASE_URL`, without a final slash.
+
+    Raises:
+        ConfigurationError: When there is none, or it could send the key where it must not go.
+    """
+    url = environ.get("PAYCLIENT_BASE_URL", "") if given is None else given
+    if problem := _url_problem(url):
+        # Without the URL itself: it may hold a password.
+        message = f"base_url {problem}"
+        raise ConfigurationError(message)
+    return url.rstrip("/")
+
+
+def resolve_concurrency(given: object) -> int:
+    """Return *given* if it is a count of at least 1."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        message = f"max_concurrency must be an integer of at least 1, got {given!r}"
+        raise ConfigurationError(message)
+    return given
+
+
+def _url_problem(url: object) -> str | None:
+    if not isinstance(url, str):
+        return f"must be a string, got {type(url).__name__}"
+    if not url:
+        return "is not set; pass base_url=… or set PAYCLIENT_BASE_URL"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "must be visible ASCII without white space"
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return f"is not a URL: {error}"
+    problems: tuple[tuple[Callable[[], bool], str], ...] = (
+        (lambda: parts.scheme not in ("https", "http"), "must begin with https://"),
+        (lambda: not host, "names no host"),
+        (lambda: "@" in parts.netloc, "must not hold a user name or password"),
+        (lambda: bool(parts.query or parts.fragment or url.endswith(("?", "#"))), "must not hold a query or fragment"),
+        (
+            lambda: parts.scheme == "http" and not _is_loopback(host or ""),
+            "must begin with https://: plain http is for loopback addresses only",
+        ),
+    )
+    return next((text for is_so, text in problems if is_so()), None)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,253 @@
+"""
+One lookup from admission to answer: the loop that executes the policies.
+
+Design rules:
+
+- A slot is held during an attempt and never during a wait.
+- Whatever ends an attempt, its slot is given back, together with what the attempt showed.
+- Errors are raised outside of the handlers that caught foreign ones, so that no traceback drags
+  the HTTP library's frames, and with them the request, along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Callable
+
+from attrs import define
+
+from payclient import _wire
+from payclient._config import Options
+from payclient._http import Request, Response
+from payclient._limiter import Limiter
+from payclient._lookup import Lookup
+from payclient._models import Transaction
+from payclient._retry import Retries, judge
+from payclient._secret import ApiKey
+from payclient._signal import Signal
+from payclient._telemetry import Attempt, Stats, logger
+from payclient.errors import (
+    AttemptTimeoutError,
+    ClientClosedError,
+    PayClientError,
+    RateLimitedError,
+    ReferenceMismatchError,
+    ResponseError,
+)
+from payclient.transports import Transport
+
+
+@define
+class _Counts:
+    lookups: int = 0
+    attempts: int = 0
+    retries: int = 0
+    throttled: int = 0
+
+
+class Engine:
+    """
+    What all views of one client share: transport, limiter, key, counters and the client's life.
+
+    Args:
+        transport: Carries the attempts; closed with the engine.
+        url: The address of the operation.
+        api_key: Added to each request as it is written.
+        user_agent: Names us to the service.
+        max_concurrency: What the limiter never exceeds.
+        random: Draws from 0 to 1, for jitter.
+    """
+
+    def __init__(
+        self,
+        *,
+        transport: Transport,
+        url: str,
+        api_key: ApiKey,
+        user_agent: str,
+        max_concurrency: int,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self.max_concurrency = max_concurrency
+        self._transport = transport
+        self._url = url
+        self._api_key = api_key
+        self._user_agent = user_agent
+        self._random = random
+        self._limiter = Limiter(max_concurrency=max_concurrency, random=random)
+        self._counts = _Counts()
+        self._process = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
+        self._under_way = 0
+        self._all_done = asyncio.Event()
+
+    # Life
+
+    def check_usable(self) -> None:
+        """
+        Bind to this event loop at the first use, and refuse any other.
+
+        Raises:
+            ClientClosedError: After close, after a fork, or in another event loop.
+        """
+        loop = asyncio.get_running_loop()
+        if self._is_closed:
+            problem = "it has been closed"
+        elif self._process != os.getpid():
+            problem = "it was made in another process; make a client after the fork"
+        elif self._loop is not None and self._loop is not loop:
+            problem = "it belongs to another event loop; make one client per loop"
+        else:
+            self._loop = loop
+            return
+        message = f"this client cannot be used: {problem}"
+        raise ClientClosedError(message)
+
+    async def aclose(self, *, grace: float) -> None:
+        """
+        Refuse new lookups, let attempts under way end for *grace* seconds, then close the transport.
+
+        In another process or event loop than its own, the engine is only marked: the connections
+        are not ours to close there.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._process != os.getpid() or self._loop not in (None, asyncio.get_running_loop()):
+            return
+        self._limiter.close(_closed)
+        try:
+            if self._under_way:
+                async with asyncio.timeout(grace):
+                    await self._all_done.wait()
+        except TimeoutError:
+            logger.debug("closing with %d lookups under way", self._under_way)
+        finally:
+            await self._transport.aclose()
+
+    def stats(self) -> Stats:
+        """Return a snapshot of the counters."""
+        counts, limiter = self._counts, self._limiter
+        return Stats(
+            lookups=counts.lookups,
+            attempts=counts.attempts,
+            retries=counts.retries,
+            throttled=counts.throttled,
+            in_flight=limiter.in_flight,
+            limit=limiter.limit,
+            paused_seconds=limiter.paused_seconds(),
+        )
+
+    # Lookups
+
+    async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
+        """Ask until there is an answer, or a reason to stop; *lookup* keeps the account."""
+        self._counts.lookups += 1
+        self._under_way += 1
+        try:
+            return await self._ask(lookup, options)
+        except PayClientError as error:
+            error.attempts = lookup.attempts
+            raise
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._all_done.set()
+
+    async def _ask(self, lookup: Lookup, options: Options) -> Transaction:
+        request = _wire.build_request(
+            self._url, lookup.reference, authorization=self._api_key.authorization, user_agent=self._user_agent
+        )
+        retries = Retries(options.retry, random=self._random)
+        while True:
+            self._check_patience(lookup, options)
+            try:
+                return await self._admitted(request, lookup, options)
+            except PayClientError as error:
+                lookup.last_error = error
+                delay = retries.delay(judge(error))
+                if delay is None or self._is_closed:
+                    raise
+            if delay:
+                lookup.enter("backoff")
+                await asyncio.sleep(delay)
+
+    def _check_patience(self, lookup: Lookup, options: Options) -> None:
+        """Raise at once when the service's pause outlasts the time that the lookup has."""
+        pause = self._limiter.paused_seconds()
+        if not pause or pause <= lookup.patience(options.retry.longest_pause):
+            return
+        if isinstance(lookup.last_error, ResponseError) and lookup.last_error.retry_after is not None:
+            raise lookup.last_error
+        message = f"the service asked this client to wait; {pause:.0f} s of that remain"
+        raise RateLimitedError(message, retry_after=pause)
+
+    async def _admitted(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
+        lookup.enter("queued")
+        ticket = await self._limiter.acquire()
+        signal, pause = Signal.SILENT, None
+        try:
+            transaction = await self._attempt(request, lookup, options)
+            signal = Signal.ACCEPTED
+        except PayClientError as error:
+            signal = judge(error).signal
+            if signal is Signal.THROTTLED and isinstance(error, ResponseError):
+                self._counts.throttled += 1
+                pause = error.retry_after
+            raise
+        else:
+            return transaction
+        finally:
+            self._limiter.release(ticket, signal, retry_after=pause)
+
+    async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
+        lookup.enter("attempts")
+        lookup.attempts += 1
+        self._counts.attempts += 1
+        self._counts.retries += lookup.attempts > 1
+        status: int | None = None
+        name: str | None = "cancelled"
+        try:
+            response = await self._send(request, options.timeout)
+            status = response.status_code
+            transaction = await self._parse(response, lookup.reference)
+            name = None
+        except PayClientError as error:
+            name = type(error).__name__
+            raise
+        else:
+            return transaction
+        finally:
+            seconds = lookup.enter("backoff")
+            logger.debug("attempt %d: status %s in %.3f s, %s", lookup.attempts, status, seconds, name or "found")
+            lookup.tell(
+                Attempt(reference=lookup.reference, number=lookup.attempts, status=status, seconds=seconds, error=name)
+            )
+
+    async def _send(self, request: Request, timeout: float) -> Response:  # noqa: ASYNC109  it is the attempt's own
+        scope = asyncio.timeout(timeout)
+        try:
+            async with scope:
+                return await self._transport.send(request)
+        except PayClientError:
+            raise
+        except TimeoutError:
+            if not scope.expired():
+                raise
+        message = f"no whole answer within {timeout:g} s"
+        raise AttemptTimeoutError(message)
+
+    async def _parse(self, response: Response, reference: str) -> Transaction:
+        try:
+            return _wire.parse_response(response, reference, redact=self._api_key.redact)
+        except ReferenceMismatchError:
+            await self._transport.discard(response)
+            raise
+
+
+def _closed() -> ClientClosedError:
+    message = "this client cannot be used: it has been closed"
+    return ClientClosedError(message)

@@ -1,0 +1,135 @@
+"""Read JSON from a stranger: strict where two readers could disagree, bounded where it could hurt."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, NoReturn, TypeGuard
+
+_MOST_DIGITS = 40
+_MOST_BRACKETS = 10_000
+_DEEPEST = 32
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+
+
+class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
+    """The bytes are not acceptable JSON; the text says what was found."""
+
+
+def read_json(body: bytes) -> Any:
+    """
+    Return the value that *body* stands for.
+
+    A byte order mark is accepted. Numbers with a point or an exponent become `Decimal`, so that
+    nothing is lost.
+
+    Raises:
+        JSONProblem: For bytes that are not UTF-8, syntax errors, `NaN` and `Infinity`, a key twice
+            in one object, numbers of more than 40 digits, nesting beyond 32, half a surrogate pair.
+
+    Source:
+        RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
+    """
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8 at byte {error.start}"
+        raise JSONProblem(message) from None
+    _check_depth(body)
+    try:
+        value = _DECODER.decode(text.strip(" \t\r\n"))
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg} at character {error.pos}"
+        raise JSONProblem(message) from None
+    if b"\\u" in body:
+        _check_surrogates(value)
+    return value
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Say whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Say whether a JSON value is a list."""
+    return isinstance(value, list)
+
+
+def _check_depth(body: bytes) -> None:
+    """Refuse deep nesting before the parser recurses into it."""
+    if body.count(b"[") + body.count(b"{") <= _DEEPEST:
+        return
+    depth = brackets = 0
+    for token in _STRING_OR_BRACKET.finditer(body):
+        character = token[0]
+        if character in b"[{":
+            depth += 1
+            brackets += 1
+        elif character in b"]}":
+            depth -= 1
+        if depth > _DEEPEST:
+            message = f"nested deeper than {_DEEPEST} levels"
+            raise JSONProblem(message)
+        if brackets > _MOST_BRACKETS:
+            message = f"more than {_MOST_BRACKETS} objects and lists"
+            raise JSONProblem(message)
+
+
+def _check_surrogates(value: object) -> None:
+    """Refuse text that cannot be written as UTF-8 again."""
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                message = "half a surrogate pair in a string"
+                raise JSONProblem(message) from None
+    elif is_object(value):
+        for key, item in value.items():
+            _check_surrogates(key)
+            _check_surrogates(item)
+    elif is_list(value):
+        for item in value:
+            _check_surrogates(item)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+        message = f"the key {twice[:40]!r} stands twice in one object"
+        raise JSONProblem(message)
+    return value
+
+
+def _integer(text: str) -> int:
+    _check_digits(text)
+    return int(text)
+
+
+def _decimal(text: str) -> Decimal:
+    _check_digits(text)
+    value = Decimal(text)
+    if abs(value.adjusted()) > _MOST_DIGITS:
+        message = f"a number of magnitude 1e{value.adjusted()}"
+        raise JSONProblem(message)
+    return value
+
+
+def _check_digits(text: str) -> None:
+    if len(text) > _MOST_DIGITS:
+        message = f"a number of {len(text)} digits"
+        raise JSONProblem(message)
+
+
+def _constant(text: str) -> NoReturn:
+    message = f"{text} is not JSON"
+    raise JSONProblem(message)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+)

@@ -1,0 +1,8 @@
+"""What carries an attempt to the service and its answer back."""
+
+from payclient._http import BODY_LIMIT, Request, Response
+from payclient.transports._client import HttpClient, HttpxClientTransport
+from payclient.transports._lanes import HttpxTransport
+from payclient.transports._protocol import Transport
+
+__all__ = ["BODY_LIMIT", "HttpClient", "HttpxClientTransport", "HttpxTransport", "Request", "Response", "Transport"]

@@ -1,0 +1,161 @@
+"""
+The default transport: httpx over many pools of one connection each.
+
+Why not one pool: httpcore's pool walks over all its connections for every request, and a request
+that is cancelled between getting a connection and using it leaves that connection in the pool for
+good (encode/httpcore#1093). A lane is a pool of one connection, used by one attempt at a time and
+thrown away unless its attempt ended well, so neither can happen; and it needs nothing private of
+httpx. How many lanes there are is the limiter's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import ssl
+from collections import deque
+
+import httpx
+
+from payclient._http import Request, Response
+from payclient.transports._exchange import closed, read, translate
+
+_ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=None)
+_DIED = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+_MOST_CLOSED_AT_ONCE = 2
+
+
+@functools.cache
+def _system_trust() -> ssl.SSLContext:
+    """Return the one context of the process: building it costs 20 to 30 milliseconds."""
+    return ssl.create_default_context()
+
+
+def _probes() -> list[tuple[int, int, int]]:
+    """Keep an idle connection alive behind a NAT, and notice a peer that vanished."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+    for name, value in (("TCP_KEEPIDLE", 45), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
+    return options
+
+
+class _Lane:
+    """One connection, kept alive between attempts."""
+
+    __slots__ = ("http", "idle_since")
+
+    def __init__(self, context: ssl.SSLContext, socket_options: list[tuple[int, int, int]]) -> None:
+        self.http = httpx.AsyncHTTPTransport(
+            verify=context, trust_env=False, limits=_ONE, socket_options=socket_options
+        )
+        self.idle_since = 0.0
+
+
+class HttpxTransport:
+    """
+    Carries attempts over httpx, with HTTP/1.1 and kept-alive connections.
+
+    Neither proxies nor certificates are taken from the environment, no redirect is followed, no
+    cookie kept. For a proxy, give `AsyncClient` an `http_client` of your own.
+
+    Args:
+        ssl_context: Which certificates are trusted; the system's own if not given.
+        connect_timeout: Seconds to wait for a connection.
+        keepalive: Seconds an idle connection is kept.
+    """
+
+    def __init__(
+        self, *, ssl_context: ssl.SSLContext | None = None, connect_timeout: float = 5.0, keepalive: float = 30.0
+    ) -> None:
+        self._context = ssl_context
+        self._without_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
+        self._extensions = {"timeout": {"connect": connect_timeout, "read": None, "write": None, "pool": None}}
+        self._keepalive = keepalive
+        self._socket_options = _probes()
+        self._lanes: set[_Lane] = set()
+        self._idle: deque[_Lane] = deque()  # the warmest at the right
+        self._is_closed = False
+
+    async def send(self, request: Request) -> Response:
+        """Exchange *request* for a response; see `Transport.send`."""
+        if self._is_closed:
+            raise closed()
+        if self._idle:
+            try:
+                return await self._exchange(self._idle.pop(), request, reused=True)
+            except _StaleLane:
+                pass  # the service closed it while it was idle: that is no failed attempt
+        return await self._exchange(await self._new_lane(request.url), request, reused=False)
+
+    async def discard(self, response: Response) -> None:
+        """Close the connection that *response* came by."""
+        lane = response.connection
+        if isinstance(lane, _Lane):
+            if lane in self._idle:
+                self._idle.remove(lane)
+            await self._close(lane)
+
+    async def aclose(self) -> None:
+        """Close every connection, also those in use."""
+        self._is_closed = True
+        self._idle.clear()
+        while self._lanes:
+            await self._lanes.pop().http.aclose()
+
+    async def _new_lane(self, url: str) -> _Lane:
+        context = self._without_tls
+        if url.startswith("https:"):
+            # Off the event loop: it reads some hundred certificates.
+            if self._context is None:
+                self._context = await asyncio.to_thread(_system_trust)
+            context = self._context
+        lane = _Lane(context, self._socket_options)
+        self._lanes.add(lane)
+        return lane
+
+    async def _exchange(self, lane: _Lane, request: Request, *, reused: bool) -> Response:
+        answered = ended_well = False
+        try:
+            head = await lane.http.handle_async_request(self._native(request))
+            answered = True
+            response = await read(head, connection=lane)
+            ended_well = not response.is_truncated
+        except (httpx.HTTPError, OSError) as error:
+            is_stale = reused and not answered and isinstance(error, _DIED)
+            failure = _StaleLane() if is_stale else translate(error, request, library=httpx, answered=answered)
+        else:
+            return response
+        finally:
+            await self._give_back(lane) if ended_well else await self._close(lane)
+        raise failure  # outside the handler: the error must not drag httpx's frames and request along
+
+    def _native(self, request: Request) -> httpx.Request:
+        return httpx.Request(
+            request.method,
+            request.url,
+            headers={**request.headers, "Authorization": request.authorization()},
+            content=request.body,
+            extensions=self._extensions,
+        )
+
+    async def _give_back(self, lane: _Lane) -> None:
+        if self._is_closed:
+            await self._close(lane)
+            return
+        now = asyncio.get_running_loop().time()
+        lane.idle_since = now
+        self._idle.append(lane)
+        for _ in range(_MOST_CLOSED_AT_ONCE):
+            if self._idle[0].idle_since + self._keepalive >= now:
+                return
+            await self._close(self._idle.popleft())
+
+    async def _close(self, lane: _Lane) -> None:
+        self._lanes.discard(lane)
+        await lane.http.aclose()
+
+
+class _StaleLane(Exception):  # noqa: N818  a signal inside this module
+    """A kept-alive connection turned out to be closed."""
