@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from payclient._http import Request, Response
 from payclient.errors import ConfigurationError
+from payclient.transports._cancel import in_own_scope
 from payclient.transports._exchange import closed, read, translate
 
 _LIBRARIES = ("httpx", "httpx2")
@@ -63,6 +64,9 @@ class HttpxClientTransport:
         """Exchange *request* for a response; see `Transport.send`."""
         if self._client.is_closed:
             raise closed()
+        return await in_own_scope(self._exchange(request))
+
+    async def _exchange(self, request: Request) -> Response:
         answered = False
         try:
             head = await self._client.send(

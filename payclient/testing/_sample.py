@@ -1,0 +1,83 @@
+"""Made-up transactions: the ten documented fields, with values of the documented types."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+REFERENCE = "T0000000001FAKE"
+"""The reference of a made-up transaction that was not given one."""
+
+
+class Fields(TypedDict, total=False):
+    """
+    What can be said about a made-up transaction; the service's own field names.
+
+    Source:
+        Transaction detail specification, part 2.
+    """
+
+    reference: str
+    merchant_reff: str
+    payment_method: str
+    payment_name: str
+    amount: int
+    fee: int
+    amount_received: int
+    payment_code: str
+    expdate: str
+    status: str
+
+
+FIELDS = tuple(Fields.__annotations__)
+"""The ten names, in the order of the specification."""
+
+
+def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
+    """
+    Return the `data` object of an answer.
+
+    Args:
+        fields: Those that matter to the test. The others are made up: `status` is `Canceled`,
+            the only word that the specification shows, and `amount_received` is amount less fee.
+
+    Raises:
+        TypeError: When a field is not one of the ten.
+    """
+    if unknown := sorted(fields.keys() - Fields.__annotations__.keys()):
+        message = f"a transaction has no field {', '.join(unknown)}; it has {', '.join(FIELDS)}"
+        raise TypeError(message)
+    reference = fields.get("reference", REFERENCE)
+    amount = fields.get("amount", 15000)
+    fee = fields.get("fee", 2500)
+    return {
+        "reference": reference,
+        "merchant_reff": f"INV-{reference}",
+        "payment_method": "VA",
+        "payment_name": "Virtual Account",
+        "amount": amount,
+        "fee": fee,
+        "amount_received": amount - fee,
+        "payment_code": "8800000000000001",
+        "expdate": "2030-01-31 23:59:59",
+        "status": "Canceled",
+        **fields,
+    }
+
+
+def envelope(**fields: object) -> dict[str, Any]:
+    """
+    Return a whole answer: `success` true, and `data` with the ten fields.
+
+    Args:
+        fields: Take the place of made-up ones. Anything goes, so that a test can be as odd as a
+            service: values of other types, and fields that nobody documented.
+
+    Source:
+        Transaction detail specification, part 4, rule 1.
+    """
+    documented: Fields = {}
+    if isinstance(reference := fields.get("reference"), str):
+        documented["reference"] = reference
+    if _is_money(amount := fields.get("amount")) and _is_money(fee := fields.get("fee", 2500)):
+        documented |= {"amount": amount, "fee": fee}
+    return {"success": True, "data": {**transaction(**documented), **fields}}

@@ -1,0 +1,41 @@
+"""Cancel work that cannot bear to be cancelled by the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import anyio
+
+_Value = TypeVar("_Value")
+
+
+async def in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
+    """
+    Run *work* in a task of its own, and cancel it through a scope instead of through the task.
+
+    A task's cancellation strikes once, also in the middle of httpcore's clean-up, which then does
+    not give the connection back (encode/httpcore#1093). A scope's cancellation respects the
+    shields that httpcore puts around its clean-up. The task always ends before this returns.
+    """
+    scope = anyio.CancelScope()
+
+    async def owned() -> _Value:
+        with scope:
+            return await work
+        raise asyncio.CancelledError  # the scope has swallowed it
+
+    task = asyncio.create_task(owned())
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        scope.cancel()
+        while not task.done():
+            try:
+                await asyncio.wait((task,))
+            except asyncio.CancelledError:
+                continue  # once is enough: we are on our way out already
+        if not task.cancelled():
+            task.exception()  # nobody is left to tell
+        raise
