@@ -1,20 +1,27 @@
-"""How many attempts may be under way at once, learnt from what the service answers.
+"""
+How many attempts may be under way at once, learnt from what the service answers.
 
 The service shows no limits (specification, part 8), so the limiter finds them. Its rules:
 
-1.  Slots are granted in the order they were asked for; nobody overtakes.
-2.  At most `max(1, int(limit))` attempts are in flight. Below 1, one at a time with a gap after each.
-3.  A pause that the service asked for stops everybody, is never cut short, and what queued up
-    behind it is let go one by one over a round trip, not at once.
-4.  The limit grows by one per accepted attempt until the first cut; after a cut it climbs back
-    along a cubic of the time that was not spent in a pause: fast, flat near the height of the cut,
-    fast again.
-5.  A cut is made once per congestion: only an attempt that started after the last cut may cut again.
-6.  Failures of the service cut only when requests exceed twice the accepted ones of the last 50.
-7.  Nothing else moves the limit: not latency, not cancellation, and no growth that nobody used.
+1.  Slots are granted in the order in which they were asked for; nobody overtakes.
+2.  `int(limit)` attempts may be in flight, and one more for the fraction's share of the time. Below 1
+    that is one at a time with a gap after each, so there is no smallest rate it cannot keep.
+3.  A pause that the service asked for stops everybody and is never cut short.
+4.  At the start, after a pause and when several answers in a row were refusals, a gate starts low and
+    opens by one per accepted attempt, so nothing is let go at once. Behind a closed gate one probe at
+    a time asks whether the service is back, each after twice the gap of the one before.
+5.  A congestion is one cut: only an attempt that started after the last cut may cut again. The first
+    cut is deep, because nobody knows how far above the service's limit it comes, and so is one with a
+    pause, because a service that counts in windows gains nothing from speed. The others are shallow.
+6.  After a cut the limit climbs along a cubic of the time that was not spent waiting: fast, flat near
+    the height of the cut, then fast again, so that a limit which was raised is found.
+7.  Failures of the service are refusals only when requests exceed twice the accepted ones of the last 50.
+8.  Nothing else moves the limit: not latency, for the service is shared with strangers; not
+    cancellation; and an accepted attempt does not raise a limit of which less than half was used.
 
-Sources: CUBIC, RFC 9438 (rule 4); client-side throttling, "Site Reliability Engineering",
-chapter "Handling Overload" (rule 6).
+There is one number to adapt, attempts in flight, and no rate beside it: two controllers fight.
+
+Sources: rule 6, CUBIC (RFC 9438); rule 7, "Site Reliability Engineering", chapter "Handling Overload".
 """
 
 from __future__ import annotations
@@ -32,26 +39,41 @@ from payclient._signal import Signal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CUT = 0.7
-_CUBIC = 0.05
-_LOWEST_LIMIT = 0.02
-_WINDOW = 50
-_OVERLOAD_RATIO = 2.0
-_OVERLOAD_SAMPLES = 10
+# What is left of the limit after a cut, and where the climb after it becomes flat. Shallow ordinary cuts
+# are what keeps a cap on concurrency busy; the gate covers what a deep cut would otherwise be needed for.
+_FIRST_CUT = (0.5, 0.75)
+_CUT = (0.9, 1.0)
+_CUT_WITH_PAUSE = (0.7, 0.9)
+_CUT_BY_PROBE = (0.7, 0.9)
+
+_CUBIC = 0.02  # attempts per second cubed; a doubled limit is found within 15 s at a round trip of 0.2 s
+_REFUSALS_IN_A_ROW = 3
+_LONGEST_GAP = 10.0  # seconds between probes: what an outage costs at most after its end
+_SHORTEST_ROUND_TRIP = 0.001  # seconds; an in-process service must not make gaps vanish
+_SMOOTHING = 0.1  # weight of the newest round trip in their mean
+_RECENT = 50
+_FEWEST_RECENT = 10
+_REQUESTS_PER_ACCEPTED = 2
 
 
 @frozen
 class Ticket:
     """
-    The right to one attempt, to be given back with `Limiter.release`.
+    The right to one attempt, given back with `Limiter.release`.
 
     Attributes:
+        number: Counts the grants of its limiter.
         started_at: When it was granted, on the event loop's clock.
         load: Attempts in flight at that moment, this one included.
     """
 
+    number: int
     started_at: float
     load: int
+
+
+def _is_wait(seconds: float) -> bool:
+    return math.isfinite(seconds) and seconds > 0
 
 
 class Limiter:
@@ -61,30 +83,39 @@ class Limiter:
     Args:
         max_concurrency: What the limit never exceeds; at least 1, checked by the caller.
         initial: The limit before anything is known.
-        random: Gives numbers in [0, 1) for jitter.
+        random: Gives numbers in [0, 1), for gaps that do not beat in time with other clients'.
 
     Shape:
-        Belongs to the first event loop that acquires from it; may be made outside of any loop.
+        May be made outside of an event loop; belongs to the first one that acquires from it.
     """
 
     def __init__(
         self, *, max_concurrency: int, initial: float = 4.0, random: Callable[[], float] = random.random
     ) -> None:
         self._max = float(max_concurrency)
-        self._limit = min(initial, self._max)
         self._random = random
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._in_flight = 0
-        self._queue: OrderedDict[asyncio.Future[None], None] = OrderedDict()
-        self._timer: asyncio.TimerHandle | None = None
         self._closed: Callable[[], BaseException] | None = None
+
+        self._queue: OrderedDict[asyncio.Future[Ticket], None] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+        self._in_flight = 0
+        self._granted = 0
         self._paused_until = -math.inf
-        self._not_before = -math.inf  # the earliest next grant by pacing
-        self._paced = 0  # grants still to be paced
+        self._fraction_used_at = -math.inf
+        self._jitter = 1.0
+
+        self._learnt = self._max
+        self._gate = min(initial, self._max)  # infinite: open
+        self._limit = self._gate  # the lower of the two
+        self._height = 0.0  # where the climb is flat; 0: never cut
+        self._climbs_since = -math.inf
+        self._flat_after = 0.0
+        self._last_cut = 0  # number of the last ticket granted before it
+        self._last_refused = 0  # number of the youngest ticket that was refused
+        self._refusals = 0  # in a row
         self._round_trip = 0.1
-        self._cut_at = -math.inf
-        self._cut_from = math.inf  # the limit before the last cut; infinite: never cut
-        self._recent: deque[bool] = deque(maxlen=_WINDOW)
+        self._recent: deque[bool] = deque(maxlen=_RECENT)
 
     @property
     def limit(self) -> float:
@@ -109,19 +140,18 @@ class Limiter:
         """
         Wait for the turn of one attempt.
 
+        Shape:
+            Does not suspend when a slot is free.
+
         Raises:
             BaseException: What was given to `close`.
         """
         if self._closed is not None:
             raise self._closed()
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        now = self._loop.time()
-        if self._queue or not self._is_open(now):
-            await self._wait_in_line(self._loop)
-            return Ticket(self._loop.time(), self._in_flight)
-        self._grant(now)
-        return Ticket(now, self._in_flight)
+        now = self._now()
+        if not self._queue and self._opens_at() <= now:
+            return self._grant(now)
+        return await self._wait_in_line()
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
         """
@@ -132,125 +162,175 @@ class Limiter:
             signal: What the attempt said about the service.
             retry_after: Seconds that the service asked everybody to wait, if it did.
         """
-        now = self._now()
         self._in_flight -= 1
+        is_wait = retry_after is not None and _is_wait(retry_after)
+        if signal is Signal.ACCEPTED:
+            self._recent.append(True)
+            self._accepted(ticket)
+        elif signal is Signal.THROTTLED:
+            self._refused(ticket, _CUT_WITH_PAUSE if is_wait else _CUT)
+        elif signal is Signal.OVERLOADED:
+            self._recent.append(False)
+            if len(self._recent) >= max(_FEWEST_RECENT, _REQUESTS_PER_ACCEPTED * sum(self._recent) + 1):
+                self._refused(ticket, _CUT)
         if retry_after is not None:
             self.pause(retry_after)
-        if signal is Signal.ACCEPTED:
-            self._accepted(ticket, now)
-        elif signal is Signal.THROTTLED:
-            self._cut(ticket, now)
-        elif signal is Signal.OVERLOADED:
-            self._overloaded(ticket, now)
-        if self._limit < 1:
-            gap = self._round_trip * (1 / self._limit - 1) * (0.9 + 0.2 * self._random())
-            self._not_before = max(self._not_before, now + gap)
-        self._let_in()
+        if self._queue:
+            self._let_in()
 
     def pause(self, seconds: float) -> None:
         """
-        Grant nothing for a while; a pause that is already longer stays.
+        Grant nothing for a while; a pause that ends later stays as it is.
 
         Args:
             seconds: As the service asked. What is no positive, finite number is ignored.
         """
-        if not math.isfinite(seconds) or seconds <= 0:
-            return
-        until = self._now() + seconds
-        if until > self._paused_until:
-            self._paused_until = until
-            self._paced = max(1, int(self._limit))
+        if _is_wait(seconds):
+            self._paused_until = max(self._paused_until, self._now() + seconds)
+            self._set_gate(min(self._gate, 1.0))
 
     def close(self, error: Callable[[], BaseException]) -> None:
         """
         Turn everybody away who waits now or asks later; tickets in flight stay good.
 
         Args:
-            error: Called once for each of them, because a traceback belongs to one exception.
+            error: Called for each of them, because a traceback belongs to one exception.
         """
         self._closed = error
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
         while self._queue:
             turn, _ = self._queue.popitem(last=False)
             if not turn.done():
                 turn.set_exception(error())
 
-    # -- admission --
+    # Admission: rules 1 to 3.
 
     def _now(self) -> float:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return self._loop.time()
 
-    def _is_open(self, now: float) -> bool:
-        return self._in_flight < max(1, int(self._limit)) and now >= self._paused_until and now >= self._not_before
+    def _opens_at(self) -> float:
+        """Return when the next ticket may be granted if none is released before; infinite: then only."""
+        whole = int(self._limit)
+        if self._in_flight < whole:
+            return self._paused_until
+        if self._in_flight > whole or self._limit == whole:
+            return math.inf
+        return max(self._paused_until, self._fraction_used_at + self._fraction_gap())
 
-    def _grant(self, now: float) -> None:
+    def _fraction_gap(self) -> float:
+        """Return the seconds between two uses of the slot beyond the whole ones."""
+        whole = int(self._limit)
+        # With that slot taken there is a release every round_trip / (whole + 1), and the first one ends its use.
+        return self._jitter * self._round_trip / (whole + 1) / (self._limit - whole)
+
+    def _grant(self, now: float) -> Ticket:
+        if self._in_flight >= int(self._limit):
+            # What was due and could not be used is made good once, or the fraction would never be reached.
+            gap = self._fraction_gap()
+            self._fraction_used_at = max(self._fraction_used_at + gap, now - gap)
+            self._jitter = 0.9 + 0.2 * self._random()
         self._in_flight += 1
-        if self._paced > 0:
-            self._paced -= 1
-            self._not_before = max(self._not_before, now + self._round_trip / max(1, int(self._limit)))
+        self._granted += 1
+        return Ticket(self._granted, now, self._in_flight)
 
-    async def _wait_in_line(self, loop: asyncio.AbstractEventLoop) -> None:
-        turn = loop.create_future()
+    async def _wait_in_line(self) -> Ticket:
+        turn: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
         self._queue[turn] = None
         self._let_in()
         try:
-            await turn
+            return await turn
         except asyncio.CancelledError:
             self._queue.pop(turn, None)
-            if (
-                turn.done() and not turn.cancelled() and turn.exception() is None
-            ):  # granted and cancelled in the same tick: the slot goes to the next
-                self._in_flight -= 1
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._in_flight -= 1  # granted and cancelled in the same tick
             self._let_in()
             raise
 
     def _let_in(self) -> None:
-        """Grant to the head of the queue what may be granted now, and set the timer for what may be later."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Grant what may be granted now, and come back when the next ticket is due."""
         now = self._now()
         while self._queue:
-            turn = next(iter(self._queue))
-            if turn.done():  # cancelled, and its task has not run yet
-                del self._queue[turn]
-            elif self._is_open(now):
-                del self._queue[turn]
-                self._grant(now)
-                turn.set_result(None)
-            else:
-                break
-        if self._queue and self._in_flight < max(1, int(self._limit)):
-            opens_at = max(self._paused_until, self._not_before)
-            self._timer = self._loop.call_at(opens_at, self._let_in)  # type: ignore[union-attr]
+            opens_at = self._opens_at()
+            if opens_at > now:
+                self._come_back(opens_at)
+                return
+            turn, _ = self._queue.popitem(last=False)
+            if not turn.done():  # cancelled, and its task has not run yet
+                turn.set_result(self._grant(now))
 
-    # -- the limit --
+    def _come_back(self, when: float) -> None:
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return  # too early is harmless, and spares a timer per release
+            self._timer.cancel()
+            self._timer = None
+        if self._loop is not None and when < math.inf:
+            self._timer = self._loop.call_at(when, self._on_timer)
 
-    def _accepted(self, ticket: Ticket, now: float) -> None:
-        self._recent.append(True)
-        self._round_trip += 0.1 * (now - ticket.started_at - self._round_trip)
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._let_in()
+
+    # The limit: rules 4 to 8.
+
+    def _set_gate(self, gate: float) -> None:
+        self._gate = gate
+        self._limit = min(gate, self._learnt)
+
+    def _accepted(self, ticket: Ticket) -> None:
+        now = self._now()
+        mean = self._round_trip + _SMOOTHING * (now - ticket.started_at - self._round_trip)
+        self._round_trip = max(_SHORTEST_ROUND_TRIP, mean)
+        if ticket.number < self._last_refused:
+            return  # says how the service was before it refused
+        self._refusals = 0
         if ticket.load * 2 < self._limit:
             return
-        if self._cut_from == math.inf:
-            grown = self._limit + 1
-        else:
-            flat_at = math.cbrt(self._cut_from * (1 - _CUT) / _CUBIC)
-            grown = _CUBIC * (now - self._cut_at - flat_at) ** 3 + self._cut_from
-        self._limit = min(self._max, max(self._limit, min(grown, 2 * self._limit + 1)))
+        if self._gate < math.inf:
+            self._open_gate(now)
+        elif self._height > 0:
+            climbed = self._steepness() * (now - self._climbs_since - self._flat_after) ** 3 + self._height
+            self._learnt = min(self._max, max(self._learnt, min(climbed, self._learnt * 2)))
+            self._limit = self._learnt
 
-    def _overloaded(self, ticket: Ticket, now: float) -> None:
-        self._recent.append(False)
-        requests = len(self._recent)
-        if requests >= _OVERLOAD_SAMPLES and requests > _OVERLOAD_RATIO * sum(self._recent):
-            self._cut(ticket, now)
+    def _open_gate(self, now: float) -> None:
+        gate = self._gate + 1 if self._gate >= 1 else 1.0
+        if gate >= self._learnt:
+            gate = math.inf
+            self._start_climb(now)
+        self._set_gate(gate)
 
-    def _cut(self, ticket: Ticket, now: float) -> None:
-        if ticket.started_at <= self._cut_at:
+    def _start_climb(self, now: float) -> None:
+        self._climbs_since = now
+        if self._height > 0:
+            self._flat_after = math.cbrt(max(0.0, self._height - self._learnt) / self._steepness())
+
+    def _steepness(self) -> float:
+        # Clients that share a small limit would otherwise leap over it, for theirs are all below 1.
+        return _CUBIC * min(1.0, self._height)
+
+    def _refused(self, ticket: Ticket, cut: tuple[float, float]) -> None:
+        self._refusals += 1
+        self._last_refused = max(self._last_refused, ticket.number)
+        if ticket.number > self._last_cut:
+            self._last_cut = self._granted
+            self._cut(cut)
+        if self._refusals >= _REFUSALS_IN_A_ROW:
+            self._set_gate(min(self._gate, 1.0))
+
+    def _cut(self, cut: tuple[float, float]) -> None:
+        lowest = self._round_trip / _LONGEST_GAP
+        if self._height > 0 and self._gate < math.inf:
+            keep, keep_height = _CUT_BY_PROBE
+            self._learnt = max(min(1.0, self._learnt), self._learnt * keep)  # one probe says little of how many
+            self._height = max(self._height * keep_height, self._learnt)
+            self._set_gate(max(lowest, min(1.0, self._gate / 2)))
             return
-        self._cut_from = self._limit
-        self._cut_at = now
-        self._limit = max(_LOWEST_LIMIT, self._limit * _CUT)
+        keep, keep_height = cut if self._height > 0 else _FIRST_CUT
+        self._height = max(lowest, self._limit * keep_height)
+        self._learnt = max(lowest, self._limit * keep)
+        self._set_gate(math.inf)
+        self._start_climb(self._now())

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from payclient._deferral import Deferral, Fate, Row
 from payclient._models import Failed, Found, Outcome, Transaction
+from payclient._retry import judge
 from payclient.errors import DeadlineExceededError, PayClientError
 
 Lookup: TypeAlias = Callable[[str], Awaitable[Transaction]]
@@ -112,6 +113,8 @@ class _Run:
         self._started = 0
         self._asking = 0
         self._asleep = 0
+        self._busy_since = 0.0
+        self._known: str | None = None
         self._last_error: PayClientError | None = None
         self._failure: BaseException | None = None
         self._is_draining = False
@@ -137,15 +140,22 @@ class _Run:
     async def _receive(self) -> Outcome | object:
         if not self._results.empty():
             return self._results.get_nowait()
+        waiting_since = asyncio.get_running_loop().time()
         while not self._is_done():
             try:
-                async with asyncio.timeout(self._stall_timeout):
+                async with asyncio.timeout_at(max(waiting_since, self._busy_since) + self._stall_timeout):
                     return await self._results.get()
             except TimeoutError:
-                if self._asking or self._asleep or self._deferred:  # and not just a source with nothing to ask
+                now = asyncio.get_running_loop().time()
+                if not self._is_busy():
+                    waiting_since = now  # the source has nothing to ask, which is its right
+                elif now >= max(waiting_since, self._busy_since) + self._stall_timeout:
                     self._failure = self._stalled()
                     break
         return _END
+
+    def _is_busy(self) -> bool:
+        return bool(self._asking or self._asleep or self._deferred)
 
     def _is_done(self) -> bool:
         # When draining, workers that only wait, for a reference or for a later pass, do not count.
@@ -209,6 +219,8 @@ class _Run:
         while (row := await self._next_row()) is not None:
             if self._started < self._concurrency and not self._is_draining:
                 self.start()
+            if not self._is_busy():
+                self._busy_since = asyncio.get_running_loop().time()
             self._asking += 1
             try:
                 outcome = await self._ask(row)
@@ -243,9 +255,27 @@ class _Run:
         try:
             transaction = await self._lookup(row.reference)
         except PayClientError as error:
+            await self._call_witness(row, error)
             return self._judge(row, error)
         self._deferral.succeed()
+        self._known = row.reference
         return Found(row.reference, transaction, index=row.index)
+
+    async def _call_witness(self, row: Row, error: PayClientError) -> None:
+        """
+        Ask for a reference that is known to exist, when no other row is left to show who is to blame.
+
+        Without it, one bad row at the end of the input would look like an outage.
+        """
+        is_alone = self._source.is_exhausted and self._deferral.answers == row.witness
+        if not (is_alone and self._known is not None and judge(error).is_passing):
+            return
+        try:
+            await self._lookup(self._known)
+        except PayClientError as failure:
+            self._last_error = failure
+        else:
+            self._deferral.succeed()
 
     def _judge(self, row: Row, error: PayClientError) -> Failed | None:
         self._last_error = error

@@ -1,0 +1,474 @@
+"""The client: options, lookups, views, life."""
+
+import asyncio
+import os
+import pickle
+
+import pytest
+
+from fakes import KEY, ScriptedTransport, answer, client, document
+from payclient import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    ClientClosedError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    Failed,
+    Found,
+    InvalidReferenceError,
+    RateLimitedError,
+    ReferenceMismatchError,
+    RetryPolicy,
+    ServiceError,
+    TransactionNotFoundError,
+    UnexpectedResponseError,
+)
+
+NOT_FOUND = answer(b'{"success": false, "message": "no such thing"}', 404)
+DOWN = answer(b'{"success": false, "message": "try later"}', 500)
+
+
+async def test_found():
+    """A lookup gives the transaction with the reference that was asked for."""
+    async with client(ScriptedTransport()) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+
+
+@pytest.mark.parametrize("reference", ["", " \t", 7, None, "T\n1", "T" * 257])
+async def test_invalid_reference(reference):
+    """A reference that cannot be one is refused before anything is sent."""
+    transport = ScriptedTransport()
+    async with client(transport) as pay:
+        with pytest.raises(InvalidReferenceError):
+            await pay.get_transaction(reference)
+    assert transport.sent == []
+
+
+@pytest.mark.virtual_time
+async def test_retries():
+    """A failing service is asked again, up to the policy's attempts, and the error says how often."""
+    transport = ScriptedTransport()
+    transport.script("T1", DOWN, DOWN, DOWN)
+    transport.script("T2", *[DOWN] * 9)
+    async with client(transport) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+        with pytest.raises(ServiceError) as caught:
+            await pay.get_transaction("T2")
+        assert caught.value.attempts == 4
+        assert (pay.stats.lookups, pay.stats.attempts, pay.stats.retries) == (2, 8, 6)
+
+
+@pytest.mark.virtual_time
+async def test_no_retries():
+    """`retry=None` makes every attempt the last, a throttled one too."""
+    transport = ScriptedTransport()
+    transport.script("T1", answer(status=429))
+    transport.script("T2", DOWN)
+    async with client(transport, retry=None) as pay:
+        with pytest.raises(RateLimitedError):
+            await pay.get_transaction("T1")
+        with pytest.raises(ServiceError):
+            await pay.get_transaction("T2")
+    assert len(transport.sent) == 2
+
+
+@pytest.mark.virtual_time
+async def test_backoff_has_full_jitter():
+    """The wait before attempt n is drawn between 0 and a bound that doubles."""
+    loop, moments = asyncio.get_running_loop(), []
+
+    async def note():
+        moments.append(loop.time())
+        return DOWN
+
+    transport = ScriptedTransport()
+    transport.script("T1", note, note, note, note)
+    async with client(transport) as pay:
+        pay._engine._random = lambda: 0.5
+        with pytest.raises(ServiceError):
+            await pay.get_transaction("T1")
+    assert [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)] == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.virtual_time
+async def test_throttled_costs_no_attempt():
+    """429 answers with a short wait do not use the retries up."""
+    transport = ScriptedTransport()
+    transport.script("T1", *[answer(status=429, retry_after="1")] * 8)
+    async with client(transport) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+        assert pay.stats.throttled == 8
+
+
+@pytest.mark.virtual_time
+async def test_always_throttled_reference_ends():
+    """A reference that is throttled for ever ends with that error, even without a deadline."""
+    transport = ScriptedTransport()
+    transport.script("T1", *[answer(status=429)] * 1000)
+    async with client(transport, deadline=None) as pay:
+        with pytest.raises(RateLimitedError):
+            await pay.get_transaction("T1")
+
+
+@pytest.mark.virtual_time
+async def test_pause_stops_the_whole_client():
+    """After `Retry-After: 7` no lookup is sent for seven seconds, and then all of them are."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
+    transport.script("T1", answer(status=429, retry_after="7"))
+    async with client(transport) as pay:
+        first = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(0.1)
+        began = loop.time()
+        await pay.get_transaction("T2")
+        assert loop.time() - began >= 6.9
+        await first
+
+
+@pytest.mark.virtual_time
+async def test_pause_beyond_the_deadline_raises_at_once():
+    """A pause that outlasts the deadline raises now, for this lookup and for those that come."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
+    transport.script("T1", answer(status=429, retry_after="86400"))
+    async with client(transport) as pay:
+        with pytest.raises(RateLimitedError) as caught:
+            await pay.get_transaction("T1")
+        assert (caught.value.retry_after, caught.value.status_code) == (86400, 429)
+        with pytest.raises(RateLimitedError) as caught:
+            await pay.get_transaction("T2")
+        assert caught.value.retry_after == pytest.approx(86400, rel=0.01)
+        assert loop.time() < 1
+    assert len(transport.sent) == 1
+
+
+@pytest.mark.virtual_time
+async def test_never_back_early():
+    """A service that asked for a day is not asked again before the day is over."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
+    transport.script("T1", answer(status=429, retry_after="86400"))
+    async with client(transport) as pay:
+        with pytest.raises(RateLimitedError):
+            await pay.get_transaction("T1")
+        await asyncio.sleep(86390)
+        await pay.get_transaction("T2")
+        assert loop.time() >= 86400
+
+
+@pytest.mark.virtual_time
+async def test_deadline_covers_everything():
+    """The deadline ends a lookup in the middle of an attempt and says where the time went."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=6)
+    transport.script("T1", DOWN, DOWN, DOWN)
+    async with client(transport, deadline=10) as pay:
+        with pytest.raises(DeadlineExceededError) as caught:
+            await pay.get_transaction("T1")
+    assert loop.time() == pytest.approx(10)
+    assert isinstance(caught.value.__cause__, ServiceError)
+    assert sum(caught.value.seconds.values()) == pytest.approx(10)
+    assert caught.value.attempts == 2
+
+
+@pytest.mark.virtual_time
+async def test_deadline_covers_the_queue():
+    """Time spent waiting for a slot counts against the deadline."""
+    transport = ScriptedTransport(latency=8)
+    async with client(transport, max_concurrency=1, deadline=9) as pay:
+        first = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(0)
+        with pytest.raises(DeadlineExceededError) as caught:
+            await pay.get_transaction("T2")
+        assert caught.value.seconds == pytest.approx({"queued": 8, "attempts": 1, "backoff": 0})
+        await first
+
+
+@pytest.mark.virtual_time
+async def test_attempt_timeout():
+    """An attempt that takes longer than `timeout` is cut and asked again."""
+    transport = ScriptedTransport()
+    transport.script("T1", lambda: asyncio.sleep(3600))
+    async with client(transport, timeout=2) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+        assert transport.in_flight == 0
+        transport.script("T2", *[lambda: asyncio.sleep(3600)] * 9)
+        with pytest.raises(AttemptTimeoutError, match="no whole answer within 2 s"):
+            await pay.get_transaction("T2")
+
+
+@pytest.mark.virtual_time
+async def test_foreign_timeout_error():
+    """A `TimeoutError` that is a bug of a transport stays what it is."""
+    transport = ScriptedTransport()
+    transport.script("T1", TimeoutError("mine"))
+    async with client(transport) as pay:
+        with pytest.raises(TimeoutError, match="mine") as caught:
+            await pay.get_transaction("T1")
+        assert type(caught.value) is TimeoutError
+
+
+@pytest.mark.virtual_time
+async def test_mismatch_discards_the_connection():
+    """An answer about another reference costs its connection, is asked once more, and never returned."""
+    transport = ScriptedTransport()
+    transport.script("T1", answer(document("T9")))
+    transport.script("T2", answer(document("T9")), answer(document("T9")), answer(document("T9")))
+    async with client(transport) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+        with pytest.raises(ReferenceMismatchError):
+            await pay.get_transaction("T2")
+    assert len(transport.discarded) == 3
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("step", "error", "attempts"),
+    [
+        pytest.param(NOT_FOUND, TransactionNotFoundError, 1, id="not-found"),
+        pytest.param(answer(status=401), AuthenticationError, 1, id="refused-key"),
+        pytest.param(answer(b"<html>", 404), UnexpectedResponseError, 1, id="html-404"),
+        pytest.param(answer(b"", 302, location="https://x"), UnexpectedResponseError, 1, id="redirect"),
+        pytest.param(answer(b"<html>"), UnexpectedResponseError, 2, id="html-200"),
+        pytest.param(ConnectionFailedError("reset"), ConnectionFailedError, 4, id="reset"),
+    ],
+)
+async def test_attempts_by_error(step, error, attempts):
+    """Each kind of failure is asked again as often as it can help."""
+    transport = ScriptedTransport(default=lambda: step)
+    async with client(transport) as pay:
+        with pytest.raises(error) as caught:
+            await pay.get_transaction("T1")
+    assert (caught.value.attempts, len(transport.sent)) == (attempts, attempts)
+
+
+@pytest.mark.virtual_time
+async def test_equal_lookups_share_one_request():
+    """Equal lookups awaited at the same time cost one request."""
+    transport = ScriptedTransport(latency=1)
+    async with client(transport) as pay:
+        answers = await asyncio.gather(*(pay.get_transaction("T1") for _ in range(5)))
+    assert len(transport.sent) == 1
+    assert {transaction.reference for transaction in answers} == {"T1"}
+
+
+@pytest.mark.virtual_time
+async def test_cancelled_leader_hurts_nobody():
+    """When the first of two equal lookups is cancelled, the other still gets its answer."""
+    transport = ScriptedTransport(latency=5)
+    async with client(transport) as pay:
+        first = asyncio.create_task(pay.get_transaction("T1"))
+        second = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(1)
+        first.cancel()
+        assert (await second).reference == "T1"
+        assert first.cancelled()
+        assert (transport.in_flight, len(pay._flights)) == (0, 0)
+
+
+@pytest.mark.virtual_time
+async def test_short_deadline_of_the_leader_hurts_nobody():
+    """A lookup that joined late is not ended by the deadline of the one it joined."""
+    transport = ScriptedTransport(latency=6)
+    async with client(transport, deadline=5) as pay:
+        patient = pay.with_options(deadline=20)
+        patient._flights = pay._flights
+        hasty = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(1)
+        assert (await patient.get_transaction("T1")).reference == "T1"
+        with pytest.raises(DeadlineExceededError):
+            await hasty
+
+
+@pytest.mark.virtual_time
+async def test_cancelled_at_every_moment():
+    """Wherever a lookup is cancelled, its slot, its attempt and its flight are given back."""
+    for moment in range(40):
+        transport = ScriptedTransport(latency=1)
+        transport.script("T1", DOWN, answer(status=429, retry_after="1"))
+        pay = client(transport)
+        task = asyncio.create_task(pay.get_transaction("T1"))
+        for _ in range(moment):
+            await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert (transport.in_flight, pay.stats.in_flight, len(pay._flights)) == (0, 0, 0), moment
+        await pay.aclose()
+
+
+async def test_small_set_keeps_the_order():
+    """`get_transactions` answers every reference in input order, duplicates and failures included."""
+    transport = ScriptedTransport()
+    transport.script("T2", NOT_FOUND)
+    async with client(transport) as pay:
+        outcomes = await pay.get_transactions(["T3", "T2", "T1", "T3", ""])
+    assert [(type(o), o.reference, o.index) for o in outcomes] == [
+        (Found, "T3", 0),
+        (Failed, "T2", 1),
+        (Found, "T1", 2),
+        (Found, "T3", 3),
+        (Failed, "", 4),
+    ]
+
+
+@pytest.mark.virtual_time
+async def test_small_set_has_one_deadline():
+    """`get_transactions` returns within the deadline; what was not answered by then is `Failed`."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=4)
+    async with client(transport, max_concurrency=1, deadline=10) as pay:
+        outcomes = await pay.get_transactions(["T1", "T2", "T3", "T4"])
+    assert loop.time() == pytest.approx(10)
+    assert [type(o) for o in outcomes] == [Found, Found, Failed, Failed]
+    assert isinstance(outcomes[3].error, DeadlineExceededError)
+
+
+async def test_small_set_raises_what_is_the_same_for_all():
+    """A refused key is raised once by `get_transactions`."""
+    async with client(ScriptedTransport(default=lambda: answer(status=401))) as pay:
+        with pytest.raises(AuthenticationError):
+            await pay.get_transactions(["T1", "T2"])
+
+
+@pytest.mark.virtual_time
+async def test_deadline_in_a_stream_begins_at_admission():
+    """In a stream, neither the queue nor a pause counts against a lookup's deadline."""
+    transport = ScriptedTransport(latency=4)
+    transport.script("T0", answer(status=429, retry_after="100"))
+    async with client(transport, max_concurrency=1, deadline=5) as pay:
+        async with pay.stream_transactions((f"T{n}" for n in range(5)), concurrency=5) as stream:
+            outcomes = [outcome async for outcome in stream]
+    assert [type(o) for o in outcomes] == [Found] * 5
+
+
+@pytest.mark.virtual_time
+async def test_deadline_in_a_stream_counts_attempts():
+    """In a stream, a lookup that spends its budget on attempts is deferred, and given up at last."""
+    transport = ScriptedTransport()
+    transport.script("T1", *[lambda: asyncio.sleep(3600)] * 1000)
+    async with client(transport, deadline=5, timeout=60) as pay:
+        async with pay.stream_transactions(["T1", *(f"A{n}" for n in range(5000))]) as stream:
+            failed = [outcome async for outcome in stream if isinstance(outcome, Failed)]
+    assert [type(o.error) for o in failed] == [DeadlineExceededError]
+
+
+async def test_view_shares_the_client():
+    """A view has other options, and the same connections, limiter and counters."""
+    transport, records = ScriptedTransport(), []
+    async with client(transport) as pay:
+        view = pay.with_options(on_attempt=records.append, retry=None, deadline=None)
+        await view.get_transaction("T1")
+        await pay.get_transaction("T2")
+        assert [record.reference for record in records] == ["T1"]
+        assert view.stats == pay.stats
+        assert (pay._options.retry.attempts, view._options.retry.attempts) == (4, 1)
+
+
+def test_view_checks_its_options():
+    """A view refuses what the client would refuse."""
+    with pytest.raises(ConfigurationError, match="timeout must be a number of seconds above 0, got 0"):
+        client(ScriptedTransport()).with_options(timeout=0)
+
+
+async def test_attempt_records():
+    """`on_attempt` gets one record per attempt: number, status, error class and time."""
+    transport, records = ScriptedTransport(), []
+    transport.script("T1", DOWN, ConnectionFailedError("reset"))
+    async with client(transport, on_attempt=records.append, retry=RetryPolicy(first_backoff=0)) as pay:
+        await pay.get_transaction("T1")
+    assert [(r.reference, r.number, r.status, r.error) for r in records] == [
+        ("T1", 1, 500, "ServiceError"),
+        ("T1", 2, None, "ConnectionFailedError"),
+        ("T1", 3, 200, None),
+    ]
+
+
+async def test_error_in_a_callback_is_the_callers():
+    """What `on_attempt` raises comes out as itself, and the slot is given back."""
+
+    def fail(record):
+        raise KeyError("mine")
+
+    async with client(ScriptedTransport(), on_attempt=fail) as pay:
+        with pytest.raises(KeyError, match="mine"):
+            await pay.get_transaction("T1")
+        assert pay.stats.in_flight == 0
+
+
+async def test_use_after_close():
+    """A closed client says that it is closed, in every method."""
+    pay = client(ScriptedTransport())
+    await pay.aclose()
+    await pay.aclose()
+    for use in (pay.get_transaction("T1"), pay.get_transactions(["T1"]), pay.__aenter__()):
+        with pytest.raises(ClientClosedError, match="it has been closed"):
+            await use
+    with pytest.raises(ClientClosedError, match="it has been closed"):
+        pay.stream_transactions(["T1"])
+
+
+@pytest.mark.virtual_time
+async def test_close_drains():
+    """Closing lets attempts under way finish, ends those that queue, and closes the transport."""
+    transport = ScriptedTransport(latency=3)
+    pay = client(transport, max_concurrency=1)
+    running = asyncio.create_task(pay.get_transaction("T1"))
+    queued = asyncio.create_task(pay.get_transaction("T2"))
+    await asyncio.sleep(1)
+    await pay.aclose()
+    assert (await running).reference == "T1"
+    with pytest.raises(ClientClosedError):
+        await queued
+    assert transport.is_closed
+
+
+@pytest.mark.virtual_time
+async def test_close_does_not_wait_for_ever():
+    """Closing waits for attempts under way as long as one attempt may take."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=1000)
+    pay = client(transport, timeout=10, deadline=None)
+    task = asyncio.create_task(pay.with_options(timeout=2000).get_transaction("T1"))
+    await asyncio.sleep(1)
+    await pay.aclose()
+    assert (loop.time(), transport.is_closed) == (pytest.approx(11), True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_other_event_loop():
+    """A client used in a second event loop says so, and closing it there does no harm."""
+    transport = ScriptedTransport()
+    pay = client(transport)
+    asyncio.run(pay.get_transaction("T1"))
+    with pytest.raises(ClientClosedError, match="it belongs to another event loop"):
+        asyncio.run(pay.get_transaction("T2"))
+    asyncio.run(pay.aclose())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+async def test_after_fork():
+    """A client used after a fork says so."""
+    pay = client(ScriptedTransport())
+    pay._engine._process += 1  # what a child process would find
+    with pytest.raises(ClientClosedError, match="it was made in another process"):
+        await pay.get_transaction("T1")
+
+
+def test_transport_and_client():
+    """A transport and an http_client at once is a contradiction."""
+    with pytest.raises(ConfigurationError, match="pass a transport or an http_client, not both"):
+        client(ScriptedTransport(), http_client=object())
+
+
+def test_wrong_http_client():
+    """Something that is not an async httpx client is refused at construction."""
+    with pytest.raises(ConfigurationError, match=r"http_client must be an httpx.AsyncClient, got dict"):
+        client(None, http_client={})
+
+
+def test_client_cannot_be_pickled():
+    """A client refuses to be pickled, because the key would travel with it."""
+    with pytest.raises(TypeError):
+        pickle.dumps(client(ScriptedTransport()))
+
+
+def test_key_is_not_shown():
+    """No part of a client prints the key."""
+    pay = client(ScriptedTransport())
+    assert KEY not in repr(pay) + repr(vars(pay)) + repr(vars(pay._engine))

@@ -1,0 +1,400 @@
+"""Streams: bounded, lazy, cancel-safe, and just to every row."""
+
+import asyncio
+import tracemalloc
+
+import pytest
+
+from payclient import (
+    AuthenticationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    Failed,
+    Found,
+    PermissionDeniedError,
+    RateLimitedError,
+    RejectedError,
+    ServiceError,
+    Transaction,
+    TransactionNotFoundError,
+)
+from payclient._stream import stream
+
+
+def transaction(reference):
+    return Transaction(reference=reference, amount=1, status="Paid")
+
+
+async def found(reference):
+    await asyncio.sleep(0)
+    return transaction(reference)
+
+
+def failing(error, *references):
+    """Make a lookup that fails with *error* for *references*, or for all when none is given."""
+
+    async def lookup(reference):
+        await asyncio.sleep(0.01)
+        if not references or reference in references:
+            raise error
+        return transaction(reference)
+
+    return lookup
+
+
+async def collect(lookup, references, **options):
+    async with stream(lookup, references, **{"concurrency": 4, **options}) as outcomes:
+        return [outcome async for outcome in outcomes]
+
+
+def other_tasks():
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+async def test_every_row_once():
+    """Each reference has one outcome, whose index is its place in the input."""
+    references = [f"T{n % 30}" for n in range(100)]
+    outcomes = await collect(found, references)
+    assert sorted((o.index, o.reference) for o in outcomes) == list(enumerate(references))
+
+
+async def test_async_references():
+    """An async iterable is read as well as an iterable."""
+
+    async def references():
+        for n in range(10):
+            await asyncio.sleep(0)
+            yield f"T{n}"
+
+    assert len(await collect(found, references())) == 10
+
+
+async def test_empty():
+    """No references, no outcomes."""
+    assert await collect(found, []) == []
+
+
+@pytest.mark.virtual_time
+async def test_bounded():
+    """No more lookups are under way than the concurrency, and all of it is used."""
+    under_way = most = 0
+
+    async def lookup(reference):
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(1)
+        under_way -= 1
+        return transaction(reference)
+
+    await collect(lookup, map(str, range(50)), concurrency=7)
+    assert most == 7
+
+
+@pytest.mark.virtual_time
+async def test_lazy():
+    """A consumer that does not read stops the input: look-ahead is bounded by the concurrency."""
+    taken = 0
+
+    def references():
+        nonlocal taken
+        for n in range(10_000):
+            taken += 1
+            yield f"T{n}"
+
+    async with stream(found, references(), concurrency=4) as outcomes:
+        await anext(outcomes)
+        await asyncio.sleep(60)
+        assert taken <= 1 + 3 * 4
+
+
+async def test_memory_is_flat():
+    """A stream of 100,000 references takes no more memory than one of 2,000."""
+
+    async def peak(count):
+        tracemalloc.start()
+        async with stream(found, (f"T{n}" for n in range(count)), concurrency=64) as outcomes:
+            async for _ in outcomes:
+                pass
+        high = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return high
+
+    await peak(100)
+    small, large = await peak(2_000), await peak(100_000)
+    assert large < small + 256 * 1024
+
+
+async def test_leaving_early():
+    """Leaving the block ends every worker."""
+    async with stream(failing(None, "none"), map(str, range(1000)), concurrency=8) as outcomes:
+        await anext(outcomes)
+    assert other_tasks() == set()
+
+
+async def test_error_in_the_block():
+    """The caller's own exception comes out as itself, not in a group, and no worker is left."""
+    with pytest.raises(KeyError, match="mine"):
+        async with stream(found, map(str, range(1000)), concurrency=8):
+            raise KeyError("mine")
+    assert other_tasks() == set()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("steps", range(12))
+async def test_cancelling_the_consumer(steps):
+    """Cancelling the task that reads ends every worker, wherever it is struck."""
+
+    async def consume():
+        await collect(failing(None, "none"), map(str, range(1000)))
+
+    task = asyncio.create_task(consume())
+    for _ in range(steps):
+        await asyncio.sleep(0.007)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert other_tasks() == set()
+
+
+@pytest.mark.virtual_time
+async def test_cancelled_twice():
+    """A second cancellation, while the workers are being ended, leaves none of them either."""
+
+    async def stubborn(reference):
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(5)
+
+    task = asyncio.create_task(collect(stubborn, ["T1", "T2"]))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert other_tasks() == set()
+
+
+async def test_error_in_the_references():
+    """What the caller's iterable raises comes out of the iteration as itself."""
+
+    def references():
+        yield "T1"
+        raise OSError("the ledger has gone")
+
+    with pytest.raises(OSError, match="the ledger has gone"):
+        await collect(found, references())
+
+
+async def test_bug_in_the_lookup():
+    """What is no `PayClientError` is a bug and ends the stream as itself."""
+    with pytest.raises(ZeroDivisionError):
+        await collect(failing(ZeroDivisionError()), ["T1"])
+
+
+@pytest.mark.virtual_time
+async def test_lookup_cancelled_from_outside():
+    """A lookup that somebody else cancels does not lose its row in silence."""
+
+    async def lookup(reference):
+        asyncio.current_task().cancel()
+        await asyncio.sleep(1)
+
+    with pytest.raises(RuntimeError, match="cancelled from outside"):
+        await collect(lookup, ["T1"])
+
+
+@pytest.mark.virtual_time
+async def test_fatal_is_raised_once():
+    """A refused key ends the stream: what is under way is finished and given first, nothing is admitted."""
+    asked = []
+
+    async def lookup(reference):
+        asked.append(reference)
+        await asyncio.sleep(int(reference))
+        if reference == "3":
+            raise AuthenticationError("refused")
+        return transaction(reference)
+
+    outcomes = []
+    with pytest.raises(AuthenticationError):
+        async with stream(lookup, map(str, range(1, 100)), concurrency=5) as answers:
+            async for outcome in answers:
+                outcomes.append(outcome.reference)
+    assert outcomes == ["1", "2", "4", "5", "6", "7"]
+    assert asked == ["1", "2", "3", "4", "5", "6", "7"]
+
+
+@pytest.mark.virtual_time
+async def test_fatal_does_not_wait_for_a_slow_source():
+    """The end of a stream does not wait for a reference that may never come."""
+
+    async def references():
+        yield "T1"
+        await asyncio.sleep(10_000)
+        yield "T2"
+
+    loop = asyncio.get_running_loop()
+    with pytest.raises(AuthenticationError):
+        await collect(failing(AuthenticationError("refused")), references())
+    assert loop.time() < 1
+
+
+@pytest.mark.virtual_time
+async def test_nobody_there():
+    """When the very first contacts fail, the address is wrong and the stream says so at once."""
+    with pytest.raises(ConnectionFailedError):
+        await collect(failing(ConnectionFailedError("refused", sent="no")), map(str, range(1000)))
+    assert asyncio.get_running_loop().time() < 1
+
+
+@pytest.mark.virtual_time
+async def test_gone_in_the_middle():
+    """When the service goes away later, that is an outage: the rows wait, and none is lost."""
+    loop = asyncio.get_running_loop()
+
+    async def lookup(reference):
+        await asyncio.sleep(0.1)
+        if 10 < loop.time() < 610:
+            raise ConnectionFailedError("refused", sent="no")
+        return transaction(reference)
+
+    outcomes = await collect(lookup, map(str, range(1000)))
+    assert [type(o) for o in outcomes] == [Found] * 1000
+
+
+@pytest.mark.virtual_time
+async def test_twenty_denials_in_a_row():
+    """Twenty denials without an answer between them end the stream; nineteen do not."""
+    denied = PermissionDeniedError("denied")
+    outcomes = await collect(failing(denied, *map(str, range(19))), map(str, range(30)), concurrency=1)
+    assert sum(isinstance(o, Failed) for o in outcomes) == 19
+    with pytest.raises(PermissionDeniedError):
+        await collect(failing(denied), map(str, range(30)), concurrency=1)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("error", [TransactionNotFoundError("no"), RejectedError("no")], ids=lambda e: type(e).__name__)
+async def test_answers_are_final(error):
+    """What the service answered about a reference is final."""
+    (outcome,) = await collect(failing(error), ["T1"])
+    assert (outcome, outcome.error) == (Failed("T1", error), error)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("place", [0, 500, 999])
+async def test_one_bad_row(place):
+    """A row that always fails is given up after several passes, wherever it stands; no other suffers."""
+    asked = 0
+
+    async def lookup(reference):
+        nonlocal asked
+        await asyncio.sleep(0.1)
+        if reference == str(place):
+            asked += 1
+            raise ServiceError("down", status_code=500)
+        return transaction(reference)
+
+    outcomes = await collect(lookup, map(str, range(1000)))
+    assert [o.index for o in outcomes if isinstance(o, Failed)] == [place]
+    assert 4 <= asked <= 5  # one pass may end before anybody else was answered
+
+
+@pytest.mark.virtual_time
+async def test_without_deferral():
+    """With `defer=False` the first failure of a row is its last."""
+    error = ServiceError("down", status_code=500)
+    assert await collect(failing(error), ["T1"], defer=False) == [Failed("T1", error)]
+
+
+@pytest.mark.virtual_time
+async def test_deferred_rows_are_bounded():
+    """When too many rows wait for a later pass, no new reference is taken."""
+    taken = 0
+
+    def references():
+        nonlocal taken
+        for n in range(10_000):
+            taken += 1
+            yield str(n)
+
+    with pytest.raises(DeadlineExceededError):
+        await collect(failing(ServiceError("down", status_code=500)), references())
+    assert taken <= 4 * 16 + 8
+
+
+@pytest.mark.virtual_time
+async def test_stall():
+    """Without any outcome for `stall_timeout` the stream ends, names the last error and what to do."""
+    loop = asyncio.get_running_loop()
+    with pytest.raises(DeadlineExceededError, match="no lookup succeeded for 900 s") as caught:
+        await collect(failing(ServiceError("down", status_code=500)), map(str, range(10)))
+    assert isinstance(caught.value.__cause__, ServiceError)
+    assert loop.time() == pytest.approx(900, abs=1)
+
+
+@pytest.mark.virtual_time
+async def test_slow_source_is_no_stall():
+    """A source that has nothing to ask for an hour does not end the stream."""
+
+    async def references():
+        yield "T1"
+        await asyncio.sleep(3600)
+        yield "T2"
+
+    assert len(await collect(found, references())) == 2
+
+
+@pytest.mark.virtual_time
+async def test_slow_consumer_is_no_stall():
+    """A consumer that takes an hour over an outcome does not end the stream."""
+    async with stream(found, map(str, range(50)), concurrency=2) as outcomes:
+        count = 0
+        async for _ in outcomes:
+            count += 1
+            await asyncio.sleep(3600)
+    assert count == 50
+
+
+@pytest.mark.virtual_time
+async def test_pause_of_a_day():
+    """A service that asks for more patience than a stream has ends it, with the time to come back."""
+    with pytest.raises(RateLimitedError) as caught:
+        await collect(failing(RateLimitedError("later", status_code=429, retry_after=86400)), ["T1"])
+    assert caught.value.retry_after == 86400
+
+
+@pytest.mark.virtual_time
+async def test_pause_is_kept_by_deferred_rows():
+    """A deferred row is not asked again before the time that its refusal named."""
+    loop, asked = asyncio.get_running_loop(), []
+
+    async def lookup(reference):
+        asked.append(loop.time())
+        if len(asked) == 1:
+            raise RateLimitedError("later", status_code=429, retry_after=600)
+        return transaction(reference)
+
+    await collect(lookup, ["T1"])
+    assert asked[1] >= 600
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("seed", range(5))
+async def test_random_failures(seed):
+    """With 30 % random failures of whole lookups, every row is answered in the end."""
+    import random
+
+    draw = random.Random(seed)
+
+    async def lookup(reference):
+        await asyncio.sleep(draw.random())
+        if draw.random() < 0.3:
+            raise ServiceError("down", status_code=500)
+        return transaction(reference)
+
+    outcomes = await collect(lookup, map(str, range(2000)), concurrency=50)
+    failed = sum(isinstance(o, Failed) for o in outcomes)
+    assert failed <= 2000 * 0.3**4 * 2, f"seed {seed}"
