@@ -1,0 +1,188 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["nox[uv]>=2025.10.16,<2027", "uv>=0.11,<0.14"]
+# ///
+"""
+The task runner. It needs Python 3.11 and pip, nothing else; the rest it installs into `.nox/`.
+
+    python3 noxfile.py -s demo       # see it work
+    python3 noxfile.py -s tests      # the whole suite; what follows `--` goes to pytest
+    python3 noxfile.py --list        # everything else
+    uv run noxfile.py -s tests       # the same, where uv is at hand
+
+Every session installs the versions that `uv.lock` names and a freshly built wheel of the project, so
+what is tested is what is shipped. `PAYCLIENT_WHEEL=path` names a wheel that was built before.
+"""
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  said here, because the next lines fail on an older one
+    sys.exit(f"payclient needs Python 3.11 or newer, this is {sys.version.split()[0]}")
+
+import os
+import re
+import subprocess
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BOOT = HERE / ".nox" / f"boot-{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def runner() -> Path:
+    """Return a Python that has nox and uv: this one, or a private one that is made on the first call."""
+    if find_spec("nox") and find_spec("uv"):
+        return Path(sys.executable)
+    python = BOOT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    tools = declared_tools()
+    stamp = BOOT / "tools.txt"
+    if not (python.exists() and stamp.exists() and stamp.read_text() == "\n".join(tools)):
+        sys.stderr.write(f"installing {', '.join(tools)} into {BOOT}\n")
+        make_environment(python, tools)
+        stamp.write_text("\n".join(tools))  # last, so that an installation cut short is begun again
+    return python
+
+
+def declared_tools() -> list[str]:
+    """Return the requirements in the first lines of this file, where uv and nox read them too."""
+    header = re.search(r"(?ms)^# /// script$(.*?)^# ///$", Path(__file__).read_text(encoding="utf-8"))
+    return tomllib.loads(header[1].replace("\n# ", "\n"))["dependencies"]
+
+
+def make_environment(python: Path, tools: list[str]) -> None:
+    """Install *tools* into a new environment: by our pip, because some distributions ship none for environments."""
+    has_pip = find_spec("pip") is not None
+    venv = [sys.executable, "-m", "venv", "--clear", *(["--without-pip"] if has_pip else [])]
+    pip = [sys.executable, "-m", "pip", "--python", python] if has_pip else [python, "-m", "pip"]
+    subprocess.run([*venv, BOOT], check=True)
+    subprocess.run([*pip, "--disable-pip-version-check", "install", "--quiet", *tools], check=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(subprocess.run([runner(), "-m", "nox", "-f", __file__, *sys.argv[1:]], check=False).returncode)
+
+import nox
+
+nox.needs_version = ">=2025.10.16"
+nox.options.default_venv_backend = "uv"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = False  # nox makes it an error where CI is set
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["tests"]
+
+EXTRAS = tuple(nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-dependencies"])
+WHERE = "import payclient, sys; f = payclient.__file__; print(f); sys.exit(not f.startswith(sys.prefix))"
+
+
+def install(session: nox.Session, *groups: str, extras: tuple[str, ...] = EXTRAS) -> None:
+    """Install the wheel with its extras, and the groups, exactly as locked."""
+    session.env["PYTHONSAFEPATH"] = "1"  # else `python -m` finds the working tree before the wheel
+    where = session.virtualenv.location
+    wheel = os.environ.get("PAYCLIENT_WHEEL")
+    project = ["--no-install-project"] if wheel else ["--no-editable", "--reinstall-package=payclient"]
+    session.run_install(
+        *("uv", "sync", "--quiet", "--locked", "--no-default-groups", *project),
+        *(f"--group={group}" for group in groups),
+        *(f"--extra={extra}" for extra in extras),
+        env={"UV_PROJECT_ENVIRONMENT": where, "UV_PYTHON": where},
+        external=True,
+    )
+    if wheel:
+        session.install("--no-deps", "--reinstall", wheel)
+    session.run("python", "-c", WHERE, silent=True)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the whole suite on this interpreter."""
+    install(session, "test")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"], default=False)
+def matrix(session: nox.Session) -> None:
+    """Run the whole suite on every supported interpreter that is present."""
+    install(session, "test")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(default=False)
+def demo(session: nox.Session) -> None:
+    """Reconcile a ledger of 10,000 rows with a service that limits the rate and fails now and then."""
+    install(session, extras=("cli", "testing"))
+    session.run("payclient", "demo", *session.posargs)
+
+
+@nox.session(default=False)
+def lint(session: nox.Session) -> None:
+    """Check style, import storeys, sizes, dependencies, dead code, spelling and workflows."""
+    install(session, "lint", "test")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports", "--no-logo", "--no-cache")
+    session.run("deptry", "payclient")
+    session.run("vulture")
+    session.run("codespell")
+    session.run("zizmor", "--offline", "--quiet", "--persona=pedantic", ".github")
+    session.run("pytest", "-q", "tests/layout")
+
+
+@nox.session(default=False)
+def types(session: nox.Session) -> None:
+    """Check every type, and that the installed package is typed completely."""
+    install(session, "types")
+    session.run("mypy")
+    session.run("basedpyright", "--level", "error")
+    with session.chdir(session.create_tmp()):  # elsewhere, so that the wheel is checked and not the tree
+        session.run("basedpyright", "--verifytypes", "payclient", "--ignoreexternal")
+
+
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """Build the documentation with warnings as errors, and run every example in it."""
+    install(session, "docs")
+    session.run("sphinx-build", "-W", "-n", "-q", "docs", "docs/_build/html")
+    session.run("pytest", "-q", "tests/docs", *session.posargs)
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Measure; what follows `--` goes to the benchmarks."""
+    install(session, "test")
+    session.run("python", "-m", "bench", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
+def lowest(session: nox.Session) -> None:
+    """Run the suite with the oldest direct dependencies that pyproject.toml allows."""
+    session.env["PYTHONSAFEPATH"] = "1"
+    lower = ("--resolution=lowest-direct", "--reinstall-package=payclient", "--group=test")
+    session.install(*lower, f".[{','.join(EXTRAS)}]")
+    session.run("python", "-c", WHERE, silent=True)
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(default=False)
+def httpx2(session: nox.Session) -> None:
+    """Run the suite with `import httpx` answered by httpx2, the fork that is kept up."""
+    install(session, "httpx2")
+    session.run("pytest", "-p", "alias_httpx2", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
+def dist(session: nox.Session) -> None:
+    """Build the sdist, and the wheel from it; check both, and the wheel alone in a bare environment."""
+    install(session, "test")
+    session.run("uv", "build", "--quiet", "--clear", "--out-dir=dist", external=True)
+    session.run("pytest", "-q", "-m", "dist", "tests/dist", *session.posargs)
+    (wheel,) = (HERE / "dist").glob("*.whl")
+    alone = ("uv", "run", "--quiet", "--isolated", "--no-project", f"--python={session.virtualenv.location}")
+    session.run(*alone, "--with", wheel, "python", "-c", "from payclient import *", external=True)
+
+
+@nox.session(default=False)
+def browser(session: nox.Session) -> None:
+    """Look at the built pages in a Chromium, offline; skipped where there is none."""
+    install(session, "browser")
+    session.run("pytest", "-m", "browser", *session.posargs)

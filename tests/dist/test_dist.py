@@ -1,0 +1,89 @@
+"""What is shipped: the files, and the metadata, of the sdist and of the wheel in `dist/`."""
+
+from __future__ import annotations
+
+import email
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+DECLARED = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+pytestmark = pytest.mark.dist
+
+
+def source_files(folder):
+    return {path.relative_to(PROJECT).as_posix() for path in (PROJECT / folder).rglob("*.py")}
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    (path,) = (PROJECT / "dist").glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def sdist():
+    (path,) = (PROJECT / "dist").glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        yield {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix() for name in archive.getnames()}
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel):
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return email.message_from_bytes(wheel.read(name))
+
+
+def test_wheel_is_the_package(wheel):
+    """Beside its metadata the wheel holds every module, the marker of types, and nothing else."""
+    shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert shipped == source_files("payclient") | {"payclient/py.typed"}
+
+
+def test_sdist_is_whole(sdist):
+    """From the sdist one can build, test and document the project with the locked versions."""
+    needed = {"pyproject.toml", "uv.lock", "noxfile.py", "README.md", "LICENSE", "docs/conf.py", "payclient/py.typed"}
+    assert (needed | source_files("payclient") | source_files("tests")) - sdist == set()
+
+
+def test_sdist_is_clean(sdist):
+    """Nothing that a tool made goes into the sdist."""
+    made = {"__pycache__", "_build", ".nox", ".pytest_cache"}
+    assert [name for name in sdist if made & set(PurePosixPath(name).parts)] == []
+
+
+def test_license_is_shipped(wheel):
+    """The wheel carries the text of its licence."""
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("Name", DECLARED["name"]),
+        ("Version", DECLARED["version"]),
+        ("Summary", DECLARED["description"]),
+        ("Requires-Python", DECLARED["requires-python"]),
+        ("License-Expression", "MIT"),
+        ("Description-Content-Type", "text/markdown"),
+    ],
+)
+def test_metadata(metadata, field, value):
+    """The package index shows what the project declares."""
+    assert metadata[field] == value
+
+
+def test_front_page(metadata):
+    """The front page on the package index is the README."""
+    assert metadata.get_payload().strip() == (PROJECT / "README.md").read_text(encoding="utf-8").strip()
+
+
+def test_extras(metadata):
+    """Every extra is declared in the wheel."""
+    assert set(metadata.get_all("Provides-Extra")) == set(DECLARED["optional-dependencies"])

@@ -1,0 +1,169 @@
+"""
+What the shape of the source must be, where no ready-made tool checks it.
+
+Each rule takes the project's folder and yields one line per violation, `path:line: what is wrong`.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+Rule: TypeAlias = Callable[[Path], Iterator[str]]
+
+FILE_LINES = 400
+FUNCTION_LINES = 50
+TOP_LEVEL = frozenset({"LICENSE", "README.md", "docs", "noxfile.py", "payclient", "pyproject.toml", "tests", "uv.lock"})
+MADE_BY_TOOLS = frozenset({"dist", "__pycache__"})
+HTTP_LIBRARIES = frozenset({"httpcore", "httpx", "httpx2"})
+KNOWS_HTTP = frozenset({"testing", "transports"})
+EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "utils"})
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SILENCED_WITHOUT_CODE = re.compile(r"(type|pyright): ?ignore(?!\[[\w, -]+\])|noqa(?!: ?[A-Z]+\d+)", re.IGNORECASE)
+UNCOVERED_WITHOUT_REASON = re.compile(r"pragma: ?no cover\W*$")
+
+
+def top_level_is_exact(root: Path) -> Iterator[str]:
+    """Allow the eight names that a reader expects at the top level, and dot files."""
+    found = {path.name for path in root.iterdir() if not path.name.startswith(".")} - MADE_BY_TOOLS
+    yield from (f"{name}:1: does not belong at the top level" for name in sorted(found - TOP_LEVEL))
+    yield from (f"{name}:1: is missing at the top level" for name in sorted(TOP_LEVEL - found))
+
+
+def folders_nest_once(root: Path) -> Iterator[str]:
+    """Allow `payclient/x/y.py` and nothing deeper."""
+    for path in _package(root):
+        if len(path.relative_to(root / "payclient").parts) > 2:
+            yield f"{_at(root, path)}: folders nest once"
+
+
+def files_are_short(root: Path) -> Iterator[str]:
+    """Bound the length of a file."""
+    for path in _package(root):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines >= FILE_LINES:
+            yield f"{_at(root, path)}: {lines} lines; a file stays under {FILE_LINES}"
+
+
+def functions_are_short(root: Path) -> Iterator[str]:
+    """Bound the length of a function; its docstring does not count."""
+    for path in _package(root):
+        for function in _functions(path):
+            lines = function.end_lineno - function.lineno + 1 - _docstring_lines(function)
+            if lines >= FUNCTION_LINES:
+                where = _at(root, path, function.lineno)
+                yield f"{where}: {function.name} has {lines} lines; a function stays under {FUNCTION_LINES}"
+
+
+def names_say_something(root: Path) -> Iterator[str]:
+    """Forbid module names that would fit any content."""
+    for path in _package(root):
+        if path.stem.strip("_") in EMPTY_NAMES:
+            yield f"{_at(root, path)}: a module is named for its one idea, not {path.stem!r}"
+
+
+def modules_have_docstrings(root: Path) -> Iterator[str]:
+    """Ask every module that holds anything for the sentence that names its idea."""
+    for path in _package(root):
+        tree = _tree(path)
+        if tree.body and ast.get_docstring(tree) is None:
+            yield f"{_at(root, path)}: the module has no docstring"
+
+
+def public_modules_have_all(root: Path) -> Iterator[str]:
+    """Ask every module that users may import for its `__all__`."""
+    for path in _package(root):
+        parts = [part.removesuffix(".py") for part in path.relative_to(root).parts]
+        if any(part.startswith("_") and part != "__init__" for part in parts):
+            continue
+        if "__all__" not in {target.id for target in _assigned(_tree(path))}:
+            yield f"{_at(root, path)}: a public module needs __all__"
+
+
+def http_stays_below(root: Path) -> Iterator[str]:
+    """Forbid the HTTP libraries outside of the transports and the test kit, in functions and for types too."""
+    for path in _package(root):
+        if path.relative_to(root / "payclient").parts[0] in KNOWS_HTTP:
+            continue
+        for line, module in _imported(_tree(path)):
+            if module.partition(".")[0] in HTTP_LIBRARIES:
+                yield f"{_at(root, path, line)}: {module} is imported in {' and '.join(sorted(KNOWS_HTTP))} only"
+
+
+def tests_state_their_rule(root: Path) -> Iterator[str]:
+    """Ask every test function for a docstring."""
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        for function in _functions(path):
+            if function.name.startswith("test") and ast.get_docstring(function) is None:
+                yield f"{_at(root, path, function.lineno)}: {function.name} does not state its rule in a docstring"
+
+
+def silencers_are_precise(root: Path) -> Iterator[str]:
+    """Ask `type: ignore` and `noqa` for a code, and `pragma: no cover` for a reason."""
+    for path in [*_package(root), *sorted((root / "tests").rglob("*.py")), *root.glob("*.py")]:
+        for line, comment in _comments(path):
+            if SILENCED_WITHOUT_CODE.search(comment):
+                yield f"{_at(root, path, line)}: names no code: {comment}"
+            if UNCOVERED_WITHOUT_REASON.search(comment):
+                yield f"{_at(root, path, line)}: gives no reason: {comment}"
+
+
+RULES: tuple[Rule, ...] = (
+    top_level_is_exact,
+    folders_nest_once,
+    files_are_short,
+    functions_are_short,
+    names_say_something,
+    modules_have_docstrings,
+    public_modules_have_all,
+    http_stays_below,
+    tests_state_their_rule,
+    silencers_are_precise,
+)
+
+
+def _package(root: Path) -> list[Path]:
+    return sorted((root / "payclient").rglob("*.py"))
+
+
+def _at(root: Path, path: Path, line: int = 1) -> str:
+    return f"{path.relative_to(root).as_posix()}:{line}"
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), path)
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(_tree(path)) if isinstance(node, FUNCTIONS))
+
+
+def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    if ast.get_docstring(function) is None:
+        return 0
+    return function.body[0].end_lineno - function.body[0].lineno + 1
+
+
+def _assigned(tree: ast.Module) -> Iterator[ast.Name]:
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        yield from (target for target in targets if isinstance(target, ast.Name))
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.lineno, node.module
+
+
+def _comments(path: Path) -> Iterator[tuple[int, str]]:
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    return ((token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT)
