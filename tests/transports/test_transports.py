@@ -1,0 +1,390 @@
+"""Both httpx transports, over real sockets."""
+
+import asyncio
+import gc
+import random
+import ssl
+import traceback
+
+import httpx
+import pytest
+import trustme
+
+from fakes import KEY, document
+from payclient import (
+    AsyncClient,
+    AttemptTimeoutError,
+    ClientClosedError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    PayClientError,
+    RetryPolicy,
+    TLSVerificationError,
+    UnexpectedResponseError,
+)
+from payclient.transports import BODY_LIMIT, HttpxTransport
+from raw_server import RawServer, http, well_behaved
+
+AT_ONCE = RetryPolicy(first_backoff=0)
+
+
+@pytest.fixture(params=["own", "callers"])
+async def connect(request):
+    """Make clients over our own transport, and over a client of the caller's."""
+    async with httpx.AsyncClient(trust_env=False) as http_client:
+
+        def make(server, **options):
+            url = server if isinstance(server, str) else server.url
+            if request.param == "callers":
+                options.setdefault("http_client", http_client)
+            return AsyncClient(**{"api_key": KEY, "base_url": url, "retry": AT_ONCE, **options})
+
+        yield make
+    gc.collect()  # an unclosed socket is a warning, and a warning is an error
+
+
+def own(server, transport=None, **options):
+    url = server if isinstance(server, str) else server.url
+    return AsyncClient(**{"api_key": KEY, "base_url": url, "retry": AT_ONCE, "transport": transport, **options})
+
+
+async def test_what_is_sent(connect):
+    """One POST with the documented path, headers and body, and nothing about us but the name."""
+    async with RawServer() as server, connect(server, environment="sandbox") as pay:
+        await pay.get_transaction("T1")
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    request_line, *lines = head.split(b"\r\n")
+    headers = {name.lower(): value for name, value in (line.split(b": ", 1) for line in lines)}
+    assert request_line == b"POST /api-sandbox/transaction/detail HTTP/1.1"
+    assert body == b'{"reference":"T1"}'
+    assert headers[b"authorization"] == b"Bearer " + KEY.encode()
+    assert headers[b"content-type"] == b"application/json"
+    assert headers[b"accept-encoding"] == b"identity"
+    assert headers[b"user-agent"].startswith(b"payclient/")
+
+
+async def test_connections_are_kept(connect):
+    """Lookups one after the other share one connection."""
+    async with RawServer() as server, connect(server) as pay:
+        for n in range(20):
+            await pay.get_transaction(f"T{n}")
+    assert len(server.connections) == 1
+
+
+async def test_connection_close(connect):
+    """A service that closes after each answer costs new connections, and no failure."""
+
+    async def close_after_one(connection):
+        reference = await connection.request()
+        await connection.write(http(document(reference), "200 OK", "Connection: close"))
+
+    async with RawServer(close_after_one) as server, connect(server) as pay:
+        for n in range(5):
+            await pay.get_transaction(f"T{n}")
+        assert pay.stats.attempts == 5
+    assert len(server.connections) == 5
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+async def test_stale_connection(end):
+    """A kept-alive connection that dies before the answer begins is replaced at once, uncounted."""
+
+    async def die_at_the_second(connection):
+        reference = await connection.request()
+        await connection.write(http(document(reference)))
+        await connection.request()
+        if end == "reset":
+            connection.reset()
+
+    async with RawServer(die_at_the_second, well_behaved) as server, own(server, retry=None) as pay:
+        await pay.get_transaction("T1")
+        await pay.get_transaction("T2")
+        assert pay.stats.attempts == 2
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(b"", id="before-the-head"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Le", id="in-the-head"),
+        pytest.param(http(document("T1"))[:-20], id="in-the-body"),
+    ],
+)
+@pytest.mark.parametrize("end", ["close", "reset"])
+async def test_cut_answer(connect, cut, end):
+    """An answer that is cut anywhere is a broken connection, and asked for again."""
+
+    async def cut_it(connection):
+        await connection.request()
+        await connection.write(cut)
+        if end == "reset":
+            connection.reset()
+
+    async with RawServer(cut_it, well_behaved) as server, connect(server) as pay:
+        assert (await pay.get_transaction("T1")).amount == 15000
+        assert pay.stats.attempts == 2
+    async with RawServer(cut_it) as server, connect(server) as pay:
+        with pytest.raises(ConnectionFailedError):
+            await pay.get_transaction("T1")
+
+
+async def test_unsolicited_answer(connect):
+    """A second response nobody asked for is never taken for the next lookup's answer."""
+
+    async def one_too_many(connection):
+        reference = await connection.request()
+        await connection.write(http(document(reference)) + http(document("T-other")))
+        while (reference := await connection.request()) is not None:
+            await connection.write(http(document(reference)))
+
+    async with RawServer(one_too_many, well_behaved) as server, connect(server) as pay:
+        for n in range(10):
+            assert (await pay.get_transaction(f"T{n}")).reference == f"T{n}"
+
+
+async def test_drip(connect):
+    """A body that drips is cut by the attempt's time, although each read succeeds."""
+
+    async def drip(connection):
+        await connection.request()
+        await connection.drip(http(document("T1")), 0.02)
+
+    async with RawServer(drip) as server, connect(server, timeout=0.3, retry=None) as pay:
+        with pytest.raises(AttemptTimeoutError):
+            await pay.get_transaction("T1")
+        assert pay.stats.in_flight == 0
+
+
+async def test_silence(connect):
+    """A service that accepts and never answers is cut by the deadline."""
+
+    async def silence(connection):
+        await connection.request()
+        await connection.request()
+
+    async with RawServer(silence) as server, connect(server, deadline=0.3) as pay:
+        with pytest.raises(DeadlineExceededError):
+            await pay.get_transaction("T1")
+
+
+async def test_body_cap(connect):
+    """Reading stops at the cap, however much is sent, and the connection is not used again."""
+    written = 0
+
+    async def flood(connection):
+        nonlocal written
+        await connection.request()
+        await connection.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while not connection.writer.transport.is_closing() and written < 64 * BODY_LIMIT:
+            await connection.write(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+            written += 65536
+
+    async with RawServer(flood) as server, connect(server, retry=None) as pay:
+        with pytest.raises(UnexpectedResponseError, match="longer than 262144 bytes"):
+            await pay.get_transaction("T1")
+    assert written < 64 * BODY_LIMIT
+
+
+async def test_nobody_listens(connect):
+    """A refused connection names the host, and says that nothing was sent."""
+    async with RawServer() as server:
+        url = server.url
+    async with connect(url) as pay:
+        with pytest.raises(ConnectionFailedError, match=r"cannot connect to 127\.0\.0\.1:\d+") as caught:
+            await pay.get_transaction("T1")
+    assert caught.value.sent == "no"
+
+
+async def test_redirect(connect):
+    """A redirect is not followed: neither key nor body goes anywhere else."""
+    async with RawServer() as elsewhere:
+
+        async def redirect(connection):
+            await connection.request()
+            await connection.write(http(b"", "307 Temporary Redirect", f"Location: {elsewhere.url}/"))
+
+        async with RawServer(redirect) as server, connect(server) as pay:
+            with pytest.raises(UnexpectedResponseError, match="redirect to .* not followed"):
+                await pay.get_transaction("T1")
+        assert elsewhere.requests == []
+
+
+async def test_environment_is_not_trusted(monkeypatch):
+    """Proxies named by the environment are not used: they would see where the key goes."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    async with RawServer() as server, own(server) as pay:
+        await pay.get_transaction("T1")
+
+
+async def test_errors_hold_no_key(connect):
+    """Neither the traceback with its locals, nor the context of an error, shows the key."""
+
+    async def die(connection):
+        await connection.request()
+        connection.reset()
+
+    async with RawServer(die) as server, connect(server) as pay:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await pay.get_transaction("T1")
+    error = caught.value
+    shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert KEY not in shown
+    assert (error.__cause__, error.__context__) == (None, None)
+
+
+async def test_callers_client_stays_open():
+    """A client that was passed in is not closed with ours; closed by its owner, it is a clear error."""
+    async with RawServer() as server:
+        http_client = httpx.AsyncClient(trust_env=False)
+        async with own(server, http_client=http_client) as pay:
+            await pay.get_transaction("T1")
+        assert not http_client.is_closed
+        pay = own(server, http_client=http_client)
+        await http_client.aclose()
+        with pytest.raises(ClientClosedError):
+            await pay.get_transaction("T1")
+
+
+async def test_callers_auth_does_not_replace_the_key():
+    """The `auth` of a client that was passed in is not used."""
+    async with RawServer() as server, httpx.AsyncClient(auth=("user", "other"), trust_env=False) as http_client:
+        async with own(server, http_client=http_client) as pay:
+            await pay.get_transaction("T1")
+    assert f"Bearer {KEY}".encode() in server.requests[0]
+
+
+async def test_exhausted_pool():
+    """A full pool of the caller's is told apart from a slow service."""
+    limits, timeout = httpx.Limits(max_connections=1), httpx.Timeout(5, pool=0.05)
+
+    async def silence(connection):
+        await connection.request()
+        await connection.request()
+
+    async with RawServer(silence) as server, httpx.AsyncClient(limits=limits, timeout=timeout) as http_client:
+        async with own(server, http_client=http_client, retry=None) as pay:
+            first = asyncio.create_task(pay.get_transaction("T1"))
+            while not server.requests:
+                await asyncio.sleep(0)
+            with pytest.raises(ConnectionFailedError, match="the http_client had no free connection"):
+                await pay.get_transaction("T2")
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+
+
+@pytest.mark.parametrize("library", ["own", "httpx", "httpx2"])
+async def test_cancellation_storm(library):
+    """After hundreds of lookups cancelled within milliseconds, every healthy one succeeds."""
+    draw = random.Random(7)
+    http_client = None
+    if library != "own":
+        module = pytest.importorskip(library)
+        http_client = module.AsyncClient(limits=module.Limits(max_connections=10), trust_env=False)
+    async with RawServer() as server:
+        pay = own(server, http_client=http_client, deadline=10)
+
+        async def hasty(number):
+            for n in range(60):
+                try:
+                    async with asyncio.timeout(draw.random() * 0.006):
+                        await pay.get_transaction(f"T{number}-{n}")
+                except (TimeoutError, PayClientError):
+                    pass
+
+        await asyncio.gather(*(hasty(number) for number in range(8)))
+        assert pay.stats.in_flight == 0
+        for n in range(20):
+            await pay.get_transaction(f"H{n}")
+        await pay.aclose()
+        if http_client is not None:
+            await http_client.aclose()
+
+
+async def test_no_lane_is_left():
+    """After cancelled, failed and successful attempts, only idle connections are kept, and none after close."""
+    transport = HttpxTransport()
+
+    async def half(connection):
+        while (reference := await connection.request()) is not None:
+            if reference.startswith("bad"):
+                return
+            if reference.startswith("slow"):
+                await asyncio.sleep(3600)
+            await connection.write(http(document(reference)))
+
+    async with RawServer(half) as server:
+        pay = own(server, transport, retry=None)
+        references = [f"{kind}{n}" for n in range(4) for kind in ("good", "bad", "slow")]
+        tasks = [asyncio.create_task(pay.get_transaction(reference)) for reference in references]
+        await asyncio.wait(tasks, timeout=0.5)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert transport._lanes == set(transport._idle)
+        await pay.aclose()
+        assert (transport._lanes, len(transport._idle)) == (set(), 0)
+        with pytest.raises(ClientClosedError):
+            await transport.send(None)
+
+
+async def test_idle_lanes_expire():
+    """A connection that was idle for longer than `keepalive` is closed when another comes back."""
+    transport = HttpxTransport(keepalive=0.0)
+    async with RawServer() as server, own(server, transport) as pay:
+        await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(4)))
+        for n in range(6):
+            await pay.get_transaction(f"U{n}")
+        assert len(transport._idle) == 1
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return trustme.CA()
+
+
+def server_context(authority, *names):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names).configure_cert(context)
+    return context
+
+
+async def test_tls(authority):
+    """With a trusted certificate the exchange is as it is without TLS."""
+    trusted = ssl.create_default_context()
+    authority.configure_trust(trusted)
+    transport = HttpxTransport(ssl_context=trusted)
+    async with RawServer(ssl=server_context(authority, "localhost")) as server, own(server, transport) as pay:
+        await pay.get_transaction("T1")
+        await pay.get_transaction("T2")
+    assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "is_trusted", "reason"),
+    [
+        pytest.param(["localhost"], False, "unable to get local issuer certificate", id="unknown-authority"),
+        pytest.param(["elsewhere.example"], True, "Hostname mismatch", id="wrong-host"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side
+async def test_tls_refused(authority, names, is_trusted, reason):
+    """A service that cannot prove who it is gets one attempt and no request; host and reason are named."""
+    trust = ssl.create_default_context()
+    if is_trusted:
+        authority.configure_trust(trust)
+    async with RawServer(ssl=server_context(authority, *names)) as server:
+        async with own(server, HttpxTransport(ssl_context=trust)) as pay:
+            with pytest.raises(TLSVerificationError, match=rf"localhost:\d+ could not prove who it is: {reason}"):
+                await pay.get_transaction("T1")
+            assert pay.stats.attempts == 1
+        assert server.requests == []
+
+
+async def test_plain_http_on_the_https_port():
+    """A server that does not speak TLS is refused, and never asked without."""
+    async with RawServer() as server:
+        async with own(server.url.replace("http:", "https:")) as pay:
+            with pytest.raises(TLSVerificationError):
+                await pay.get_transaction("T1")
+        assert server.requests == []
