@@ -1,0 +1,26 @@
+"""A transport that answers at once, so that what is measured is payclient and nothing else."""
+
+import json
+
+from fakes import SAMPLE
+from payclient import AsyncClient
+from payclient.transports import Response
+
+HEAD, TAIL = json.dumps({"success": True, "data": {**SAMPLE, "reference": "@"}}).encode().split(b"@")
+
+
+class InstantTransport:
+    async def send(self, request):
+        return Response(200, {"content-type": "application/json"}, HEAD + request.body[14:-2] + TAIL)
+
+    async def discard(self, response):
+        raise AssertionError("every answer is the right one")
+
+    async def aclose(self):
+        pass
+
+
+def client(**options):
+    return AsyncClient(
+        api_key="bench-key-0123456789", base_url="https://pay.example", transport=InstantTransport(), **options
+    )

@@ -1,0 +1,68 @@
+"""A FastAPI app that awaits the client in a request handler."""
+
+import asyncio
+import contextlib
+
+import httpx
+import pytest
+from fastapi import FastAPI, HTTPException, Request
+
+from fakes import ScriptedTransport, answer, client
+from payclient import TransactionNotFoundError
+
+
+def make_app(pay):
+    @contextlib.asynccontextmanager
+    async def lifespan(app):
+        async with pay:
+            yield {"pay": pay}
+
+    app = FastAPI(lifespan=lifespan)
+
+    @app.get("/payments/{reference}")
+    async def payment(reference: str, request: Request):
+        try:
+            transaction = await request.state.pay.get_transaction(reference)
+        except TransactionNotFoundError:
+            raise HTTPException(404) from None
+        return {"status": transaction.status}
+
+    return app
+
+
+@contextlib.asynccontextmanager
+async def running(app):
+    """Drive the lifespan as a server would, and pass its state on to the requests."""
+    async with app.router.lifespan_context(app) as state:
+
+        async def with_state(scope, receive, send):
+            await app({**scope, "state": dict(state)}, receive, send)
+
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(with_state), base_url="http://app") as browser:
+            yield browser
+
+
+async def test_handler():
+    """A handler answers from the lookup, and turns "not found" into its own 404."""
+    transport = ScriptedTransport()
+    transport.script("T2", answer(b'{"success": false}', 404))
+    async with running(make_app(client(transport))) as browser:
+        assert (await browser.get("/payments/T1")).json() == {"status": "Canceled"}
+        assert (await browser.get("/payments/T2")).status_code == 404
+    assert transport.is_closed
+
+
+@pytest.mark.virtual_time
+async def test_disconnects():
+    """A thousand browsers that go away in the middle of a request cost no slot, attempt or flight."""
+    transport = ScriptedTransport(latency=1)
+    pay = client(transport, max_concurrency=8)
+    async with running(make_app(pay)) as browser:
+        for n in range(1000):
+            request = asyncio.create_task(browser.get(f"/payments/T{n}"))
+            await asyncio.sleep((n % 11) / 10)
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
+        assert (transport.in_flight, pay.stats.in_flight, len(pay._flights)) == (0, 0, 0)
+        answers = await asyncio.gather(*(browser.get(f"/payments/H{n}") for n in range(20)))
+        assert [response.status_code for response in answers] == [200] * 20
