@@ -82,7 +82,7 @@ class Engine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         self._under_way = 0
-        self._all_done = asyncio.Event()
+        self._drained = asyncio.Event()
 
     # Life
 
@@ -122,7 +122,7 @@ class Engine:
         try:
             if self._under_way:
                 async with asyncio.timeout(grace):
-                    await self._all_done.wait()
+                    await self._drained.wait()
         except TimeoutError:
             logger.debug("closing with %d lookups under way", self._under_way)
         finally:
@@ -154,8 +154,8 @@ class Engine:
             raise
         finally:
             self._under_way -= 1
-            if not self._under_way:
-                self._all_done.set()
+            if self._is_closed and not self._under_way:
+                self._drained.set()
 
     async def _ask(self, lookup: Lookup, options: Options) -> Transaction:
         request = _wire.build_request(

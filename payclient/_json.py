@@ -10,7 +10,9 @@ from typing import Any, NoReturn, TypeGuard
 _MOST_DIGITS = 40
 _MOST_BRACKETS = 10_000
 _DEEPEST = 32
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+# Up to the next bracket outside of a string, or the end. It matches wherever it begins, an open
+# string included: one that could fail would be tried again from every quote of the body.
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{}]|\Z)', re.DOTALL)
 
 
 class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
@@ -62,13 +64,14 @@ def _check_depth(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") <= _DEEPEST:
         return
     depth = brackets = 0
-    for token in _STRING_OR_BRACKET.finditer(body):
-        character = token[0]
-        if character in b"[{":
+    for match in _TO_BRACKET.finditer(body):
+        if match[1] in (b"[", b"{"):
             depth += 1
             brackets += 1
-        elif character in b"]}":
+        else:
             depth -= 1
+        if depth < 0:  # the end, or where the parser stops
+            return
         if depth > _DEEPEST:
             message = f"nested deeper than {_DEEPEST} levels"
             raise JSONProblem(message)

@@ -11,8 +11,8 @@ The service shows no limits (specification, part 8), so the limiter finds them. 
     opens by one per accepted attempt, so nothing is let go at once. Behind a closed gate one probe at
     a time asks whether the service is back, each after twice the gap of the one before.
 5.  A congestion is one cut: only an attempt that started after the last cut may cut again. The first
-    cut is deep, because nobody knows how far above the service's limit it comes, and so is one with a
-    pause, because a service that counts in windows gains nothing from speed. The others are shallow.
+    cut is deep, because nobody knows how far above the service's limit it comes. So is one that brings
+    a pause: a service that counts in windows is as quickly used up by fewer. The others are shallow.
 6.  After a cut the limit climbs along a cubic of the time that was not spent waiting: fast, flat near
     the height of the cut, then fast again, so that a limit which was raised is found.
 7.  Failures of the service are refusals only when requests exceed twice the accepted ones of the last 50.
@@ -39,12 +39,12 @@ from payclient._signal import Signal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What is left of the limit after a cut, and where the climb after it becomes flat. Shallow ordinary cuts
-# are what keeps a cap on concurrency busy; the gate covers what a deep cut would otherwise be needed for.
-_FIRST_CUT = (0.5, 0.75)
+# What a cut leaves of the limit, and of the height at which the climb after it is flat. A shallow cut keeps a
+# service with a cap on concurrency busy; the gate does what a deeper one would otherwise be needed for.
 _CUT = (0.9, 1.0)
-_CUT_WITH_PAUSE = (0.7, 0.9)
+_CUT_BY_PAUSE = (0.7, 0.9)
 _CUT_BY_PROBE = (0.7, 0.9)
+_FIRST_CUT = 0.5
 
 _CUBIC = 0.02  # attempts per second cubed; a doubled limit is found within 15 s at a round trip of 0.2 s
 _REFUSALS_IN_A_ROW = 3
@@ -168,7 +168,7 @@ class Limiter:
             self._recent.append(True)
             self._accepted(ticket)
         elif signal is Signal.THROTTLED:
-            self._refused(ticket, _CUT_WITH_PAUSE if is_wait else _CUT)
+            self._refused(ticket, _CUT_BY_PAUSE if is_wait else _CUT)
         elif signal is Signal.OVERLOADED:
             self._recent.append(False)
             if len(self._recent) >= max(_FEWEST_RECENT, _REQUESTS_PER_ACCEPTED * sum(self._recent) + 1):
@@ -317,20 +317,27 @@ class Limiter:
         self._last_refused = max(self._last_refused, ticket.number)
         if ticket.number > self._last_cut:
             self._last_cut = self._granted
-            self._cut(cut)
+            if self._height > 0 and self._gate < math.inf:
+                self._cut_by_probe()
+            else:
+                self._cut(cut)
         if self._refusals >= _REFUSALS_IN_A_ROW:
             self._set_gate(min(self._gate, 1.0))
 
     def _cut(self, cut: tuple[float, float]) -> None:
-        lowest = self._round_trip / _LONGEST_GAP
-        if self._height > 0 and self._gate < math.inf:
-            keep, keep_height = _CUT_BY_PROBE
-            self._learnt = max(min(1.0, self._learnt), self._learnt * keep)  # one probe says little of how many
-            self._height = max(self._height * keep_height, self._learnt)
-            self._set_gate(max(lowest, min(1.0, self._gate / 2)))
-            return
-        keep, keep_height = cut if self._height > 0 else _FIRST_CUT
-        self._height = max(lowest, self._limit * keep_height)
-        self._learnt = max(lowest, self._limit * keep)
+        keep, keep_height = cut
+        if self._height == 0:
+            keep = _FIRST_CUT
+        self._height = max(self._lowest(), self._limit * keep_height)
+        self._learnt = max(self._lowest(), self._limit * keep)
         self._set_gate(math.inf)
         self._start_climb(self._now())
+
+    def _cut_by_probe(self) -> None:
+        keep, keep_height = _CUT_BY_PROBE
+        self._learnt = max(min(1.0, self._learnt), self._learnt * keep)  # one attempt says little about many
+        self._height = max(self._height * keep_height, self._learnt)
+        self._set_gate(max(self._lowest(), min(1.0, self._gate / 2)))
+
+    def _lowest(self) -> float:
+        return self._round_trip / _LONGEST_GAP

@@ -408,10 +408,12 @@ async def test_close_drains():
     """Closing lets attempts under way finish, ends those that queue, and closes the transport."""
     transport = ScriptedTransport(latency=3)
     pay = client(transport, max_concurrency=1)
+    await pay.get_transaction("T0")
     running = asyncio.create_task(pay.get_transaction("T1"))
     queued = asyncio.create_task(pay.get_transaction("T2"))
     await asyncio.sleep(1)
     await pay.aclose()
+    assert running.done()
     assert (await running).reference == "T1"
     with pytest.raises(ClientClosedError):
         await queued

@@ -1,5 +1,7 @@
 """What the fake service answers where the specification shows nothing, all in one place."""
 
+# ruff: noqa: RUF009  a Reply is frozen, so all may share one
+
 from __future__ import annotations
 
 from attrs import frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from email.utils import format_datetime
@@ -127,7 +127,7 @@ class Gates:
         self._gates = [(limit, limit.gate()) for limit in limits]
 
     @contextmanager
-    def passed(self, now: float) -> Iterator[Refusal | None]:
+    def passed(self, now: float) -> Generator[Refusal | None, None, None]:
         """Hold the admission of one request while its answer is under way; yield who refused it, if anyone."""
         entered: list[Gate] = []
         try:

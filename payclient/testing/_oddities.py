@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from payclient.testing._reply import Oddity, Reply, json_bytes
+
+_Change: TypeAlias = Callable[[Any], object]
 
 _ONLY_REQUIRED = ("reference", "amount", "status")
 _HTML = MappingProxyType({"content-type": "text/html; charset=utf-8"})
@@ -14,7 +16,7 @@ _PAGE = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><bod
 _WARNING = b"<br />\n<b>Warning</b>:  Undefined variable $row in <b>/srv/detail.php</b> on line <b>7</b><br />\n"
 
 
-def changed(**fields: object) -> Oddity:
+def changed(**fields: _Change | object) -> Oddity:
     """
     Return a body for `Reply` in which these fields of the transaction are different.
 
@@ -94,12 +96,14 @@ _BODIES: dict[str, Oddity | bytes | str | list[Any]] = {
     "warning_before_json": lambda envelope: _WARNING + json_bytes(envelope),
 }
 
-ODDITIES: Mapping[str, Reply] = MappingProxyType({
-    **{name: Reply(body=body) for name, body in _BODIES.items()},
-    "html_page": Reply(headers=_HTML, body=_PAGE),
-    "html_not_found": Reply(status=404, headers=_HTML, body=_PAGE),
-    "rate_limited_page": Reply(status=403, headers={"content-type": "text/plain"}, body="error code: 1015"),
-    "redirect": Reply(status=302, headers={"location": "https://login.invalid/"}),
-    "no_content": Reply(status=204),
-})
+ODDITIES: Mapping[str, Reply] = MappingProxyType(
+    {
+        **{name: Reply(body=body) for name, body in _BODIES.items()},
+        "html_page": Reply(headers=_HTML, body=_PAGE),
+        "html_not_found": Reply(status=404, headers=_HTML, body=_PAGE),
+        "rate_limited_page": Reply(status=403, headers={"content-type": "text/plain"}, body="error code: 1015"),
+        "redirect": Reply(status=302, headers={"location": "https://login.invalid/"}, body=b""),
+        "no_content": Reply(status=204),
+    }
+)
 """Named odd answers, for `FakeService.script` and `Fault`; none of them is known of the real service."""

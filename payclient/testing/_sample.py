@@ -75,9 +75,8 @@ def envelope(**fields: object) -> dict[str, Any]:
     Source:
         Transaction detail specification, part 4, rule 1.
     """
-    documented: Fields = {}
-    if isinstance(reference := fields.get("reference"), str):
-        documented["reference"] = reference
-    if _is_money(amount := fields.get("amount")) and _is_money(fee := fields.get("fee", 2500)):
-        documented |= {"amount": amount, "fee": fee}
-    return {"success": True, "data": {**transaction(**documented), **fields}}
+    data = {**transaction(reference=str(fields.get("reference", REFERENCE))), **fields}
+    amount, fee = data["amount"], data["fee"]
+    if "amount_received" not in fields and type(amount) is int and type(fee) is int:
+        data["amount_received"] = amount - fee
+    return {"success": True, "data": data}
