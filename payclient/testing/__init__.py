@@ -1,0 +1,67 @@
+"""
+Doubles of the payment service, for tests of your own application.
+
+`FakeService` is the service in memory; `serve` puts it on a socket (extra `testing`).
+`payclient.testing.respx` has routes for respx, and the pytest fixtures `pay_service` and
+`pay_client` are there as soon as payclient is installed.
+"""
+
+# The names are loaded at their first use: pytest imports this package at the start of every run,
+# because of the plugin in it.
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from payclient.testing._assumptions import Assumptions
+    from payclient.testing._chance import Fault, Latency
+    from payclient.testing._limits import Concurrent, PerSecond, PerWindow, RetryAfter
+    from payclient.testing._log import ReceivedRequest
+    from payclient.testing._oddities import ODDITIES, changed, without
+    from payclient.testing._reply import Reply
+    from payclient.testing._sample import envelope, transaction
+    from payclient.testing._serve import serve
+    from payclient.testing._service import FakeService
+
+_HOME = {
+    "payclient.testing._assumptions": ("Assumptions",),
+    "payclient.testing._chance": ("Fault", "Latency"),
+    "payclient.testing._limits": ("Concurrent", "PerSecond", "PerWindow", "RetryAfter"),
+    "payclient.testing._log": ("ReceivedRequest",),
+    "payclient.testing._oddities": ("ODDITIES", "changed", "without"),
+    "payclient.testing._reply": ("Reply",),
+    "payclient.testing._sample": ("envelope", "transaction"),
+    "payclient.testing._serve": ("serve",),
+    "payclient.testing._service": ("FakeService",),
+}
+
+__all__ = [
+    "ODDITIES",
+    "Assumptions",
+    "Concurrent",
+    "FakeService",
+    "Fault",
+    "Latency",
+    "PerSecond",
+    "PerWindow",
+    "ReceivedRequest",
+    "Reply",
+    "RetryAfter",
+    "changed",
+    "envelope",
+    "serve",
+    "transaction",
+    "without",
+]
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

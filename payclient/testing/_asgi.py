@@ -1,0 +1,95 @@
+"""HTTP as ASGI brings it: the whole request, the wait for its answer, the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias, cast
+
+from attrs import field, frozen
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+ASGIApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+"""An ASGI 3 application."""
+
+_BODY_LIMIT = 64 * 1024
+"""Bytes of a request body that are looked at; the documented one has about 40."""
+
+
+@frozen(eq=False)
+class Asked:
+    """
+    One whole request.
+
+    Attributes:
+        method: In capitals.
+        path: Decoded, without the query.
+        headers: Names in lower case; they hold a key.
+        body: As JSON, or None where it is not JSON.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: object
+
+    @property
+    def reference(self) -> str | None:
+        """The reference that is asked for, if the body has one."""
+        body = cast("dict[str, object]", self.body) if isinstance(self.body, dict) else {}
+        reference = body.get("reference")
+        return reference if isinstance(reference, str) and reference else None
+
+
+async def receive_request(scope: Mapping[str, Any], receive: Receive) -> Asked | None:
+    """Return the request, or None when its client left before it was whole."""
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        more = message.get("more_body", False)
+        if len(body) <= _BODY_LIMIT:  # the rest is read, so that the answer is not lost, and forgotten
+            body += message.get("body", b"")
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    return Asked(scope["method"], scope["path"], headers, _json(body))
+
+
+def _json(body: bytearray) -> object:
+    if len(body) > _BODY_LIMIT:
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+async def stays(receive: Receive, seconds: float | None) -> bool:
+    """
+    Wait before answering, and say whether the client is still there.
+
+    Args:
+        receive: Of a request that was read to its end: all it can still tell is that the client left.
+        seconds: None to wait until the client leaves.
+    """
+    if seconds == 0:
+        await asyncio.sleep(0)  # not even the fastest service answers before the client can do something else
+        return True
+    try:
+        async with asyncio.timeout(seconds):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return True
+    return False
+
+
+async def send_response(send: Send, status: int, headers: Mapping[str, str], content: bytes) -> None:
+    """Send a whole response."""
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": content})

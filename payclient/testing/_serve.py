@@ -1,0 +1,76 @@
+"""The fake service behind a real server, on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+from payclient.testing._asgi import ASGIApp
+
+try:
+    import uvicorn
+except ModuleNotFoundError as missing:
+    message = "payclient.testing.serve needs uvicorn; install it with: pip install 'payclient[testing]'"
+    raise ModuleNotFoundError(message, name=missing.name) from missing
+
+
+@asynccontextmanager
+async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str, None]:
+    """
+    Serve *app* over HTTP in the running event loop; yield the base URL.
+
+    When the block ends, connections are closed: a request still in flight sees its client leave.
+    No signal handler is installed, no logging configured and no lifespan run.
+
+    Args:
+        app: An ASGI 3 application, such as a `FakeService`.
+        host: Address to listen on. It answers whoever reaches it, so keep it a loopback address.
+        port: 0 for any that is free.
+
+    Raises:
+        OSError: When the address cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=1024) as listener:
+        server = _Server(_configure(app))
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            # The socket listens already, so early connections wait for the server to be up.
+            yield f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            server.hang_up()
+            await running
+
+
+def _configure(app: ASGIApp) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        server_header=False,
+        date_header=False,  # the application has a clock of its own
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+    config.load()
+    return config
+
+
+class _Server(uvicorn.Server):
+    """A server that lives in somebody else's event loop."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave the signals to whoever owns the process."""
+        yield
+
+    def hang_up(self) -> None:
+        """Close every connection, also those whose request is never answered."""
+        for connection in self.server_state.connections:
+            connection.transport.close()

@@ -1,0 +1,204 @@
+"""The payment service, made up: transactions in memory behind the documented operation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Unpack
+
+import attrs
+
+from payclient.testing._asgi import Asked, Receive, Send, receive_request, send_response, stays
+from payclient.testing._assumptions import Assumptions
+from payclient.testing._chance import Fault, Faults, Latency
+from payclient.testing._limits import Gates, Limit, Refusal
+from payclient.testing._log import ReceivedRequest, RequestLog
+from payclient.testing._reply import Reply
+from payclient.testing._sample import Fields, transaction
+
+PATHS = ("/api/transaction/detail", "/api-sandbox/transaction/detail")
+"""Live and sandbox. Source: Transaction detail specification, part 4."""
+
+_NORMAL = Reply()
+_AT_ONCE = Latency()
+_ASSUMPTIONS = Assumptions()
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class FakeService:
+    """
+    An ASGI application that answers like the payment service.
+
+    It does what the specification shows. What it does beyond that, failures above all, is its own
+    invention and stands in `assumptions`. It runs in process, `httpx.ASGITransport(app=service)`,
+    or behind a server, `serve(service)`; time is the event loop's clock, and chance comes from a
+    seed, so that the same requests in the same order get the same answers.
+
+    A request meets, in this order: the limits; path, method and headers; its own body; the script
+    of its reference; the faults; and, if none of them had a say, its transaction.
+
+    Args:
+        api_key: The key that is accepted.
+        latency: How long each answer takes.
+        limits: How many requests are taken; a refused one gets `assumptions.throttled`.
+        faults: Answers that go wrong by chance.
+        assumptions: What is answered where the specification shows nothing.
+        seed: Of everything that is left to chance.
+        remember: Requests, and references, that are remembered.
+        now: The wall clock, aware, in UTC; for `Retry-After` dates only.
+
+    Source:
+        Transaction detail specification, parts 2, 4 and 5.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str = "fake-api-key",
+        latency: Latency = _AT_ONCE,
+        limits: Iterable[Limit] = (),
+        faults: Iterable[Fault] = (),
+        assumptions: Assumptions = _ASSUMPTIONS,
+        seed: int = 0,
+        remember: int = 10_000,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self.api_key = api_key
+        self.assumptions = assumptions
+        self._latency = latency
+        self._gates = Gates(limits)
+        self._faults = Faults(faults)
+        self._random = Random(seed)  # noqa: S311  chance in a test, not a secret
+        self._now = now
+        self._transactions: dict[str, dict[str, Any]] = {}
+        self._scripts: dict[str, deque[Reply]] = {}
+        self._log = RequestLog(remember)
+        self._in_flight = 0
+
+    def add(self, **fields: Unpack[Fields]) -> dict[str, Any]:
+        """
+        Store a transaction, in the place of one of the same reference.
+
+        Args:
+            fields: Those that matter; the others are made up, see `transaction`.
+
+        Returns:
+            The stored transaction itself: what is changed in it is changed in later answers.
+
+        Raises:
+            TypeError: When a field is not one of the ten.
+        """
+        fields.setdefault("reference", f"T{len(self._transactions) + 1:010d}FAKE")
+        stored = transaction(**fields)
+        self._transactions[stored["reference"]] = stored
+        return stored
+
+    def load(self, transactions: Iterable[Mapping[str, Any]]) -> None:
+        """Store many transactions, each a mapping as `add` takes it."""
+        for fields in transactions:
+            self.add(**fields)
+
+    def script(self, reference: str, *replies: Reply) -> None:
+        """
+        Say what the next requests for *reference* get, one reply each; then all is normal again.
+
+        Args:
+            reference: It need not have a transaction.
+            replies: Added to those that were not used up yet. A request that is refused by a
+                limit, or is not in order itself, uses none up.
+        """
+        self._scripts.setdefault(reference, deque()).extend(replies)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were begun and are neither answered nor given up."""
+        return self._in_flight
+
+    @property
+    def requests(self) -> tuple[ReceivedRequest, ...]:
+        """The last requests, in the order in which they came."""
+        return self._log.last()
+
+    @property
+    def total(self) -> int:
+        """How many requests came, the forgotten ones too."""
+        return self._log.total
+
+    def count(self, reference: str) -> int:
+        """
+        Return how many requests asked for *reference*.
+
+        Raises:
+            LookupError: When it was perhaps forgotten; see `remember`.
+        """
+        return self._log.count(reference)
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """
+        Serve one request.
+
+        Raises:
+            NotImplementedError: When it is not HTTP; so ASGI servers learn that there is no lifespan.
+        """
+        if scope["type"] != "http":
+            message = f"the fake service speaks http, not {scope['type']}"
+            raise NotImplementedError(message)
+        self._in_flight += 1
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            self._in_flight -= 1
+
+    async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        started_at = asyncio.get_running_loop().time()
+        asked = await receive_request(scope, receive)
+        if asked is None:
+            return
+        received = self._log.begin(asked.method, asked.path, asked.reference, started_at)
+        with self._gates.passed(started_at) as refusal:
+            reply = self._throttled(refusal) if refusal else self._reply(asked)
+            seconds = None if reply.is_dead else self._latency.draw(self._random) + reply.delay
+            content = reply.content(self._envelope(asked.reference))
+            if await stays(receive, seconds):
+                received.status = reply.status
+                await send_response(send, reply.status, reply.all_headers(content), content)
+
+    def _throttled(self, refusal: Refusal) -> Reply:
+        reply = self.assumptions.throttled
+        headers = refusal.limit.retry_after.headers(refusal.seconds, self._now())
+        return attrs.evolve(reply, headers={**reply.headers, **headers})
+
+    def _reply(self, asked: Asked) -> Reply:
+        objection = self._objection(asked)
+        if objection is not None or asked.reference is None:
+            return objection or self.assumptions.no_reference
+        script = self._scripts.get(asked.reference)
+        reply = script.popleft() if script else self._faults.draw(self._random) or _NORMAL
+        if reply.is_about_transaction and asked.reference not in self._transactions:
+            # What is slow or dead is so for an unknown reference as well.
+            unknown = self.assumptions.unknown_reference
+            return attrs.evolve(unknown, delay=unknown.delay + reply.delay, is_dead=unknown.is_dead or reply.is_dead)
+        return reply
+
+    def _objection(self, asked: Asked) -> Reply | None:
+        """Return what is wrong with a request, whatever it asks for. Source: specification, part 4."""
+        assumed = self.assumptions
+        content_type = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+        checks = (
+            (asked.path in PATHS, assumed.unknown_path),
+            (asked.method == "POST", assumed.wrong_method),
+            (asked.headers.get("authorization") == f"Bearer {self.api_key}", assumed.refused_key),
+            (content_type == "application/json", assumed.wrong_content_type),
+            (isinstance(asked.body, dict), assumed.unreadable_body),
+        )
+        return next((reply for is_kept, reply in checks if not is_kept), None)
+
+    def _envelope(self, reference: str | None) -> dict[str, Any]:
+        """Return the documented answer. Source: specification, part 4, rules 1 to 3."""
+        return {"success": True, "data": dict(self._transactions.get(reference or "", {}))}

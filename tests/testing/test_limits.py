@@ -1,0 +1,191 @@
+"""Hidden limits admit what they promise, and tell about it what they were told to tell."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import pytest
+from testing.asking import ask, ask_all
+
+from payclient.testing import Concurrent, FakeService, Latency, PerSecond, PerWindow, Reply, RetryAfter
+
+NOON = datetime(2026, 11, 21, 12, 0, 0, 400_000, tzinfo=UTC)
+
+
+def make(*limits, **options):
+    service = FakeService(limits=limits, now=lambda: NOON, **options)
+    service.add(reference="T1")
+    return service
+
+
+async def accepted_in(service, seconds, *, every):
+    """Ask at a steady pace and return how many were accepted."""
+    statuses = []
+    for _ in range(round(seconds / every)):
+        statuses += await ask_all(service, "T1")
+        await asyncio.sleep(every)
+    return statuses.count(200)
+
+
+@pytest.mark.virtual_time
+async def test_bucket_rate():
+    """A token bucket accepts its burst, and then its rate."""
+    assert await accepted_in(make(PerSecond(rate=5, burst=3)), 10, every=0.01) == pytest.approx(3 + 5 * 10, abs=1)
+
+
+@pytest.mark.virtual_time
+async def test_bucket_burst():
+    """A bucket that was not given a burst holds one second's worth, however long it rests."""
+    service = make(PerSecond(rate=4))
+    await asyncio.sleep(3600)
+    assert (await ask_all(service, *["T1"] * 10)).count(200) == 4
+
+
+@pytest.mark.virtual_time
+async def test_bucket_kept_exactly():
+    """Who asks exactly at the rate is never refused."""
+    assert await accepted_in(make(PerSecond(rate=10, burst=1)), 30, every=0.1) == 300
+
+
+@pytest.mark.virtual_time
+async def test_slow_bucket():
+    """A rate below one per second still accepts the first."""
+    assert await accepted_in(make(PerSecond(rate=0.5)), 10, every=0.1) == 5
+
+
+@pytest.mark.virtual_time
+async def test_window():
+    """A window accepts its count at once, and no more until the next begins."""
+    service = make(PerWindow(count=3))
+    accepted = []
+    for pause in (59, 1, 59, 1):
+        await asyncio.sleep(pause)
+        accepted.append((await ask_all(service, *["T1"] * 5)).count(200))
+    assert accepted == [3, 3, 0, 3]
+
+
+@pytest.mark.virtual_time
+async def test_concurrency():
+    """A cap refuses what comes while so many are in flight, and accepts again when they are done."""
+    service = make(Concurrent(count=2), latency=Latency(seconds=1))
+    assert [(await ask_all(service, *["T1"] * 5)).count(200) for _ in range(2)] == [2, 2]
+
+
+@pytest.mark.virtual_time
+async def test_refused_takes_no_place():
+    """A refused request does not count as one of those that are in flight."""
+    service = make(Concurrent(count=1), latency=Latency(seconds=1))
+    first = asyncio.create_task(ask(service))
+    await asyncio.sleep(0.9)
+    refused = asyncio.create_task(ask(service))
+    await asyncio.sleep(0.2)
+    statuses = [(await each).status_code for each in (first, refused, asyncio.create_task(ask(service)))]
+    assert statuses == [200, 429, 200]
+
+
+@pytest.mark.virtual_time
+async def test_all_limits_hold():
+    """Of several limits, each is kept."""
+    service = make(Concurrent(count=5), PerWindow(count=7), latency=Latency(seconds=1))
+    assert [(await ask_all(service, *["T1"] * 9)).count(200) for _ in range(2)] == [5, 2]
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [
+        (PerSecond(rate=0.25, burst=1, retry_after=RetryAfter.SECONDS), "4"),
+        (PerSecond(rate=4, burst=1, retry_after=RetryAfter.SECONDS), "1"),
+        (PerWindow(count=1, retry_after=RetryAfter.SECONDS), "60"),
+        (PerWindow(count=1, seconds=90.5, retry_after=RetryAfter.SECONDS), "91"),
+    ],
+    ids=["slow bucket", "fast bucket", "window", "odd window"],
+)
+async def test_retry_after_seconds(limit, seconds):
+    """`Retry-After` says when the limit admits again, in whole seconds, rounded up."""
+    service = make(limit)
+    await ask(service)
+    assert (await ask(service)).headers["retry-after"] == seconds
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    "limit",
+    [
+        PerSecond(rate=0.3, burst=1, retry_after=RetryAfter.SECONDS),
+        PerWindow(count=1, seconds=50, retry_after=RetryAfter.SECONDS),
+    ],
+    ids=["bucket", "window"],
+)
+async def test_retry_after_is_true(limit):
+    """Who comes back when `Retry-After` says is accepted, and who is a second early is not."""
+    service = make(limit)
+    await asyncio.sleep(20.5)
+    await ask(service)
+    told = float((await ask(service)).headers["retry-after"])
+    await asyncio.sleep(told - 1)
+    early = await ask(service)
+    await asyncio.sleep(1)
+    assert [early.status_code, (await ask(service)).status_code] == [429, 200]
+
+
+@pytest.mark.virtual_time
+async def test_retry_after_of_concurrency():
+    """A cap on concurrency, which cannot know, says one second."""
+    service = make(Concurrent(count=1, retry_after=RetryAfter.SECONDS))
+    service.script("T1", Reply(delay=9))
+    first = asyncio.create_task(ask(service))
+    await asyncio.sleep(1)
+    told = (await ask(service)).headers["retry-after"]
+    await first
+    assert told == "1"
+
+
+@pytest.mark.virtual_time
+async def test_retry_after_date():
+    """`Retry-After` as a date is never before the limit admits again, by the service's own clock."""
+    service = make(PerWindow(count=1, seconds=10, retry_after=RetryAfter.DATE))
+    await ask(service)
+    headers = (await ask(service)).headers
+    assert [parsedate_to_datetime(headers[name]) for name in ("retry-after", "date")] == [
+        datetime(2026, 11, 21, 12, 0, 11, tzinfo=UTC),
+        datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC),
+    ]
+
+
+@pytest.mark.virtual_time
+async def test_no_retry_after():
+    """A limit that was told to say nothing says nothing."""
+    service = make(PerWindow(count=1))
+    await ask(service)
+    answer = await ask(service)
+    assert (answer.status_code, "retry-after" in answer.headers) == (429, False)
+
+
+@pytest.mark.virtual_time
+async def test_limit_before_script():
+    """A request that a limit refuses uses no scripted reply up."""
+    service = make(PerWindow(count=1))
+    service.script("T1", Reply(status=500), Reply(status=502))
+    statuses = [await ask_all(service, "T1", "T1")]
+    await asyncio.sleep(60)
+    assert [*statuses, await ask_all(service, "T1")] == [[500, 429], [502]]
+
+
+@pytest.mark.parametrize(
+    "make_limit",
+    [
+        lambda: PerSecond(rate=0),
+        lambda: PerSecond(rate=1, burst=0.5),
+        lambda: PerWindow(count=0),
+        lambda: PerWindow(count=1, seconds=0),
+        lambda: Concurrent(count=0),
+    ],
+    ids=["rate", "burst", "window count", "window seconds", "concurrent"],
+)
+def test_impossible_limit(make_limit):
+    """A limit that would never admit anything is refused at its construction."""
+    with pytest.raises(ValueError, match="must be"):
+        make_limit()

@@ -1,0 +1,155 @@
+"""respx routes answer the client like the payment service."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+import respx
+
+from payclient import AsyncClient
+from payclient.errors import (
+    AuthenticationError,
+    RateLimitedError,
+    ServiceError,
+    TransactionNotFoundError,
+    UnexpectedResponseError,
+)
+from payclient.testing import ODDITIES, Reply
+from payclient.testing.respx import answered, found, not_found, refused_key, throttled, unavailable
+
+
+@pytest.fixture
+def router():
+    return respx.Router(assert_all_called=False)
+
+
+@pytest.fixture
+def look_up(router):
+    """Return a function that looks one reference up, once, by way of the router."""
+
+    async def look_up(reference="T1", **options):
+        transport = httpx.MockTransport(router.async_handler)
+        options = {"environment": "live", "retry": None, **options}
+        async with (
+            httpx.AsyncClient(transport=transport) as http_client,
+            AsyncClient(api_key="k", base_url="https://pay.example/v1", http_client=http_client, **options) as client,
+        ):
+            return await client.get_transaction(reference)
+
+    return look_up
+
+
+async def test_found(router, look_up):
+    """A found transaction has the fields that were given, and needs no tolerance for the others."""
+    router.add(found("T1", amount=7, status="Paid"))
+    transaction = await look_up()
+    assert (transaction.amount, transaction.status, transaction.deviations) == (7, "Paid", ())
+
+
+@pytest.mark.parametrize("environment", ["live", "sandbox"])
+async def test_environments(router, look_up, environment):
+    """A route fits both paths."""
+    router.add(found("T1"))
+    assert (await look_up(environment=environment)).reference == "T1"
+
+
+async def test_only_its_reference(router, look_up):
+    """A route for one reference leaves the others alone."""
+    router.add(found("T1", amount=1))
+    router.add(found("T2", amount=2))
+    assert [(await look_up(reference)).amount for reference in ("T2", "T1")] == [2, 1]
+
+
+async def test_later_route_wins(router, look_up):
+    """A later route for a reference takes the place of the earlier one."""
+    router.add(found("T1", amount=1))
+    router.add(found("T1", amount=2))
+    assert (await look_up()).amount == 2
+
+
+async def test_counted(router, look_up):
+    """A route counts the lookups, as respx routes do."""
+    route = router.add(found("T1"))
+    await look_up()
+    await look_up()
+    assert route.call_count == 2
+
+
+@pytest.mark.parametrize(
+    ("route", "error"),
+    [
+        (lambda: not_found("T1"), TransactionNotFoundError),
+        (not_found, TransactionNotFoundError),
+        (refused_key, AuthenticationError),
+        (lambda: throttled("T1"), RateLimitedError),
+        (throttled, RateLimitedError),
+        (unavailable, ServiceError),
+        (lambda: unavailable("T1", status=500), ServiceError),
+        (lambda: answered("T1", ODDITIES["html_page"]), UnexpectedResponseError),
+    ],
+    ids=["not found", "nothing found", "key", "throttled", "all throttled", "unavailable", "500", "odd"],
+)
+async def test_failures(router, look_up, route, error):
+    """Each failing route raises the error that it is named for."""
+    router.add(route())
+    with pytest.raises(error):
+        await look_up()
+
+
+async def test_retry_after(router, look_up):
+    """A throttled route says when to come back."""
+    router.add(throttled(retry_after=7))
+    with pytest.raises(RateLimitedError) as caught:
+        await look_up()
+    assert caught.value.retry_after == 7
+
+
+async def test_in_turn(router, look_up):
+    """Replies come in their order, and the last one for ever."""
+    router.add(answered("T1", Reply(status=500), Reply(body={"success": False, "message": "no"}), Reply(), amount=3))
+    found = []
+    for _ in range(4):
+        try:
+            found.append((await look_up()).amount)
+        except Exception as error:  # noqa: BLE001  the kind is the result
+            found.append(type(error).__name__)
+    assert found == ["ServiceError", "RejectedError", 3, 3]
+
+
+@pytest.mark.virtual_time
+async def test_delay(router, look_up):
+    """A delayed reply takes its time on the event loop's clock."""
+    router.add(answered("T1", Reply(delay=4)))
+    await look_up()
+    assert asyncio.get_running_loop().time() == pytest.approx(4)
+
+
+@pytest.mark.virtual_time
+async def test_dead(router, look_up):
+    """A dead reply ends only with the client's patience."""
+    router.add(answered("T1", Reply(is_dead=True)))
+    with pytest.raises(TimeoutError):
+        await look_up(timeout=5.0)
+
+
+def test_no_reply():
+    """A route without a reply is refused."""
+    with pytest.raises(ValueError, match="at least one reply"):
+        answered("T1")
+
+
+async def test_not_routed(router, look_up):
+    """A reference without a route is respx's own failed assertion, so a test cannot pass by accident."""
+    router.add(found("T1"))
+    with pytest.raises(AssertionError, match="not mocked"):
+        await look_up("T2")
+
+
+async def test_patched():
+    """The routes work with `respx.mock`, which patches httpx, on a client of the user's own."""
+    async with respx.mock(base_url="https://pay.example") as router, httpx.AsyncClient() as http_client:
+        router.add(found("T1", amount=5))
+        client = AsyncClient(api_key="k", base_url="https://pay.example", environment="live", http_client=http_client)
+        assert (await client.get_transaction("T1")).amount == 5

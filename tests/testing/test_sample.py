@@ -1,0 +1,48 @@
+"""Made-up transactions have the ten fields and are consistent in themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from payclient._codec import read_transaction
+from payclient.testing import envelope, transaction
+
+
+def test_as_documented():
+    """A made-up transaction is read without any deviation."""
+    assert read_transaction(transaction()).deviations == ()
+
+
+def test_arithmetic():
+    """The amount received is amount less fee, as in the specification's sample, unless it is given."""
+    received = [
+        transaction(amount=9, fee=2)["amount_received"],
+        transaction(amount=9, amount_received=1)["amount_received"],
+    ]
+    assert received == [7, 1]
+
+
+def test_documented_status():
+    """The made-up status is the only word that the specification shows."""
+    assert transaction()["status"] == "Canceled"
+
+
+def test_envelope():
+    """An envelope holds the transaction that the same fields make."""
+    expected = {"success": True, "data": transaction(reference="T1", amount=9, fee=2)}
+    assert envelope(reference="T1", amount=9, fee=2) == expected
+
+
+@pytest.mark.parametrize(
+    "fields", [{"amount": "15000"}, {"fee": None}, {"settlement": "T+1"}, {"reference": 7}], ids=str
+)
+def test_odd_envelope(fields):
+    """An envelope takes any value and any field."""
+    data = envelope(**fields)["data"]
+    assert {name: data[name] for name in fields} == fields
+
+
+def test_unknown_field():
+    """A transaction has no other field than the ten."""
+    with pytest.raises(TypeError, match="has no field total"):
+        transaction(total=1)

@@ -1,0 +1,314 @@
+"""The fake service keeps every rule of the specification, and says what it assumes beyond."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
+
+from payclient.testing import Assumptions, Concurrent, FakeService, Fault, Latency, Reply
+
+TEN_FIELDS = {
+    "reference": str,
+    "merchant_reff": str,
+    "payment_method": str,
+    "payment_name": str,
+    "amount": int,
+    "fee": int,
+    "amount_received": int,
+    "payment_code": str,
+    "expdate": str,
+    "status": str,
+}
+
+
+@pytest.fixture
+def service():
+    service = FakeService()
+    service.add(reference="T1", amount=20000, status="Paid")
+    return service
+
+
+async def hang_up(asking):
+    """Let a request reach the service, then leave."""
+    await asyncio.sleep(1)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+
+async def test_success(service):
+    """Part 4, rule 1: an existing reference and a valid key give `success` true and `data`."""
+    answer = await ask(service)
+    assert (answer.status_code, answer.json()["success"], list(answer.json())) == (200, True, ["success", "data"])
+
+
+async def test_ten_fields(service):
+    """Part 4, rule 1: `data` has the ten fields, of the types of part 2."""
+    data = (await ask(service)).json()["data"]
+    assert {name: type(value) for name, value in data.items()} == TEN_FIELDS
+
+
+async def test_same_reference(service):
+    """Part 4, rule 2: `data.reference` is the reference that was sent."""
+    service.add(reference="T2")
+    assert [(await ask(service, sent)).json()["data"]["reference"] for sent in ("T1", "T2")] == ["T1", "T2"]
+
+
+async def test_sandbox(service):
+    """Part 4, rule 3: the sandbox path answers in the same shape as the live path."""
+    assert (await ask(service, path=SANDBOX)).json() == (await ask(service, path=LIVE)).json()
+
+
+async def test_json_answer(service):
+    """Part 4: the response is JSON."""
+    assert (await ask(service)).headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("change", "assumption"),
+    [
+        pytest.param({"path": "/transaction/detail"}, "unknown_path", id="path"),
+        pytest.param({"path": f"{LIVE}/"}, "unknown_path", id="path with a slash"),
+        pytest.param({"method": "GET"}, "wrong_method", id="method"),
+        pytest.param({"headers": {"content-type": "application/json"}}, "refused_key", id="no key"),
+        pytest.param({"headers": {**HEADERS, "authorization": "Bearer other"}}, "refused_key", id="other key"),
+        pytest.param({"headers": {**HEADERS, "authorization": "fake-api-key"}}, "refused_key", id="no Bearer"),
+        pytest.param({"headers": {**HEADERS, "content-type": "text/plain"}}, "wrong_content_type", id="content type"),
+        pytest.param({"headers": {"authorization": HEADERS["authorization"]}, "content": b"{}"}, "wrong_content_type",
+                     id="no content type"),
+        pytest.param({"content": b"reference=T1"}, "unreadable_body", id="form"),
+        pytest.param({"content": b'["T1"]'}, "unreadable_body", id="list"),
+        pytest.param({"content": b"[" * 10_000}, "unreadable_body", id="deep"),
+        pytest.param({"content": b'{"reference":"T1","x":"' + b"x" * 70_000 + b'"}'}, "unreadable_body", id="long"),
+        pytest.param({"content": b"{}"}, "no_reference", id="no reference"),
+        pytest.param({"content": b'{"reference":1}'}, "no_reference", id="reference is a number"),
+        pytest.param({"content": b'{"reference":""}'}, "no_reference", id="empty reference"),
+        pytest.param({"reference": "T9"}, "unknown_reference", id="unknown reference"),
+    ],
+)  # fmt: skip
+async def test_refused(service, change, assumption):
+    """Part 4: a request that breaks a rule about path, method, headers or body gets no transaction."""
+    expected = getattr(service.assumptions, assumption)
+    answer = await ask(service, **change)
+    assert (answer.status_code, answer.content) == (expected.status, expected.content({}))
+
+
+async def test_content_type_with_charset(service):
+    """A content type may carry parameters."""
+    headers = {**HEADERS, "content-type": "application/json; charset=utf-8"}
+    assert (await ask(service, headers=headers)).status_code == 200
+
+
+async def test_own_key():
+    """The service accepts the key that it was told, and no other."""
+    service = FakeService(api_key="mine")
+    service.add(reference="T1")
+    keys = ("mine", "fake-api-key")
+    answers = [await ask(service, headers={**HEADERS, "authorization": f"Bearer {key}"}) for key in keys]
+    assert [answer.status_code for answer in answers] == [200, 401]
+
+
+async def test_other_assumptions():
+    """Whoever knows better can say what a failure looks like."""
+    service = FakeService(assumptions=Assumptions(unknown_reference=Reply(body={"success": False, "code": 7})))
+    answer = await ask(service, "T9")
+    assert (answer.status_code, answer.json()) == (200, {"success": False, "code": 7})
+
+
+def test_every_assumption_is_marked():
+    """Each answer that the specification does not show is described as an assumption."""
+    assert [name for name in Assumptions.__slots__ if f"{name}:" not in Assumptions.__doc__ + "__weakref__:"] == []
+
+
+async def test_stored_is_live(service):
+    """A change to the stored transaction shows in the next answer."""
+    service.add(reference="T2", status="Pending")["status"] = "Paid"
+    assert (await ask(service, "T2")).json()["data"]["status"] == "Paid"
+
+
+async def test_load(service):
+    """Many transactions are stored from mappings."""
+    service.load({"reference": f"L{number}", "amount": number} for number in (1, 2))
+    assert [(await ask(service, name)).json()["data"]["amount"] for name in ("L1", "L2")] == [1, 2]
+
+
+def test_misspelt_field(service):
+    """A field that is not one of the ten is refused, not stored."""
+    with pytest.raises(TypeError, match="total"):
+        service.add(total=1)
+
+
+def test_references_of_its_own():
+    """Transactions without a reference get one each."""
+    service = FakeService()
+    assert service.add()["reference"] != service.add()["reference"]
+
+
+async def test_script(service):
+    """A script is used up in its order, then the reference is normal again; others are normal throughout."""
+    service.add(reference="T2")
+    service.script("T1", Reply(status=500), Reply(status=429, headers={"Retry-After": "2"}))
+    assert [(await ask(service, name)).status_code for name in ("T1", "T2", "T1", "T1")] == [500, 200, 429, 200]
+
+
+async def test_script_headers(service):
+    """A scripted reply carries its headers."""
+    service.script("T1", Reply(status=429, headers={"Retry-After": "2"}))
+    assert (await ask(service)).headers["retry-after"] == "2"
+
+
+async def test_script_of_unknown_reference(service):
+    """A script needs no transaction; a reply that would show one is then the unknown reference."""
+    service.script("T9", Reply(status=500), Reply())
+    assert [(await ask(service, "T9")).status_code for _ in range(2)] == [500, 404]
+
+
+async def test_script_and_wrong_key(service):
+    """A request that is not in order uses no scripted reply up."""
+    service.script("T1", Reply(status=500))
+    await ask(service, headers={**HEADERS, "authorization": "Bearer other"})
+    assert (await ask(service)).status_code == 500
+
+
+async def test_script_before_faults():
+    """What a script says is not left to chance."""
+    service = FakeService(faults=[Fault(share=1, reply=Reply(status=502))])
+    service.script("T1", Reply(status=418))
+    assert (await ask(service)).status_code == 418
+
+
+@pytest.mark.virtual_time
+async def test_latency():
+    """Every answer takes the latency and the delay of its reply, on the event loop's clock."""
+    service = FakeService(latency=Latency(seconds=2))
+    service.script("T1", Reply(status=500, delay=3))
+    await ask(service)
+    assert asyncio.get_running_loop().time() == pytest.approx(5)
+
+
+@pytest.mark.virtual_time
+async def test_slow_and_unknown():
+    """A slow reply is slow for a reference without a transaction, too."""
+    service = FakeService()
+    service.script("T9", Reply(delay=3))
+    answer = await ask(service, "T9")
+    assert (answer.status_code, asyncio.get_running_loop().time()) == (404, pytest.approx(3))
+
+
+@pytest.mark.virtual_time
+async def test_jitter():
+    """Jitter spreads the answers over its range, the same way for the same seed."""
+
+    async def times(seed):
+        service = FakeService(latency=Latency(seconds=1, jitter=1), seed=seed)
+        begun = asyncio.get_running_loop().time()
+        await ask_all(service, "T1")
+        return round(asyncio.get_running_loop().time() - begun, 6)
+
+    first, again, other = await times(1), await times(1), await times(2)
+    assert (first == again, first == other, 1 < first < 2) == (True, False, True)
+
+
+async def test_not_at_once(service):
+    """Even without latency, others have their turn before an answer comes."""
+    turns = []
+    asyncio.get_running_loop().call_soon(turns.append, "other")
+    await ask(service)
+    assert turns == ["other"]
+
+
+@pytest.mark.virtual_time
+async def test_dead():
+    """A dead reply keeps the request in flight for as long as its client waits."""
+    service = FakeService()
+    service.script("T1", Reply(is_dead=True))
+    asking = asyncio.create_task(ask(service))
+    await asyncio.sleep(86_400)
+    in_flight = service.in_flight
+    await hang_up(asking)
+    assert in_flight == 1
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("reply", [Reply(is_dead=True), Reply(delay=60)], ids=["dead", "slow"])
+async def test_cancelled(service, reply):
+    """A cancelled request leaves nothing behind: not in flight, no status, and its place is free."""
+    service = FakeService(limits=[Concurrent(count=1)])
+    service.add(reference="T1")
+    service.script("T1", reply)
+    await hang_up(asyncio.create_task(ask(service)))
+    assert (service.in_flight, service.requests[0].status, (await ask(service)).status_code) == (0, None, 200)
+
+
+@pytest.mark.virtual_time
+async def test_disconnected():
+    """A client that leaves while it waits frees its place at once, and is sent nothing."""
+    service = FakeService(limits=[Concurrent(count=1)], latency=Latency(seconds=60))
+    events = [{"type": "http.request", "body": b'{"reference":"T1"}'}, {"type": "http.disconnect"}]
+    sent = []
+
+    async def receive():
+        await asyncio.sleep(1)
+        return events.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    raw = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+    scope = {"type": "http", "method": "POST", "path": LIVE, "headers": raw}
+    await service(scope, receive, send)
+    assert (asyncio.get_running_loop().time(), service.in_flight, sent) == (pytest.approx(2), 0, [])
+
+
+async def test_left_before_the_body():
+    """A client that leaves in the middle of its request is not counted as a request."""
+    service = FakeService()
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    await service({"type": "http", "method": "POST", "path": LIVE, "headers": []}, receive, None)
+    assert (service.in_flight, service.total) == (0, 0)
+
+
+async def test_body_in_pieces(service):
+    """A body that comes in several pieces is one body."""
+
+    async def pieces():
+        for piece in (b'{"refer', b'ence":', b'"T1"}'):
+            yield piece
+
+    assert (await ask(service, content=pieces())).status_code == 200
+
+
+async def test_failing_send(service):
+    """A send that fails gives the place back too."""
+
+    class Unsent(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            async def send(message):
+                raise OSError("gone")
+
+            async def receive():
+                return {"type": "http.request", "body": request.content}
+
+            scope = {"type": "http", "method": "POST", "path": LIVE, "headers": request.headers.raw}
+            await service(scope, receive, send)
+
+    async with httpx.AsyncClient(transport=Unsent()) as client:
+        with pytest.raises(OSError, match="gone"):
+            await client.post("http://fake", json={"reference": "T1"}, headers=HEADERS)
+    assert service.in_flight == 0
+
+
+async def test_not_http(service):
+    """A scope that is not HTTP is refused, so that servers do without a lifespan."""
+    with pytest.raises(NotImplementedError, match="lifespan"):
+        await service({"type": "lifespan"}, None, None)
+
+
+def test_key_is_not_shown(service):
+    """The key is in no printed form of the service."""
+    assert service.api_key not in repr(service) + str(service.requests)
