@@ -27,7 +27,9 @@ from payclient._models import Transaction
 
 _DOCUMENTED_TIME = "%Y-%m-%d %H:%M:%S"
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
-_WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,20})?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)
+_MOST_ZEROS = 2
+"""Zeros after the point: `15.000` is fifteen thousand where the point separates thousands."""
 _BOUND = 10**18
 """No payment has more digits; larger numbers would not survive a 64-bit column either."""
 _MOST_DEVIATIONS = 20
@@ -93,7 +95,7 @@ def _exact_integer(value: object) -> int | None:
     if type(value) is int:  # `bool` is an `int`, and not money
         number = value
     elif isinstance(value, Decimal):
-        if value != value.to_integral_value():
+        if value != value.to_integral_value() or cast("int", value.as_tuple().exponent) < -_MOST_ZEROS:
             return None
         number = int(value)
     elif isinstance(value, str) and _WHOLE.fullmatch(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Any
@@ -16,6 +17,9 @@ from payclient._retry import RetryPolicy
 from payclient._secret import ApiKey
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
+
+_HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
+"""A name, in lower case; what ends in a number would be an IPv4 address, and is none."""
 
 
 def _seconds(_: object, attribute: object, value: Any) -> None:
@@ -65,12 +69,16 @@ class Options:
 
 def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:
     """Return the key from the argument, or from `PAYCLIENT_API_KEY`."""
-    return ApiKey(environ.get("PAYCLIENT_API_KEY", "") if given is None else given)
+    try:
+        return ApiKey(environ.get("PAYCLIENT_API_KEY", "") if given is None else given)
+    finally:
+        del given, environ  # a traceback may come with the local variables of its frames
 
 
 def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
     """Return the environment from the argument, or from `PAYCLIENT_ENVIRONMENT`, or live."""
     name = (environ.get("PAYCLIENT_ENVIRONMENT") or "live") if given is None else given
+    del environ  # it holds the API key too, and a traceback may come with the local variables of its frames
     try:
         return Environment(name)
     except ValueError:
@@ -87,7 +95,7 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
     """
     url = environ.get("PAYCLIENT_BASE_URL", "") if given is None else given
     if problem := _url_problem(url):
-        # Without the URL itself: it may hold a password.
+        del url, given, environ  # the URL may hold a password, and the environment the API key
         message = f"base_url {problem}"
         raise ConfigurationError(message)
     return url.rstrip("/")
@@ -111,12 +119,13 @@ def _url_problem(url: object) -> str | None:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        return f"is not a URL: {error}"
+    except ValueError:
+        return "is not a URL: its host or port cannot be read"
     problems: tuple[tuple[Callable[[], bool], str], ...] = (
         (lambda: parts.scheme not in ("https", "http"), "must begin with https://"),
         (lambda: not host, "names no host"),
         (lambda: "@" in parts.netloc, "must not hold a user name or password"),
+        (lambda: not _is_host(host or ""), "names a host that cannot be one"),
         (lambda: bool(parts.query or parts.fragment or url.endswith(("?", "#"))), "must not hold a query or fragment"),
         (
             lambda: parts.scheme == "http" and not _is_loopback(host or ""),
@@ -124,6 +133,14 @@ def _url_problem(url: object) -> str | None:
         ),
     )
     return next((text for is_so, text in problems if is_so()), None)
+
+
+def _is_host(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return _HOST.fullmatch(host) is not None
+    return True
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
+from collections import Counter
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeGuard
 
 _MOST_DIGITS = 40
-_MOST_BRACKETS = 10_000
+_MOST_VALUES = 10_000
 _DEEPEST = 32
-# Up to the next bracket outside of a string, or the end. It matches wherever it begins, an open
-# string included: one that could fail would be tried again from every quote of the body.
-_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{}]|\Z)', re.DOTALL)
+# Up to the next bracket or comma outside of a string, or the end. It matches wherever it begins,
+# an open string included: one that could fail would be tried again from every quote of the body.
+_TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
 
 
 class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
@@ -28,7 +29,8 @@ def read_json(body: bytes) -> Any:
 
     Raises:
         JSONProblem: For bytes that are not UTF-8, syntax errors, `NaN` and `Infinity`, a key twice
-            in one object, numbers of more than 40 digits, nesting beyond 32, half a surrogate pair.
+            in one object, numbers of more than 40 digits, nesting beyond 32, more than 10,000
+            values, half a surrogate pair.
 
     Source:
         RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
@@ -38,7 +40,7 @@ def read_json(body: bytes) -> Any:
     except UnicodeDecodeError as error:
         message = f"not UTF-8 at byte {error.start}"
         raise JSONProblem(message) from None
-    _check_depth(body)
+    _check_structure(body)
     try:
         value = _DECODER.decode(text.strip(" \t\r\n"))
     except json.JSONDecodeError as error:
@@ -59,24 +61,37 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def _check_depth(body: bytes) -> None:
-    """Refuse deep nesting before the parser recurses into it."""
-    if body.count(b"[") + body.count(b"{") <= _DEEPEST:
+def kind(value: object) -> str:
+    """Return what a JSON value is, in words that follow "found"."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return "text" if value else "empty text"
+    if is_list(value):
+        return "a list"
+    return "an object" if is_object(value) else "a number"
+
+
+def _check_structure(body: bytes) -> None:
+    """Refuse deep nesting before the parser recurses into it, and more values than it can read quickly."""
+    if body.count(b"[") + body.count(b"{") <= _DEEPEST and body.count(b",") < _MOST_VALUES:
         return
-    depth = brackets = 0
-    for match in _TO_BRACKET.finditer(body):
+    depth = values = 0
+    for match in _TO_STRUCTURE.finditer(body):
         if match[1] in (b"[", b"{"):
             depth += 1
-            brackets += 1
-        else:
+        elif match[1] != b",":
             depth -= 1
+        values += match[1] in (b"[", b"{", b",")
         if depth < 0:  # the end, or where the parser stops
             return
         if depth > _DEEPEST:
             message = f"nested deeper than {_DEEPEST} levels"
             raise JSONProblem(message)
-        if brackets > _MOST_BRACKETS:
-            message = f"more than {_MOST_BRACKETS} objects and lists"
+        if values > _MOST_VALUES:
+            message = f"more than {_MOST_VALUES} values"
             raise JSONProblem(message)
 
 
@@ -101,8 +116,7 @@ def _check_surrogates(value: object) -> None:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         message = f"the key {twice[:40]!r} stands twice in one object"
         raise JSONProblem(message)
     return value
@@ -115,7 +129,11 @@ def _integer(text: str) -> int:
 
 def _decimal(text: str) -> Decimal:
     _check_digits(text)
-    value = Decimal(text)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:  # an exponent beyond 18 digits
+        message = f"the number {text}, which is out of all bounds"
+        raise JSONProblem(message) from None
     if abs(value.adjusted()) > _MOST_DIGITS:
         message = f"a number of magnitude 1e{value.adjusted()}"
         raise JSONProblem(message)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any, TypeVar
 
 from attrs import frozen
 
 from payclient import errors
-from payclient._json import is_list, is_object
+from payclient._json import is_list, is_object, kind
 from payclient._retry_after import retry_after
 
 _Error = TypeVar("_Error", bound=errors.ResponseError)
@@ -70,8 +70,11 @@ _KEPT_HEADERS = frozenset(
 )
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
+_PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\s]+)')
+"""One can pay with it, and the body of an answer that cannot be read may hold it all the same."""
 _EXCERPT = 400
 _WORDS = 200
+_MOST_TEXTS = 20
 
 
 @frozen
@@ -102,7 +105,7 @@ class Answer:
             f"{self.clean(meaning, _EXCERPT)} (HTTP {self.status_code})",
             status_code=self.status_code,
             headers=kept,
-            body=self.clean(self.text, _EXCERPT),
+            body=self.clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT),
             request_id=next((kept[name] for name in _REQUEST_IDS if kept.get(name)), None),
             retry_after=retry_after(self.headers, now=self.now),
             **more,
@@ -117,7 +120,7 @@ class Answer:
     def clean(self, text: str, length: int) -> str:
         """Return *text* on one line: without the key, control and direction characters, shortened."""
         shown = self.redact(text[: length * 8])
-        shown = "".join(c if c.isprintable() else " " for c in unicodedata.normalize("NFC", shown))
+        shown = "".join(c if c.isprintable() else " " for c in shown)
         shown = " ".join(shown.split())
         return shown if len(shown) <= length else shown[: length - 1] + "…"
 
@@ -184,7 +187,7 @@ def _problem(answer: Answer, value: object) -> str:
         found = _looks_like(answer.text)
         return f"{answer.problem}{found}"
     if not is_object(value):
-        return f"body: {type(value).__name__} where an object is needed"
+        return f"body: {kind(value)} where an object is needed"
     if "success" not in value:
         return "success: absent"
     if value["success"] is True:
@@ -200,23 +203,23 @@ def _looks_like(text: str) -> str:
 
 
 def _words(value: dict[str, Any]) -> str:
-    """Return what the service said, from the places where services say it."""
-    said = [text for key in ("message", "error", "errors", "detail") for text in _strings(value.get(key), 4)]
-    return "; ".join(dict.fromkeys(said or _strings(value.get("data"), 4)))
+    """Return what the service said, from the places where services say it, and no more than could be shown."""
+    places = ("message", "error", "errors", "detail")
+    said = [text for place in places for text in islice(_strings(value.get(place), 4), _MOST_TEXTS)]
+    return "; ".join(dict.fromkeys(said or islice(_strings(value.get("data"), 4), _MOST_TEXTS)))
 
 
-def _strings(value: object, depth: int) -> list[str]:
+def _strings(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, str):
-        return [value] if value.strip() else []
-    if depth and is_list(value):
-        return [text for item in value[:10] for text in _strings(item, depth - 1)]
-    if depth and is_object(value):
-        return [
-            f"{key}: {text}" if key != "message" else text
-            for key, item in list(value.items())[:10]
-            for text in _strings(item, depth - 1)
-        ]
-    return []
+        if text := value[:_EXCERPT].strip():
+            yield text
+    elif depth and is_list(value):
+        for item in value[:10]:
+            yield from _strings(item, depth - 1)
+    elif depth and is_object(value):
+        for key, item in islice(value.items(), 10):
+            for text in _strings(item, depth - 1):
+                yield text if key == "message" else f"{key[:_WORDS]}: {text}"
 
 
 def _is_about(reference: str, value: object, words: str) -> bool:

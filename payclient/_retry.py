@@ -7,10 +7,11 @@ repeat; the question is only whether it helps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import Enum
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen
 
 from payclient import errors
 from payclient._signal import Signal
@@ -98,6 +99,18 @@ def _judge_shape(status_code: int) -> Verdict:
     return _GARBLED
 
 
+def _count(_: object, attribute: Attribute[int], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        message = f"{attribute.name} must be an integer of at least 1, got {value!r}"
+        raise errors.ConfigurationError(message)
+
+
+def _seconds(_: object, attribute: Attribute[float], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        message = f"{attribute.name} must be a number of seconds, 0 or more, got {value!r}"
+        raise errors.ConfigurationError(message)
+
+
 @frozen(kw_only=True)
 class RetryPolicy:
     """
@@ -115,10 +128,10 @@ class RetryPolicy:
         Exponential backoff and jitter ("full jitter"), AWS Architecture Blog, 2015.
     """
 
-    attempts: int = field(default=4, validator=[validators.instance_of(int), validators.ge(1)])
-    first_backoff: float = field(default=0.25, validator=validators.ge(0))
-    longest_backoff: float = field(default=8.0, validator=validators.ge(0))
-    longest_pause: float = field(default=900.0, validator=validators.ge(0))
+    attempts: int = field(default=4, validator=_count)
+    first_backoff: float = field(default=0.25, validator=_seconds)
+    longest_backoff: float = field(default=8.0, validator=_seconds)
+    longest_pause: float = field(default=900.0, validator=_seconds)
 
 
 _MOST_UNCOUNTED = 50

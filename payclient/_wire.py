@@ -22,7 +22,7 @@ from payclient import errors
 from payclient._codec import FieldProblem, read_transaction
 from payclient._http import BODY_LIMIT, Request, Response
 from payclient._inflate import InflateError, inflate
-from payclient._json import JSONProblem, is_object, read_json
+from payclient._json import JSONProblem, is_object, kind, read_json
 from payclient._models import Environment, Transaction
 from payclient._refusal import Answer, refuse
 
@@ -87,7 +87,8 @@ def parse_response(
         raise refuse(answer, value, reference)
     data = value.get("data")
     if not is_object(data):
-        raise answer.unexpected(f"data: {_kind(data)} where an object is needed")
+        found = kind(data) if "data" in value else "absent"
+        raise answer.unexpected(f"data: {found} where an object is needed")
     return _checked(data, reference, answer)
 
 
@@ -107,7 +108,7 @@ def _checked(data: dict[str, Any], reference: str, answer: Answer) -> Transactio
 
 def _read(response: Response) -> tuple[str, str, Any]:
     """Return what is wrong with the body ("" when nothing is), its text for people, and its value."""
-    if response.is_truncated:
+    if response.is_truncated or len(response.body) > BODY_LIMIT:
         return f"body: longer than {BODY_LIMIT} bytes", _text(response.body), None
     try:
         body = inflate(response.body, response.headers.get("content-encoding", ""), limit=BODY_LIMIT)
@@ -124,9 +125,3 @@ def _read(response: Response) -> tuple[str, str, Any]:
 def _text(body: bytes) -> str:
     # More than an excerpt is never shown, and a signature stands at the top.
     return body[:4096].decode("utf-8", "replace")
-
-
-def _kind(value: object) -> str:
-    if value is None:
-        return "null or absent"
-    return "a list" if isinstance(value, list) else f"a {type(value).__name__}"

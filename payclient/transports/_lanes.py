@@ -47,9 +47,7 @@ class _Lane:
     __slots__ = ("http", "idle_since")
 
     def __init__(self, context: ssl.SSLContext, socket_options: list[tuple[int, int, int]]) -> None:
-        self.http = httpx.AsyncHTTPTransport(
-            verify=context, trust_env=False, limits=_ONE, socket_options=socket_options
-        )
+        self.http = httpx.AsyncHTTPTransport(verify=context, limits=_ONE, socket_options=socket_options)
         self.idle_since = 0.0
 
 
