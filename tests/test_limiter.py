@@ -1,0 +1,452 @@
+"""The limiter, one rule at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from itertools import pairwise
+
+import pytest
+from simulated import now
+
+from payclient._limiter import Limiter
+from payclient._signal import Signal
+
+pytestmark = pytest.mark.virtual_time
+
+
+class TurnedAwayError(Exception):
+    pass
+
+
+def make(max_concurrency=64, *, initial=4.0):
+    return Limiter(max_concurrency=max_concurrency, initial=initial, random=lambda: 0.5)
+
+
+async def take(limiter, count):
+    return [await limiter.acquire() for _ in range(count)]
+
+
+def give_back(limiter, tickets, signal, **more):
+    for ticket in tickets:
+        limiter.release(ticket, signal, **more)
+
+
+async def run_full(limiter, rounds):
+    """Use the whole limit and be accepted, so often, in no time."""
+    for _ in range(rounds):
+        give_back(limiter, await take(limiter, int(limiter.limit)), Signal.ACCEPTED)
+
+
+async def queue_up(limiter, count):
+    """Let so many tasks wait, in order."""
+    tasks = [asyncio.create_task(limiter.acquire()) for _ in range(count)]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def settle():
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+def done(tasks):
+    return [task.done() for task in tasks]
+
+
+async def call_off(tasks):
+    for task in tasks:
+        task.cancel()
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# Admission
+
+
+def test_outside_a_loop():
+    """A limiter can be made, and looked at, where no event loop runs."""
+    limiter = make()
+    assert (limiter.limit, limiter.in_flight, limiter.waiting, limiter.paused_seconds()) == (4.0, 0, 0, 0.0)
+
+
+def test_initial_is_capped():
+    """The initial limit is no higher than the highest one."""
+    assert make(2).limit == 2.0
+
+
+async def test_free_slot_does_not_suspend():
+    """An acquire that finds a free slot runs to its end in one step."""
+    limiter = make()
+    with pytest.raises(StopIteration):
+        limiter.acquire().send(None)
+    assert limiter.in_flight == 1
+
+
+async def test_ticket():
+    """A ticket says when it was granted and how many were in flight then, itself included."""
+    limiter = make()
+    await limiter.acquire()
+    await asyncio.sleep(5)
+    ticket = await limiter.acquire()
+    assert (ticket.number, ticket.started_at, ticket.load) == (2, now(), 2)
+
+
+async def test_first_come_first_served():
+    """Waiters are granted in the order in which they came, whatever comes between."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    waiters = await queue_up(limiter, 5)
+    order = []
+    for name, waiter in enumerate(waiters):
+        waiter.add_done_callback(lambda _, name=name: order.append(name))
+    waiters[1].cancel()
+    for _ in range(4):
+        limiter.release(held, Signal.SILENT)
+        await settle()
+        held = next(w for w in reversed(waiters) if w.done() and not w.cancelled()).result()
+    assert order == [1, 0, 2, 3, 4]
+
+
+async def test_newcomer_does_not_overtake():
+    """Who asks while others wait stands behind them, although a slot is free at that moment."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    (waiter,) = await queue_up(limiter, 1)
+    limiter.pause(1.0)
+    limiter.release(held, Signal.SILENT)
+    newcomer = asyncio.create_task(limiter.acquire())
+    await asyncio.sleep(1.5)
+    assert done([waiter, newcomer]) == [True, False]
+    await call_off([newcomer])
+
+
+async def test_cancelled_waiter_leaves_the_queue():
+    """A waiter that is cancelled holds no place in the queue."""
+    limiter = make(1)
+    await limiter.acquire()
+    await call_off(await queue_up(limiter, 3))
+    assert (limiter.waiting, limiter.in_flight) == (0, 1)
+
+
+async def test_cancelled_in_the_tick_of_its_grant():
+    """A slot granted to a task that is cancelled in the same tick goes to the next one."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    first, second = await queue_up(limiter, 2)
+    limiter.release(held, Signal.SILENT)
+    first.cancel()
+    await settle()
+    assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1)
+
+
+async def test_cancelled_in_the_tick_before_its_grant():
+    """A waiter cancelled in the same tick before a slot comes free is passed over."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    first, second = await queue_up(limiter, 2)
+    first.cancel()
+    limiter.release(held, Signal.SILENT)
+    await settle()
+    assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1)
+
+
+async def test_last_waiter_cancelled_in_the_tick_of_its_grant():
+    """A slot granted to a cancelled task that nobody waits behind is free again."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    (waiter,) = await queue_up(limiter, 1)
+    limiter.release(held, Signal.SILENT)
+    await call_off([waiter])
+    assert limiter.in_flight == 0
+
+
+# Pause
+
+
+async def test_nothing_during_a_pause():
+    """Nobody is granted a ticket before the end of a pause, and somebody is at its end."""
+    limiter = make()
+    limiter.pause(30.0)
+    assert (await limiter.acquire()).started_at == 30.0
+
+
+async def test_pause_reaches_those_who_wait():
+    """A pause also holds those who queued up before it, when slots come free."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    (waiter,) = await queue_up(limiter, 1)
+    limiter.release(held, Signal.THROTTLED, retry_after=7.0)
+    assert (await waiter).started_at == 7.0
+
+
+async def test_smaller_pause_does_not_shorten():
+    """A pause that ends earlier changes nothing."""
+    limiter = make()
+    await take(limiter, 1)
+    limiter.pause(60.0)
+    limiter.pause(1.0)
+    assert limiter.paused_seconds() == 60.0
+
+
+async def test_longer_pause_extends():
+    """A pause that ends later takes the place of the one before, also for who waits already."""
+    limiter = make()
+    limiter.pause(2.0)
+    (waiter,) = await queue_up(limiter, 1)
+    limiter.pause(5.0)
+    assert (await waiter).started_at == 5.0
+
+
+async def test_long_pause():
+    """A pause of a day is a day."""
+    limiter = make()
+    limiter.pause(86400.0)
+    assert (await limiter.acquire()).started_at == 86400.0
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -1.0, 0.0])
+async def test_unusable_pause(seconds):
+    """What is no positive, finite number of seconds is no pause."""
+    limiter = make()
+    limiter.pause(seconds)
+    assert (limiter.paused_seconds(), limiter.limit) == (0.0, 4.0)
+
+
+async def test_pause_counts_down():
+    """The seconds that are left of a pause become fewer, and none after its end."""
+    limiter = make()
+    limiter.pause(10.0)
+    await asyncio.sleep(4)
+    left = limiter.paused_seconds()
+    await asyncio.sleep(10)
+    assert (left, limiter.paused_seconds()) == (6.0, 0.0)
+
+
+async def test_no_stampede_after_a_pause():
+    """Of many who waited for the end of a pause one goes first, and its answer lets in two."""
+    limiter = make(initial=32.0)
+    limiter.pause(10.0)
+    waiters = await queue_up(limiter, 32)
+    await asyncio.sleep(11)
+    first = limiter.in_flight
+    limiter.release(waiters[0].result(), Signal.ACCEPTED)
+    await settle()
+    assert (first, limiter.in_flight) == (1, 2)
+    await call_off(waiters)
+
+
+# Close
+
+
+async def test_close_turns_waiters_away():
+    """Who waits when the limiter is closed gets an error of its own."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 2)
+    limiter.close(TurnedAwayError)
+    first, second = await asyncio.gather(*waiters, return_exceptions=True)
+    assert (type(first), type(second), first is second) == (TurnedAwayError, TurnedAwayError, False)
+
+
+async def test_close_turns_newcomers_away():
+    """Who asks after the close gets the error, although slots are free."""
+    limiter = make()
+    limiter.close(TurnedAwayError)
+    with pytest.raises(TurnedAwayError):
+        await limiter.acquire()
+
+
+async def test_release_after_close():
+    """A ticket from before the close can be given back after it."""
+    limiter = make()
+    ticket = await limiter.acquire()
+    limiter.close(TurnedAwayError)
+    limiter.release(ticket, Signal.ACCEPTED)
+    assert limiter.in_flight == 0
+
+
+async def test_close_and_cancel_in_one_tick():
+    """A waiter that is turned away and cancelled in the same tick gives back no slot, for it had none."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 1)
+    limiter.close(TurnedAwayError)
+    await call_off(waiters)
+    assert limiter.in_flight == 1
+
+
+# The limit
+
+
+async def test_grows_by_one():
+    """Until the first cut, every accepted attempt raises the limit by one."""
+    limiter = make(initial=2.0)
+    give_back(limiter, await take(limiter, 2), Signal.ACCEPTED)
+    assert limiter.limit == 4.0
+
+
+async def test_never_above_the_highest():
+    """The limit stops at the highest one."""
+    limiter = make(10)
+    await run_full(limiter, 5)
+    assert limiter.limit == 10.0
+
+
+async def test_unused_limit_does_not_grow():
+    """An attempt that started when less than half of the limit was used raises nothing."""
+    limiter = make(initial=8.0)
+    give_back(limiter, await take(limiter, 3), Signal.ACCEPTED)
+    assert limiter.limit == 8.0
+
+
+async def test_silent_changes_nothing():
+    """An attempt that says nothing about the service leaves the limit where it is."""
+    limiter = make()
+    give_back(limiter, await take(limiter, 4), Signal.SILENT)
+    assert (limiter.limit, limiter.in_flight) == (4.0, 0)
+
+
+async def test_first_cut():
+    """The first refusal halves the limit."""
+    limiter = make()
+    (ticket,) = await take(limiter, 1)
+    limiter.release(ticket, Signal.THROTTLED)
+    assert limiter.limit == 2.0
+
+
+async def test_burst_is_one_cut():
+    """Sixty-four refusals of attempts that were under way together cut once."""
+    limiter = make(initial=64.0)
+    give_back(limiter, await take(limiter, 64), Signal.THROTTLED)
+    await run_full(limiter, 10)
+    assert limiter.limit == 32.0
+
+
+async def test_next_congestion_cuts_again():
+    """A refusal of an attempt that started after the cut is a cut of its own, and a shallow one."""
+    limiter = make(initial=20.0)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    assert limiter.limit == pytest.approx(9.0)
+
+
+async def test_row_of_refusals_closes_the_gate():
+    """After three refusals in a row one attempt at a time asks whether the service is back."""
+    limiter = make(initial=64.0)
+    give_back(limiter, await take(limiter, 3), Signal.THROTTLED)
+    assert limiter.limit == 1.0
+
+
+async def test_acceptance_breaks_the_row():
+    """Refusals with an acceptance of a younger attempt between them do not close the gate."""
+    limiter = make(initial=64.0)
+    for ticket, signal in zip(await take(limiter, 6), [Signal.THROTTLED, Signal.ACCEPTED] * 3, strict=True):
+        limiter.release(ticket, signal)
+    assert limiter.limit == pytest.approx(32.0)
+
+
+async def test_old_acceptance_does_not_open_the_gate():
+    """An attempt that started before the refused ones tells nothing about the service since."""
+    limiter = make(initial=64.0)
+    old, *young = await take(limiter, 64)
+    give_back(limiter, young, Signal.THROTTLED)
+    limiter.release(old, Signal.ACCEPTED)
+    assert limiter.limit == 1.0
+
+
+async def test_pause_cuts_deeper():
+    """A refusal that asks for a pause leaves less of the limit than one that does not."""
+    limiter = make(initial=40.0)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED, retry_after=1.0)
+    await asyncio.sleep(1)
+    await run_full(limiter, 10)
+    assert limiter.limit == pytest.approx(14.0)
+
+
+async def test_few_failures_do_not_cut():
+    """Failures change nothing while at least half of the last attempts were accepted."""
+    limiter = make(initial=20.0)
+    tickets = await take(limiter, 20)
+    give_back(limiter, tickets[:10], Signal.ACCEPTED)
+    before = limiter.limit
+    give_back(limiter, tickets[10:], Signal.OVERLOADED)
+    assert limiter.limit == before
+
+
+async def test_many_failures_cut():
+    """Failures cut from the one on that makes requests exceed twice the accepted ones."""
+    limiter = make(initial=20.0)
+    tickets = await take(limiter, 11)
+    give_back(limiter, tickets[:5], Signal.ACCEPTED)
+    before = limiter.limit
+    give_back(limiter, tickets[5:10], Signal.OVERLOADED)
+    at_half = limiter.limit
+    limiter.release(tickets[10], Signal.OVERLOADED)
+    assert (at_half, limiter.limit) == (before, before / 2)
+
+
+async def test_first_failures_do_not_cut():
+    """Fewer than ten attempts are too few to judge a service by."""
+    limiter = make()
+    give_back(limiter, await take(limiter, 4), Signal.OVERLOADED)
+    give_back(limiter, await take(limiter, 4), Signal.OVERLOADED)
+    assert limiter.limit == 4.0
+
+
+async def test_old_failures_are_forgotten():
+    """Failures count among the last fifty attempts only."""
+    limiter = make(64, initial=64.0)
+    for signal in [Signal.OVERLOADED] * 9 + [Signal.ACCEPTED] * 50 + [Signal.OVERLOADED] * 25:
+        give_back(limiter, await take(limiter, 1), signal)
+    assert limiter.limit == 64.0
+
+
+async def test_gap_below_one():
+    """Behind the gate, each refused probe doubles the gap to the next, up to ten seconds."""
+    limiter = make()
+    started_at = []
+    for _ in range(12):
+        ticket = await limiter.acquire()
+        started_at.append(ticket.started_at)
+        limiter.release(ticket, Signal.THROTTLED)
+    gaps = [later - earlier for earlier, later in pairwise(started_at)]
+    assert gaps[5:] == pytest.approx([0.8, 1.6, 3.2, 6.4, 10.0, 10.0])
+
+
+@pytest.mark.parametrize("limit", [0.25, 0.8, 1.5, 4.3])
+async def test_fraction_is_a_share_of_the_time(limit):
+    """A limit between two whole numbers keeps that many attempts in flight on average, rounded up at most."""
+    chance = random.Random(1)
+    limiter = Limiter(max_concurrency=8, initial=limit, random=chance.random)
+    loads = []
+    busy = []
+
+    async def work():
+        for _ in range(200):
+            ticket = await limiter.acquire()
+            loads.append(ticket.load)
+            busy.append(chance.uniform(0.05, 0.15))
+            await asyncio.sleep(busy[-1])
+            limiter.release(ticket, Signal.SILENT)
+
+    await asyncio.gather(*(work() for _ in range(8)))
+    assert sum(busy) / now() == pytest.approx(limit, rel=0.07)
+    assert max(loads) == math.ceil(limit)
+
+
+async def test_climbs_back_to_where_it_was_cut():
+    """After a cut the limit is soon near its old height, and rests there before it goes on."""
+    limiter = make(initial=20.0)
+    limits = []
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
+    for _ in range(12):
+        await asyncio.sleep(1)
+        await run_full(limiter, 1)
+        limits.append(limiter.limit)
+    steps = [later - earlier for earlier, later in pairwise(limits)]
+    assert limits == sorted(limits)
+    assert steps.index(min(steps)) == pytest.approx((10 / 0.02) ** (1 / 3) - 1, abs=1)
+    assert 19.0 < limits[6] < 21.0

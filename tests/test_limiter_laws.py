@@ -1,0 +1,187 @@
+"""What the limiter keeps against services that hide their limits, for many seeds on the loop's own clock."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated import ConcurrencyCap, FixedWindow, Latency, Outage, SlidingWindow, TokenBucket, make_client
+
+from payclient._limiter import Limiter
+from payclient._signal import Signal
+
+pytestmark = pytest.mark.virtual_time
+
+SEEDS = range(5)
+LOOKUPS = 5000
+
+
+def latency(seed, lowest=0.08, highest=0.12):
+    return Latency(lowest, highest, random.Random(f"latency {seed}"))
+
+
+# The price of a hidden limit: every lookup answered, with few refused requests and little time lost.
+
+PER_SECOND = {
+    "bucket": lambda seed: TokenBucket(latency(seed), rate=50, burst=10),
+    "bucket, quick": lambda seed: TokenBucket(latency(seed, 0.01, 0.03), rate=50, burst=10),
+    "fixed window": lambda seed: FixedWindow(latency(seed), count=50, seconds=1.0),
+    "fixed window, quick": lambda seed: FixedWindow(latency(seed, 0.04, 0.06), count=50, seconds=1.0),
+    "sliding window": lambda seed: SlidingWindow(latency(seed), count=50, seconds=1.0),
+}
+PER_MINUTE = {
+    "told": lambda seed: FixedWindow(latency(seed), count=600, seconds=60.0, tells=True),
+    "silent": lambda seed: FixedWindow(latency(seed), count=600, seconds=60.0),
+}
+
+
+async def assert_cheap(service, seed, *, ideal):
+    run = await make_client(service, seed=seed, lookups=LOOKUPS).look_up_all()
+    told = f"seed {seed}: {run.requests_per_success:.3f} requests per success, {run.seconds:.1f} s for {ideal:.1f} s"
+    assert len(run.answered_at) == LOOKUPS, told
+    assert run.requests_per_success <= 1.05, told
+    assert run.seconds <= 1.10 * ideal, told
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("service", PER_SECOND.values(), ids=PER_SECOND)
+async def test_limit_per_second(service, seed):
+    """Against 50 per second, 5,000 lookups cost at most 5 % more requests and 10 % more time than they must."""
+    await assert_cheap(service(seed), seed, ideal=LOOKUPS / 50)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("service", PER_MINUTE.values(), ids=PER_MINUTE)
+async def test_limit_per_minute(service, seed):
+    """The same holds against 600 per minute, whether or not the service tells when the next minute begins."""
+    await assert_cheap(service(seed), seed, ideal=LOOKUPS / 10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_cap_on_concurrency(seed):
+    """The same holds against a service that works on eight requests at once."""
+    service = ConcurrencyCap(latency(seed, 0.1, 0.3), cap=8)
+    await assert_cheap(service, seed, ideal=LOOKUPS * 0.2 / 8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_outage(seed):
+    """Ten minutes of failures in the middle lose no lookup, and cost less than a tenth more requests."""
+    service = Outage(TokenBucket(latency(seed), rate=50, burst=10), latency(seed), begins=30.0, ends=630.0)
+    run = await make_client(service, seed=seed, lookups=LOOKUPS).look_up_all()
+    told = f"seed {seed}: {run.requests_per_success:.3f} requests per success, {run.seconds:.1f} s"
+    assert len(run.answered_at) == LOOKUPS, told
+    assert run.requests_per_success < 1.1, told
+    assert run.rate(650.0, 660.0) > 40, told
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_doubled_limit_is_found(seed):
+    """When the service doubles its limit, nine tenths of the new one are used within 30 seconds."""
+    service = TokenBucket(latency(seed), rate=50, burst=10)
+    client = make_client(service, seed=seed, until=120.0)
+    asyncio.get_running_loop().call_at(60.0, setattr, service, "rate", 100.0)
+    run = await client.look_up_all()
+    assert run.rate(50.0, 60.0) < 55, f"seed {seed}"
+    assert run.rate(90.0, 120.0) > 90, f"seed {seed}: {run.rate(90.0, 120.0)} per second"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_clients_share_fairly(seed):
+    """Ten clients behind one limit get nearly equal shares of it, and waste less than a fifth together."""
+    service = TokenBucket(latency(seed), rate=50, burst=10)
+    clients = [make_client(service, seed=(seed, number), until=180.0) for number in range(10)]
+    runs = await asyncio.gather(*(client.look_up_all(workers=16) for client in clients))
+    shares = [len(run.answered_at) for run in runs]
+    fairness = sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))  # Jain's index
+    requests = sum(len(run.requested_at) for run in runs)
+    told = f"seed {seed}: {shares}, {requests} requests"
+    assert fairness >= 0.95, told
+    assert requests / sum(shares) < 1.2, told
+
+
+# What holds whatever happens: any schedule of requests, answers, pauses and cancellations.
+
+
+class Watched(Limiter):
+    """A limiter that checks each grant as it is made."""
+
+    def _grant(self, now):
+        assert self._in_flight < max(1, math.ceil(self.limit))
+        assert now >= self._paused_until
+        return super()._grant(now)
+
+
+async def hold(limiter, seconds, signal, retry_after, granted, number):
+    ticket = await limiter.acquire()
+    granted[ticket.number] = number
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        limiter.release(ticket, Signal.SILENT)
+        raise
+    limiter.release(ticket, signal, retry_after=retry_after)
+
+
+def in_order_of_grants(granted):
+    return [number for _, number in sorted(granted.items())]
+
+
+short = st.sampled_from([0.0, 0.0, 0.001, 0.05, 0.1, 0.3, 2.0])
+lookups = st.tuples(
+    short,  # seconds until it is asked for, after the one before
+    short,  # seconds it takes
+    st.sampled_from(Signal),
+    st.sampled_from([None, None, None, 0.2, 5.0, math.nan]),  # Retry-After
+    st.none() | short,  # seconds until it is cancelled, or never
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(plan=st.lists(lookups, min_size=1, max_size=60), highest=st.integers(1, 6))
+async def test_no_slot_is_lost(plan, highest):
+    """After any schedule of answers, pauses and cancellations every slot and every place is free again."""
+    limiter = Watched(max_concurrency=highest)
+    granted, tasks = {}, []
+    for number, (wait, seconds, signal, retry_after, cancelled_after) in enumerate(plan):
+        await asyncio.sleep(wait)
+        task = asyncio.create_task(hold(limiter, seconds, signal, retry_after, granted, number))
+        tasks.append(task)
+        if cancelled_after is not None:
+            asyncio.get_running_loop().call_later(cancelled_after, task.cancel)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(result) for result in results} <= {type(None), asyncio.CancelledError}
+    assert (limiter.in_flight, limiter.waiting) == (0, 0)
+    assert in_order_of_grants(granted) == sorted(granted.values())
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_storm_of_cancellations(seed):
+    """Of lookups cancelled at any moment, also in the tick of their grant, none keeps a slot."""
+    chance = random.Random(f"storm {seed}")
+    limiter = Watched(max_concurrency=3, random=chance.random)
+    granted = {}
+    for number in range(300):
+        seconds = chance.choice([0.0, 0.001, 0.002])
+        task = asyncio.create_task(hold(limiter, seconds, Signal.ACCEPTED, None, granted, number))
+        asyncio.get_running_loop().call_later(chance.choice([0.0, 0.001, 0.002, 0.004]), task.cancel)
+        if chance.random() < 0.5:
+            await asyncio.sleep(chance.choice([0.0, 0.001]))
+    await asyncio.sleep(60)
+    assert (limiter.in_flight, limiter.waiting) == (0, 0), f"seed {seed}"
+    assert in_order_of_grants(granted) == sorted(granted.values()), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_no_request_in_a_pause(seed):
+    """While the service has asked to wait, no request is sent, and after it they come one after the other."""
+    service = FixedWindow(latency(seed), count=100, seconds=60.0, tells=True)
+    run = await make_client(service, seed=seed, lookups=400).look_up_all()
+    paused = [at for at in run.requested_at if at % 60.0 > 30.0]
+    restarted = [at for at in run.requested_at if at > 60.0]
+    assert paused == [], f"seed {seed}"
+    assert restarted[1] - restarted[0] > 0.07, f"seed {seed}: {restarted[:4]}"
