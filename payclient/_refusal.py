@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -111,11 +112,11 @@ class Answer:
             **more,
         )
 
-    def unexpected(self, problem: str) -> errors.UnexpectedResponseError:
+    def unexpected(
+        self, problem: str, *, kind: type[errors.UnexpectedResponseError] = errors.UnexpectedResponseError
+    ) -> errors.UnexpectedResponseError:
         """Make the error for an answer that is not the documented shape."""
-        return self.error(
-            errors.UnexpectedResponseError, f"unexpected answer: {problem}", problem=self.clean(problem, _EXCERPT)
-        )
+        return self.error(kind, f"unexpected answer: {problem}", problem=self.clean(problem, _EXCERPT))
 
     def clean(self, text: str, length: int) -> str:
         """Return *text* on one line: without the key, control and direction characters, shortened."""
@@ -134,7 +135,8 @@ def refuse(answer: Answer, value: object, reference: str) -> errors.ResponseErro
         value: Its body as JSON, or None where it is not JSON.
         reference: The one that was sent.
     """
-    is_envelope = is_object(value) and value.get("success") is False
+    # Neither a redirect nor a failure of the server is the service speaking about a transaction.
+    is_envelope = is_object(value) and value.get("success") is False and answer.status_code // 100 in (2, 4)
     words = _words(value) if is_object(value) else ""
     if is_envelope and (error := _from_message(answer, words)):
         return error
@@ -144,13 +146,13 @@ def refuse(answer: Answer, value: object, reference: str) -> errors.ResponseErro
         if answer.status_code == 404:
             return answer.error(errors.TransactionNotFoundError, f"no such transaction: {words or 'no message'}")
         return answer.error(errors.RejectedError, f"the service declined: {words or 'no message'}")
-    if words and answer.status_code in (400, 409, 422):
+    if is_object(value) and value.get("success") is not True and words and answer.status_code in (400, 409, 422):
         return answer.error(errors.RejectedError, f"the service declined: {words}")
     return answer.unexpected(_problem(answer, value))
 
 
 def _from_message(answer: Answer, words: str) -> errors.ResponseError | None:
-    if not 200 <= answer.status_code < 500 or answer.status_code in (401, 403, 408, 425, 429):
+    if answer.status_code in (401, 403, 408, 425, 429):
         return None
     said = re.sub(r"[\W_]+", " ", words).strip().casefold()
     if said in NOT_FOUND_MESSAGES:
@@ -190,9 +192,10 @@ def _problem(answer: Answer, value: object) -> str:
         return f"body: {kind(value)} where an object is needed"
     if "success" not in value:
         return "success: absent"
-    if value["success"] is True:
-        return f"success is true, but the status is {status}"
-    return f"success: {str(value['success'])[:40]!r} is not true or false"
+    found = json.dumps(value["success"], default=str)[:40]
+    if isinstance(value["success"], bool):
+        return f"success is {found}, but the status is {status}"
+    return f"success: {found} is not true or false"
 
 
 def _looks_like(text: str) -> str:
@@ -206,7 +209,8 @@ def _words(value: dict[str, Any]) -> str:
     """Return what the service said, from the places where services say it, and no more than could be shown."""
     places = ("message", "error", "errors", "detail")
     said = [text for place in places for text in islice(_strings(value.get(place), 4), _MOST_TEXTS)]
-    return "; ".join(dict.fromkeys(said or islice(_strings(value.get("data"), 4), _MOST_TEXTS)))
+    # As an object, `data` is a transaction after all, with a code in it that one can pay with.
+    return "; ".join(dict.fromkeys(said or _strings(value.get("data"), 0)))
 
 
 def _strings(value: object, depth: int) -> Iterator[str]:

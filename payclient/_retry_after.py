@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)
+_NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
 _RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,12})", re.ASCII)
 _EPOCH = 1_000_000_000
 """A reset value above this is a moment, below it a number of seconds."""

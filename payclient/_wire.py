@@ -102,7 +102,7 @@ def _checked(data: dict[str, Any], reference: str, answer: Answer) -> Transactio
         if transaction.reference == reference:
             return transaction
         found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
-        raise answer.error(errors.ReferenceMismatchError, found, problem=found)
+        raise answer.unexpected(found, kind=errors.ReferenceMismatchError)
     raise answer.unexpected(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 
 from opentelemetry import trace
@@ -33,7 +33,7 @@ class OpenTelemetryTracing:
         return self._span()
 
     @contextmanager
-    def _span(self) -> Iterator[OnAttempt]:
+    def _span(self) -> Generator[OnAttempt]:
         with self._tracer.start_as_current_span(
             "payclient.get_transaction",
             kind=trace.SpanKind.CLIENT,

@@ -1,6 +1,7 @@
 """The client: options, lookups, views, life."""
 
 import asyncio
+import itertools
 import os
 import pickle
 
@@ -88,7 +89,7 @@ async def test_backoff_has_full_jitter():
         pay._engine._random = lambda: 0.5
         with pytest.raises(ServiceError):
             await pay.get_transaction("T1")
-    assert [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)] == [0.5, 1.0, 2.0]
+    assert [later - earlier for earlier, later in itertools.pairwise(moments)] == [0.5, 1.0, 2.0]
 
 
 @pytest.mark.virtual_time

@@ -32,7 +32,8 @@ def test_client_is_light():
 @pytest.mark.parametrize("extra", ["rich", "cyclopts", "opentelemetry", "pytest", "respx", "uvicorn", "sqlite3"])
 def test_no_extra_is_loaded(extra):
     """The client loads none of the optional dependencies, but for what httpx itself takes when it finds it."""
-    program = f"import sys, httpx; sys.modules.pop({extra!r}, 0); from payclient import *; sys.exit({extra!r} in sys.modules)"
+    program = f"import sys, httpx; sys.modules.pop({extra!r}, 0); from payclient import *"
+    program += f"; sys.exit({extra!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

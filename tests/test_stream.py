@@ -1,6 +1,7 @@
 """Streams: bounded, lazy, cancel-safe, and just to every row."""
 
 import asyncio
+import random
 import tracemalloc
 
 import pytest
@@ -385,8 +386,6 @@ async def test_pause_is_kept_by_deferred_rows():
 @pytest.mark.parametrize("seed", range(5))
 async def test_random_failures(seed):
     """With 30 % random failures of whole lookups, every row is answered in the end."""
-    import random
-
     draw = random.Random(seed)
 
     async def lookup(reference):

@@ -74,7 +74,10 @@ def main():
     url = f"http://127.0.0.1:{ports.get()}"
     try:
         for concurrency in (1, 10, 50, 100):
-            rounds = [(asyncio.run(with_payclient(url, concurrency)), asyncio.run(with_httpx(url, concurrency))) for _ in range(ROUNDS)]
+            rounds = [
+                (asyncio.run(with_payclient(url, concurrency)), asyncio.run(with_httpx(url, concurrency)))
+                for _ in range(ROUNDS)
+            ]
             ours, theirs = (statistics.median(column) for column in zip(*rounds, strict=True))
             ratio = statistics.median(a / b for a, b in rounds)
             print(f"wire: c = {concurrency}: payclient {ours:,.0f}/s, raw httpx {theirs:,.0f}/s, ratio {ratio:.2f}")

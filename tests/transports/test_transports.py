@@ -204,7 +204,7 @@ async def test_redirect(connect):
             await connection.write(http(b"", "307 Temporary Redirect", f"Location: {elsewhere.url}/"))
 
         async with RawServer(redirect) as server, connect(server) as pay:
-            with pytest.raises(UnexpectedResponseError, match="redirect to .* not followed"):
+            with pytest.raises(UnexpectedResponseError, match=r"redirect to .* not followed"):
                 await pay.get_transaction("T1")
         assert elsewhere.requests == []
 
