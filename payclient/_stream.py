@@ -142,14 +142,14 @@ class _Run:
             return self._results.get_nowait()
         waiting_since = asyncio.get_running_loop().time()
         while not self._is_done():
+            stalls_at = max(waiting_since, self._busy_since) + self._stall_timeout
             try:
-                async with asyncio.timeout_at(max(waiting_since, self._busy_since) + self._stall_timeout):
+                async with asyncio.timeout_at(stalls_at):
                     return await self._results.get()
             except TimeoutError:
-                now = asyncio.get_running_loop().time()
                 if not self._is_busy():
-                    waiting_since = now  # the source has nothing to ask, which is its right
-                elif now >= max(waiting_since, self._busy_since) + self._stall_timeout:
+                    waiting_since = asyncio.get_running_loop().time()  # the source has nothing to ask, as it may
+                elif self._busy_since + self._stall_timeout <= stalls_at:  # and not busy again only just now
                     self._failure = self._stalled()
                     break
         return _END
@@ -219,8 +219,6 @@ class _Run:
         while (row := await self._next_row()) is not None:
             if self._started < self._concurrency and not self._is_draining:
                 self.start()
-            if not self._is_busy():
-                self._busy_since = asyncio.get_running_loop().time()
             self._asking += 1
             try:
                 outcome = await self._ask(row)
@@ -237,6 +235,8 @@ class _Run:
             if not is_due and len(self._deferred) < self._concurrency * _DEFERRED_PER_WORKER:
                 row = await self._source.take()
                 if row is not None:
+                    if not self._is_busy():
+                        self._busy_since = asyncio.get_running_loop().time()
                     return row  # also when draining began meanwhile: it has been taken out of the input
             if not self._deferred:
                 return None

@@ -327,11 +327,12 @@ async def test_deferred_rows_are_bounded():
 
 
 @pytest.mark.virtual_time
-async def test_stall():
+@pytest.mark.parametrize("count", [1, 10, 1000])
+async def test_stall(count):
     """Without any outcome for `stall_timeout` the stream ends, names the last error and what to do."""
     loop = asyncio.get_running_loop()
     with pytest.raises(DeadlineExceededError, match="no lookup succeeded for 900 s") as caught:
-        await collect(failing(ServiceError("down", status_code=500)), map(str, range(10)))
+        await collect(failing(ServiceError("down", status_code=500)), map(str, range(count)))
     assert isinstance(caught.value.__cause__, ServiceError)
     assert loop.time() == pytest.approx(900, abs=1)
 
