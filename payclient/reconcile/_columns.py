@@ -1,0 +1,123 @@
+"""Which column of a ledger means which field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from attrs import frozen
+
+from payclient.reconcile._entry import COMPARED
+from payclient.reconcile._errors import LedgerError
+from payclient.reconcile._visible import quoted
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "reference": (
+            *("ref", "reference_code", "reference_no", "reference_number", "reference_id", "service_reference"),
+            *("transaction_reference", "transaction_ref", "transaction_id", "trx_reference", "trx_ref", "trx_id"),
+            *("kode_referensi", "no_referensi", "nomor_referensi", "referensi"),
+        ),
+        "merchant_reff": (
+            *("merchant_ref", "merchant_reference", "merchant_reff_no", "order_id", "order_no", "order_number"),
+            *("invoice", "invoice_id", "invoice_no", "invoice_number", "no_invoice", "nomor_invoice"),
+        ),
+        "amount": ("total", "total_amount", "gross", "gross_amount", "amount_total", "jumlah", "nominal"),
+        "fee": ("fees", "fee_amount", "total_fee", "admin_fee", "biaya", "biaya_admin"),
+        "amount_received": ("received", "received_amount", "net", "net_amount", "amount_net", "diterima"),
+        "status": ("state", "payment_status", "transaction_status", "status_pembayaran"),
+        "payment_method": ("method", "channel", "payment_channel", "metode", "metode_pembayaran"),
+        "payment_code": ("pay_code", "va", "va_number", "virtual_account", "account_number", "kode_bayar", "nomor_va"),
+        "expdate": (
+            *("exp_date", "expiry", "expiry_date", "expiry_time", "expiration", "expiration_date"),
+            *("expires", "expires_at", "expire_date", "expired_at", "expired_date", "kedaluwarsa"),
+        ),
+    }
+)
+"""Other names that people give to each field, as `folded` spells them."""
+
+FIELDS = ("reference", *COMPARED)
+
+
+@frozen
+class Columns:
+    """
+    How the columns of one ledger were understood.
+
+    Attributes:
+        used: The name in the header, by field.
+        ignored: The other columns, in their order.
+        places: Position of each used column, by field; from 0.
+        header: Every cell of the header, in order.
+    """
+
+    used: Mapping[str, str]
+    ignored: tuple[str, ...]
+    places: Mapping[str, int]
+    header: tuple[str, ...]
+
+
+def folded(name: str) -> str:
+    """Return a column's name without the differences that do not matter: case, spaces, points, dashes."""
+    return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
+
+
+def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None) -> Columns:
+    """
+    Say which column of *header* means which field.
+
+    A field's own name wins over other names for it; *chosen* wins over both.
+
+    Args:
+        header: The names, as they stand in the file.
+        chosen: The header's name for a field, where the user told.
+
+    Raises:
+        LedgerError: When no column is the reference, a chosen one is not there, or two mean the same.
+        ValueError: When *chosen* names a field that does not exist.
+    """
+    names = tuple(name.strip() for name in header)
+    chosen = chosen or {}
+    if unknown := next((name for name in chosen if name not in FIELDS), None):
+        message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
+        raise ValueError(message)
+    taken = {_place(names, field, name) for field, name in chosen.items()}
+    places: dict[str, int] = {}
+    for field in FIELDS:
+        place = _place(names, field, chosen[field]) if field in chosen else _find(names, field, taken)
+        if place is not None:
+            places[field] = place
+    if "reference" not in places:
+        message = f"no column is called reference; the columns are {_listed(names)}; say which one it is"
+        raise LedgerError(message, line=1)
+    ignored = tuple(name for place, name in enumerate(names) if place not in places.values())
+    used = MappingProxyType({field: names[place] for field, place in places.items()})
+    return Columns(used, ignored, MappingProxyType(places), tuple(header))
+
+
+def _place(names: tuple[str, ...], field: str, name: str) -> int:
+    places = [place for place, found in enumerate(names) if found == name.strip()]
+    if not places:
+        message = f"no column is called {quoted(name)}, which was chosen for {field}; there are {_listed(names)}"
+        raise LedgerError(message, line=1)
+    return _only(names, field, places)
+
+
+def _find(names: tuple[str, ...], field: str, taken: set[int]) -> int | None:
+    free = [(place, folded(name)) for place, name in enumerate(names) if place not in taken]
+    places = [place for place, name in free if name == field]
+    places = places or [place for place, name in free if name in SYNONYMS[field]]
+    return _only(names, field, places) if places else None
+
+
+def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
+    if len(places) > 1:
+        twice = " and ".join(f"column {place + 1} ({quoted(names[place])})" for place in places)
+        message = f"{twice} both mean {field}; rename one, or choose the column by a name that is there once"
+        raise LedgerError(message, line=1)
+    return places[0]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(quoted(name) for name in names[:30]) + (" …" if len(names) > 30 else "")

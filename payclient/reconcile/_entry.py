@@ -1,0 +1,112 @@
+"""What one line of the ledger says, as frozen values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+from attrs import Attribute, field, frozen
+from attrs.validators import instance_of
+
+
+class Absent(Enum):
+    """The type of `ABSENT`."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent.ABSENT
+"""The ledger has no such column, so nothing is compared. An empty cell is None, and is compared."""
+
+Text: TypeAlias = str | Absent | None
+Money: TypeAlias = int | Absent | None
+
+COMPARED: Final = (
+    "merchant_reff",
+    "amount",
+    "fee",
+    "amount_received",
+    "status",
+    "payment_method",
+    "payment_code",
+    "expdate",
+)
+"""The optional columns, in the order of every report."""
+
+
+def _whole(_: object, attribute: Attribute[Any], value: object) -> None:
+    if type(value) is not int and value is not ABSENT and (value is not None or attribute.name == "amount"):
+        message = f"{attribute.name} must be an int, got {type(value).__name__}"
+        raise TypeError(message)
+
+
+def _text(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) and value is not ABSENT and value is not None:
+        message = f"{attribute.name} must be a str, got {type(value).__name__}"
+        raise TypeError(message)
+
+
+def _named(_: object, __: object, value: str) -> None:
+    if not value:
+        message = "reference must not be empty"
+        raise ValueError(message)
+
+
+def _naive(_: object, __: object, value: object) -> None:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        message = "expdate must be without a time zone, as the service's is"
+        raise ValueError(message)
+
+
+@frozen(kw_only=True)
+class Entry:
+    """
+    One usable line of the ledger: what we believe about one transaction.
+
+    Attributes:
+        line: Where it stands in the ledger, for people: the line of a file, or any number of yours.
+        reference: What the service is asked for.
+        merchant_reff: The merchant's own reference.
+        amount: Total amount, in the unit of the service.
+        fee: Fee charged.
+        amount_received: Amount received by the merchant.
+        status: The ledger's word for the state.
+        payment_method: Short code of the method.
+        payment_code: Code the payer pays with.
+        expdate: Expiry, without a time zone because the service shows none.
+
+    Everything but `line` and `reference` may be left out, and then it is not compared.
+    """
+
+    line: int
+    reference: str = field(validator=[instance_of(str), _named])
+    merchant_reff: Text = field(default=ABSENT, validator=_text)
+    amount: int | Absent = field(default=ABSENT, validator=_whole)
+    fee: Money = field(default=ABSENT, validator=_whole)
+    amount_received: Money = field(default=ABSENT, validator=_whole)
+    status: Text = field(default=ABSENT, validator=_text)
+    payment_method: Text = field(default=ABSENT, validator=_text)
+    payment_code: Text = field(default=ABSENT, validator=_text)
+    expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
+
+
+@frozen(kw_only=True)
+class RejectedEntry:
+    """
+    One line of the ledger that cannot be used; reported, never dropped.
+
+    Attributes:
+        line: Where it stands in the ledger.
+        reason: What is wrong with it, and what to do.
+        reference: As it was found, if it was.
+        amount: What it adds to the ledger's total, if that much can be read.
+    """
+
+    line: int
+    reason: str
+    reference: str | None = None
+    amount: int | None = None

@@ -1,0 +1,160 @@
+"""
+Decide in which bucket a row lands, from the ledger entry and what the service answered.
+
+Design rules:
+
+- A pure function of values that a journal can hold, so a report can be made again at any time.
+- A difference counts when it was seen twice. What was seen once is unresolved.
+- "Not found" counts when somebody else was found: a wrong key finds nobody.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+from attrs import frozen
+
+from payclient.reconcile._compare import compare
+from payclient.reconcile._entry import Entry, RejectedEntry
+from payclient.reconcile._finding import Code, Finding, in_order
+from payclient.reconcile._observation import Answer, Observation
+from payclient.reconcile._row import Bucket, Row
+from payclient.reconcile._status import Status, read_status
+from payclient.reconcile._visible import quoted, visible
+
+_LONGEST_REASON = 400
+
+
+@frozen(kw_only=True)
+class Case:
+    """
+    All that is known about one row.
+
+    Attributes:
+        entry: What the ledger says.
+        first: What the service answered; None when it was not asked.
+        second: What it answered when it was asked again.
+        rows: How many ledger rows have this reference.
+        is_repeat: A row before this one has the same reference.
+        paid_with: Other references that are paid under the same merchant_reff; the first few.
+        witnesses: How many other references were found in the same run.
+        ended_by: The failure that ended the run early; None when it did not.
+    """
+
+    entry: Entry | RejectedEntry
+    first: Observation | None = None
+    second: Observation | None = None
+    rows: int = 1
+    is_repeat: bool = False
+    paid_with: tuple[str, ...] = ()
+    witnesses: int = 0
+    ended_by: Observation | None = None
+
+
+def judge(case: Case, *, time_zone: tzinfo | None = None) -> Row:
+    """Return the row that *case* makes."""
+    entry, first, last = case.entry, case.first, case.second or case.first
+    if isinstance(entry, RejectedEntry):
+        return Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason)
+    if first is None or last is None:
+        return _row(case, entry, Bucket.UNRESOLVED, reason=f"not asked: {_ended_early(case)}")
+    if last.answer is Answer.UNASKABLE:
+        return _row(case, entry, Bucket.REJECTED, reason=last.message)
+    if last.answer is Answer.FAILED:
+        what = "a difference was seen once, and asking again failed: " if case.second else ""
+        return _row(case, entry, Bucket.UNRESOLVED, reason=f"{what}{last.message}")
+    if last.answer is Answer.NOT_FOUND:
+        return _missing(case, entry)
+    return _found(case, entry, last, time_zone)
+
+
+def needs_confirmation(entry: Entry, first: Observation, *, time_zone: tzinfo | None = None) -> bool:
+    """Say whether *first* differs from the ledger, so that it has to be seen twice."""
+    if first.transaction is None:
+        return first.answer is Answer.NOT_FOUND
+    findings = compare(entry, first.transaction, at=first.at, time_zone=time_zone)
+    return any(not finding.is_soft for finding in findings)
+
+
+def _missing(case: Case, entry: Entry) -> Row:
+    if not case.witnesses:
+        reason = (
+            "the service knows no such transaction, but no other reference was found in this run either, "
+            "so the key or the environment may be wrong"
+        )
+        return _row(case, entry, Bucket.UNRESOLVED, reason=reason)
+    if case.second is None:
+        return _row(case, entry, Bucket.UNRESOLVED, reason=_seen_once(case))
+    expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
+    sentence = f"the service knows no transaction {quoted(entry.reference)}{expected}"
+    missing = Finding(Code.MISSING_AT_SERVICE, sentence, ledger=entry.reference)
+    return _row(case, entry, Bucket.BREAK, findings=[missing])
+
+
+def _found(case: Case, entry: Entry, last: Observation, time_zone: tzinfo | None) -> Row:
+    transaction = last.transaction
+    assert transaction is not None  # noqa: S101  FOUND means that there is one
+    findings = list(compare(entry, transaction, at=last.at, time_zone=time_zone))
+    if case.paid_with:
+        others = ", ".join(map(quoted, case.paid_with))
+        sentence = f"merchant_reff {quoted(transaction.merchant_reff)} is paid under other references too: {others}"
+        findings.append(Finding(Code.PAID_TWICE, sentence, service=transaction.merchant_reff))
+    if any(not finding.is_soft for finding in findings):
+        if case.second is None:
+            return _row(case, entry, Bucket.UNRESOLVED, reason=_seen_once(case))
+        if damage := _lost_zeros(entry, last):
+            return _row(case, entry, Bucket.REJECTED, findings=findings, reason=damage)
+        return _row(case, entry, Bucket.BREAK, findings=findings)
+    is_open = Status.PENDING is read_status(transaction.status) and isinstance(entry.status, str)
+    agreed = Bucket.OPEN if is_open else Bucket.MATCHED
+    return _row(case, entry, Bucket.BREAK if case.rows > 1 else agreed, findings=findings)
+
+
+def _lost_zeros(entry: Entry, last: Observation) -> str:
+    """Say which code of the ledger is the service's without its leading zeros; empty if none is."""
+    for name in ("merchant_reff", "payment_code"):
+        ours, theirs = getattr(entry, name), getattr(last.transaction, name)
+        is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
+        if is_text and ours != theirs and ours == theirs.lstrip("0"):
+            return (
+                f"{name}: {quoted(ours)} is {quoted(theirs)} at the service; "
+                "the leading zeros were lost in a spreadsheet, so export the column as text"
+            )
+    return ""
+
+
+def _seen_once(case: Case) -> str:
+    return f"a difference was seen once and is not confirmed: {_ended_early(case)}"
+
+
+def _ended_early(case: Case) -> str:
+    return f"the run ended early, because {case.ended_by.message}" if case.ended_by else "the run did not get there"
+
+
+def _row(case: Case, entry: Entry, bucket: Bucket, *, findings: list[Finding] | None = None, reason: str = "") -> Row:
+    """Make the row, with what is true in every bucket."""
+    found = findings or []
+    if case.rows > 1:
+        sentence = f"{case.rows} rows of the ledger have the reference {quoted(entry.reference)}"
+        found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=entry.reference))
+    first, last = case.first, case.second or case.first
+    is_answered = last is not None and last.answer is not Answer.FAILED
+    seen = last if is_answered else first  # what was seen before asking again failed is still worth showing
+    return Row(
+        entry=entry,
+        bucket=bucket,
+        findings=in_order(found),
+        transaction=seen.transaction if seen else None,
+        reason=visible(reason, longest=_LONGEST_REASON),
+        error=_error(case, last),
+        observed_at=first.at if first else None,
+        confirmed_at=case.second.at if case.second and is_answered else None,
+        is_changed_during_run=bool(first and last and is_answered and not last.agrees_with(first)),
+        is_repeat=case.is_repeat,
+    )
+
+
+def _error(case: Case, last: Observation | None) -> str | None:
+    if last is None:
+        return case.ended_by.error if case.ended_by else None
+    return last.error

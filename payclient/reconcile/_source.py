@@ -1,0 +1,116 @@
+"""Where the bytes of a ledger come from, with a fingerprint that shows whether they have changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from attrs import frozen
+
+from payclient.reconcile._errors import LedgerChangedError, LedgerError
+
+LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
+"""A path, or a stream that is open for reading; a stream is never closed by us."""
+
+_CHUNK_BYTES = 1 << 18
+
+
+@frozen(kw_only=True)
+class Fingerprint:
+    """
+    By what a ledger is known again.
+
+    Attributes:
+        name: The file's name without its folder; empty for a stream.
+        size_bytes: How much was read.
+        sha256: Of all that was read, in hexadecimal.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+class Source:
+    """
+    The bytes of one ledger, read once from start to end.
+
+    Raises:
+        LedgerError: When the file cannot be opened.
+    """
+
+    def __init__(self, ledger: LedgerFile) -> None:
+        self._path: Path | None = None
+        self._stream: IO[bytes] | IO[str]
+        if isinstance(ledger, str | os.PathLike):
+            self._path = Path(ledger)
+            self._stream = _open(self._path)
+            self._identity = _identity(os.fstat(self._stream.fileno()))
+        else:
+            self._stream = ledger
+        self._digest = hashlib.sha256()
+        self._size = 0
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes, and note them."""
+        while chunk := self._read():
+            self._digest.update(chunk)
+            self._size += len(chunk)
+            yield chunk
+
+    def _read(self) -> bytes:
+        try:
+            chunk = self._stream.read(_CHUNK_BYTES)
+            return chunk.encode() if isinstance(chunk, str) else chunk
+        except UnicodeError as error:
+            message = f"the text stream cannot be read as UTF-8 ({error}); open it in binary mode"
+            raise LedgerError(message) from error
+        except OSError as error:
+            message = f"the ledger cannot be read: {error.strerror or error}"
+            raise LedgerError(message) from error
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Of what has been read so far, so of the whole ledger once `chunks` has ended."""
+        name = self._path.name if self._path else ""
+        return Fingerprint(name=name, size_bytes=self._size, sha256=self._digest.hexdigest())
+
+    def check_unchanged(self) -> None:
+        """
+        Make sure that the file is still what was read; a stream cannot be checked.
+
+        Raises:
+            LedgerChangedError: When it was changed, cut, replaced or removed.
+        """
+        if self._path is None:
+            return
+        try:
+            identity = _identity(self._path.stat())
+            with self._path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            message = f"{self._path.name} cannot be read again: {error.strerror}; no report is written"
+            raise LedgerChangedError(message) from error
+        if (identity, sha256) != (self._identity, self._digest.hexdigest()):
+            message = f"{self._path.name} changed while it was reconciled; no report is written, run it again"
+            raise LedgerChangedError(message)
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._path is not None:
+            self._stream.close()
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        message = f"{path} cannot be opened: {error.strerror}"
+        raise LedgerError(message) from error
+
+
+def _identity(stat: os.stat_result) -> tuple[int, ...]:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

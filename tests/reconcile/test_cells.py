@@ -1,0 +1,117 @@
+"""One cell of a ledger is read exactly, or refused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from payclient.reconcile._cells import CellProblem, read_code, read_money, read_time, read_word
+
+
+@pytest.mark.parametrize(
+    ("cell", "amount"),
+    [
+        ("15000", 15000),
+        (" 15000 ", 15000),
+        ("15000.00", 15000),
+        ("15000.0", 15000),
+        ("15000.000", 15000),
+        ("-15000", -15000),
+        ("+1", 1),
+        ("0", 0),
+        ("0.000", 0),
+        ("007", 7),
+        ("999999999999999999", 10**18 - 1),
+        ("", None),
+        ("   ", None),
+    ],
+)
+def test_money(cell, amount):
+    """Money is a whole number in digits; decimals of nothing but zeros change nothing."""
+    assert read_money(cell) == amount
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *(
+            "15000.5",
+            "15000.01",
+            "15,000",
+            "15.000",
+            "150.000",
+            "-15.000",
+            "15.000.000",
+            "15000,00",
+            "1 500",
+            "Rp15000",
+        ),
+        *("1.23457E+15", "1e3", "nan", "inf", "0x10", "1_000", "१५", "true", "--1", "1-", "=1+1", "#REF!", "#####"),
+        *("15\u00a0000", "\u202f15000", "1000000000000000000"),
+    ],
+)
+def test_money_is_not_guessed(cell):
+    """What two people could read as two amounts, or a spreadsheet has changed, is refused."""
+    with pytest.raises(CellProblem):
+        read_money(cell)
+
+
+def test_ambiguous_point():
+    """A point before three zeros is named as the ambiguity it is."""
+    with pytest.raises(CellProblem, match="may mean 15 or 15000"):
+        read_money("15.000")
+
+
+@pytest.mark.parametrize(
+    "cell", ["1.23457E+15", "1,23457E+15", "9E+11", "1001.0", "1001.00", "#N/A", "#NAME?", "########", '="0012"']
+)
+def test_damaged_code(cell):
+    """An identifier that a spreadsheet has taken for a number is refused, and the reason says so."""
+    with pytest.raises(CellProblem, match="damaged by a spreadsheet"):
+        read_code(cell)
+
+
+@pytest.mark.parametrize("cell", ["T0000000033KGJ0D", "12E5", "1.5", "v1.0", "0012", "A-1", "#1", "Ünï", "1 2"])
+def test_code(cell):
+    """An identifier that only looks odd is kept as it is."""
+    assert read_code(cell) == cell
+
+
+@pytest.mark.parametrize("mark", ["\u00a0", "\u202f", "\u200b", "\ufeff", "\u00ad"])
+def test_unseen(mark):
+    """A space or mark that nobody can see is refused, with its number, even at the end of a cell."""
+    with pytest.raises(CellProblem, match=f"U\\+{ord(mark):04X}"):
+        read_word(f"Paid{mark}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "time"),
+    [
+        ("2026-11-21 10:00:05", datetime.fromisoformat("2026-11-21 10:00:05")),
+        ("2026-11-21T10:00:05", datetime.fromisoformat("2026-11-21 10:00:05")),
+        ("2026-11-21 10:00", datetime.fromisoformat("2026-11-21 10:00:00")),
+        ("2026-11-21 10:00:05.000", datetime.fromisoformat("2026-11-21 10:00:05")),
+        ("", None),
+    ],
+)
+def test_time(cell, time):
+    """A time is written as the service writes it, or nearly so."""
+    assert read_time(cell) == time
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "21/11/2026 10:00",
+        "2026-11-21",
+        "2026-02-31 10:00:00",
+        "2026-11-21 10:00:05Z",
+        "2026-11-21 10:00:05+07:00",
+        "46347.41",
+    ],
+)
+def test_time_is_not_guessed(cell):
+    """Another order of day and month, a missing time of day, an impossible day and a zone are refused."""
+    with pytest.raises(CellProblem):
+        read_time(cell)

@@ -1,0 +1,183 @@
+"""A CSV ledger is read strictly, lazily and without losing a line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from itertools import count, islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.reconcile import ABSENT, CsvLedger, Entry, LedgerError, RejectedEntry
+
+
+def read(text, **options):
+    with CsvLedger(io.BytesIO(text.encode()), **options) as ledger:
+        return list(ledger)
+
+
+def test_entry():
+    """Columns that are there are read, an empty cell is None, and a column that is not there is absent."""
+    (entry,) = read("reference,amount,fee\nT1,15000.00,\n")
+    assert entry == Entry(line=2, reference="T1", amount=15000, fee=None)
+    assert entry.status is ABSENT
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_delimiters(delimiter):
+    """Comma, semicolon and tab are recognised from the header."""
+    with CsvLedger(io.StringIO(f"reference{delimiter}amount\nT1{delimiter}1\n")) as ledger:
+        assert (ledger.delimiter, list(ledger)) == (delimiter, [Entry(line=2, reference="T1", amount=1)])
+
+
+def test_delimiter_inside_names():
+    """A comma inside the names of a header does not outvote the semicolons between them."""
+    (entry,) = read('reference;"note, long";amount;x\nT1;a;1;b\n')
+    assert entry == Entry(line=2, reference="T1", amount=1)
+
+
+def test_delimiter_chosen():
+    """A delimiter that was chosen is not recognised against."""
+    (entry,) = read("reference|a,b,c,d\nT1|x\n", delimiter="|")
+    assert entry.reference == "T1"
+
+
+def test_columns_chosen():
+    """A column that was chosen is used."""
+    (entry,) = read("id,amount\nT1,1\n", columns={"reference": "id"})
+    assert entry.reference == "T1"
+
+
+def test_line_numbers():
+    """Lines are counted as an editor does, blank ones and the header included."""
+    assert [row.line for row in read("\n\nreference,amount\r\n\r\nT1,1\n,\n \nT2,2")] == [5, 8]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("T1,1", "has 2 cells where the header has 3"),
+        ("T1,1,Paid,x", "has 4 cells where the header has 3"),
+        (",1,Paid", "reference: the cell is empty"),
+        ("T1,,Paid", "amount: the cell is empty"),
+        ("1.23457E+15,1,Paid", "reference: '1.23457E+15' looks damaged by a spreadsheet"),
+        ("T1\u00a0,1,Paid", "reference: 'T1<U+00A0>' holds U+00A0"),
+        ("T1,15.000,Paid", "amount: '15.000' may mean 15 or 15000"),
+        ("1001.0,1.5,Paid", "amount: '1.5' is not a whole number"),
+        ("reference,amount,status", "is the header again; were two files joined?"),
+    ],
+)
+def test_rejected(row, reason):
+    """A row that cannot be used is rejected with its line and why; the rows around it are read."""
+    before, rejected, after = read(f"reference,amount,status\nT0,1,Paid\n{row}\nT9,9,Paid\n")
+    assert (before.reference, after.reference) == ("T0", "T9")
+    assert (rejected.line, reason in rejected.reason) == (3, True), rejected.reason
+
+
+def test_rejected_keeps_what_can_be_read():
+    """A rejected row keeps its reference and its amount, so that the totals tie."""
+    (rejected,) = read("reference,amount,fee\nT1,500,1.5\n")
+    assert isinstance(rejected, RejectedEntry)
+    assert (rejected.reference, rejected.amount) == ("T1", 500)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        '"stray',
+        '"two\nlines"',
+        '"a"b',
+        'x\nT3,"stray\nT4,x",y',
+        '"stray' + "\nT3,1,x" * 2000,
+        '"stray' + "\nT3,1,x" * 20_000,
+        '"stray\nT3,1,x"',
+    ],
+)
+def test_stray_quote(note):
+    """A quote that does not close on its own line is refused with that line; no row is swallowed."""
+    with pytest.raises(LedgerError) as caught:
+        read(f"reference,amount,note\nT1,1,fine\nT2,1,{note}\n")
+    assert caught.value.line in (3, 4)
+    assert f"line {caught.value.line}: " in str(caught.value)
+    assert caught.value.line == (4 if note.startswith("x") else 3)
+
+
+def test_quotes_that_pair():
+    """Quotes around a cell, doubled inside it, and in the middle of a plain one are all right."""
+    rows = read('reference,note\n"T1","a ""b"", c"\nT2,5" pipe\n')
+    assert [row.reference for row in rows] == ["T1", "T2"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_header_in_quotes(delimiter):
+    """A header whose names are all in quotes is split like any other."""
+    (entry,) = read(f'"reference"{delimiter}"amount"\n"T1"{delimiter}"1"\n')
+    assert entry == Entry(line=2, reference="T1", amount=1)
+
+
+def test_header_quotes():
+    """A header whose quotes do not pair is refused with its line."""
+    with pytest.raises(LedgerError, match="line 1: the quotes of the header do not pair"):
+        read('"reference,amount\nT1,1\n')
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("", "the ledger is empty: nothing was read"),
+        ("\n\r\n", "the ledger is empty: nothing was read"),
+        ("reference,amount", "the ledger has a header and no rows: nothing was read"),
+        ("reference,amount\n\n", "the ledger has a header and no rows: nothing was read"),
+    ],
+)
+def test_nothing_to_read(text, warning):
+    """An empty ledger gives no rows, and a warning."""
+    with CsvLedger(io.StringIO(text)) as ledger:
+        assert (list(ledger), ledger.warnings) == ([], (warning,))
+
+
+def test_no_warning():
+    """A ledger with rows gives no warning."""
+    with CsvLedger(io.StringIO("reference\nT1")) as ledger:
+        assert (len(list(ledger)), ledger.warnings) == (1, ())
+
+
+def test_lazy():
+    """Rows come before the end is read, so a ledger may be larger than memory."""
+
+    class Endless(io.RawIOBase):
+        numbers = count()
+
+        def read(self, _size=-1):
+            n = next(self.numbers)
+            return b"reference\n" if n == 0 else b"T%d\n" % n
+
+    with CsvLedger(Endless()) as ledger:
+        assert [row.reference for row in islice(ledger, 3)] == ["T1", "T2", "T3"]
+
+
+def test_file_is_closed(tmp_path):
+    """A file that was opened here is closed at the end, also when the header is refused."""
+    path = tmp_path / "ledger.csv"
+    path.write_text("amount\n1\n")
+    with pytest.raises(LedgerError):
+        CsvLedger(path)
+    path.write_text("reference\nT1\n")
+    with CsvLedger(path) as ledger:
+        list(ledger)
+    path.unlink()
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=8)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=8), st.sampled_from([",", ";", "\t"]))
+def test_no_row_is_lost(rows, delimiter):
+    """Each line that a CSV writer wrote comes out as one entry or one rejected entry."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerows([("reference", "status"), *rows])
+    read_rows = read(text.getvalue())
+    assert [row.line for row in read_rows] == [n for n, row in enumerate(rows, 2) if any(map(str.strip, row))]

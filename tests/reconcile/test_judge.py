@@ -1,0 +1,217 @@
+"""The bucket of a row follows from the entry and from what was answered, and from nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from payclient import Transaction, errors
+from payclient.reconcile import Bucket, Entry, RejectedEntry
+from payclient.reconcile._judge import Case, judge, needs_confirmation
+from payclient.reconcile._observation import Answer, Observation, failure
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+LATER = NOON + timedelta(minutes=5)
+ENTRY = Entry(line=2, reference="T1", amount=100, status="paid", payment_code="77")
+
+
+def found(at=NOON, **changes):
+    fields = {"reference": "T1", "amount": 100, "status": "Paid", "payment_code": "77"} | changes
+    return Observation(answer=Answer.FOUND, at=at, transaction=Transaction(**fields))
+
+
+def failed(error, at=NOON):
+    return failure(error, at=at)
+
+
+NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
+DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
+
+
+def bucket(**case):
+    return judge(Case(entry=ENTRY, **case)).bucket
+
+
+def test_matched():
+    """What agrees is matched after one look."""
+    row = judge(Case(entry=ENTRY, first=found()))
+    assert (row.bucket, row.findings, row.observed_at, row.confirmed_at) == (Bucket.MATCHED, (), NOON, None)
+
+
+def test_break():
+    """What differs in two looks is a break, with the times of both."""
+    row = judge(Case(entry=ENTRY, first=found(amount=90), second=found(LATER, amount=90)))
+    assert (row.bucket, row.primary.code, row.is_changed_during_run) == (Bucket.BREAK, "underpaid", False)
+    assert (row.observed_at, row.confirmed_at) == (NOON, LATER)
+
+
+def test_seen_once():
+    """What differs in one look is no break: it is unresolved."""
+    row = judge(Case(entry=ENTRY, first=found(amount=90), ended_by=failed(DOWN)))
+    assert (row.bucket, row.findings) == (Bucket.UNRESOLVED, ())
+    assert "seen once and is not confirmed: the run ended early, because the service cannot" in row.reason
+
+
+def test_moved_to_agreement():
+    """What differed and agrees at the second look is matched, and marked."""
+    row = judge(Case(entry=ENTRY, first=found(amount=90), second=found(LATER)))
+    assert (row.bucket, row.is_changed_during_run, row.confirmed_at) == (Bucket.MATCHED, True, LATER)
+
+
+def test_moved_to_another_difference():
+    """What differs in another way at the second look is judged by that, and marked."""
+    row = judge(Case(entry=ENTRY, first=found(amount=90), second=found(LATER, status="refunded")))
+    assert ([f.code for f in row.findings], row.is_changed_during_run) == (["recorded_not_paid"], True)
+
+
+def test_confirmation_failed():
+    """What could not be asked again is unresolved, and shows what was seen."""
+    row = judge(Case(entry=ENTRY, first=found(amount=90), second=failed(DOWN, LATER)))
+    assert (row.bucket, row.error, row.service_amount) == (Bucket.UNRESOLVED, "ServiceError", 90)
+    assert (row.confirmed_at, row.is_changed_during_run) == (None, False)
+
+
+def test_missing():
+    """Not found twice is missing when somebody else was found."""
+    row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), witnesses=1))
+    assert (row.bucket, row.primary.code) == (Bucket.BREAK, "missing_at_service")
+    assert "amount of 100" in row.primary.sentence
+
+
+def test_missing_without_witness():
+    """Not found twice is unresolved when nobody was found."""
+    row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), witnesses=0))
+    assert (row.bucket, row.error) == (Bucket.UNRESOLVED, "TransactionNotFoundError")
+    assert "the key or the environment may be wrong" in row.reason
+
+
+def test_missing_once():
+    """Not found in one look is unresolved, witness or not."""
+    assert bucket(first=failed(NOT_FOUND), witnesses=5) is Bucket.UNRESOLVED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DOWN,
+        errors.RateLimitedError("slow down"),
+        errors.AttemptTimeoutError("too slow"),
+        errors.PermissionDeniedError("no"),
+        errors.UnexpectedResponseError("a 404 that is not from the service", status_code=404),
+        errors.RejectedError("the service declined"),
+        errors.AuthenticationError("bad key"),
+        errors.ReferenceMismatchError("another"),
+    ],
+)
+def test_could_not_ask(error):
+    """Whatever else fails is unresolved, with the error's name and text: never missing."""
+    row = judge(Case(entry=ENTRY, first=failed(error), witnesses=5))
+    assert (row.bucket, row.error, row.reason) == (Bucket.UNRESOLVED, type(error).__name__, str(error))
+
+
+def test_not_asked():
+    """What was never asked is unresolved, with the error that ended the run."""
+    row = judge(Case(entry=ENTRY, ended_by=failed(errors.AuthenticationError("bad key"))))
+    assert (row.bucket, row.error) == (Bucket.UNRESOLVED, "AuthenticationError")
+    assert row.reason == "not asked: the run ended early, because bad key"
+
+
+def test_reference_cannot_be_asked():
+    """A reference that no service could be asked for is the ledger's fault: the row is rejected."""
+    row = judge(Case(entry=ENTRY, first=failed(errors.InvalidReferenceError("reference is empty"))))
+    assert (row.bucket, row.reason) == (Bucket.REJECTED, "reference is empty")
+
+
+def test_rejected_entry():
+    """A rejected entry stays rejected, with its reason."""
+    row = judge(Case(entry=RejectedEntry(line=7, reason="amount: 'x'", amount=None)))
+    assert (row.bucket, row.reason, row.line) == (Bucket.REJECTED, "amount: 'x'", 7)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"), [("pending", "Pending", Bucket.OPEN), ("paid", "paid", Bucket.MATCHED)]
+)
+def test_open(ours, theirs, expected):
+    """Pending on both sides, and nothing else the matter, is open."""
+    entry = Entry(line=1, reference="T1", status=ours)
+    assert judge(Case(entry=entry, first=found(status=theirs))).bucket is expected
+
+
+def test_pending_without_status_column():
+    """A ledger without states cannot be pending, so a pending transaction that agrees is matched."""
+    assert judge(Case(entry=Entry(line=1, reference="T1"), first=found(status="pending"))).bucket is Bucket.MATCHED
+
+
+def test_pending_and_different():
+    """Pending on both sides with another amount is a break, not open."""
+    entry, seen = Entry(line=1, reference="T1", status="pending", amount=5), found(status="pending")
+    assert judge(Case(entry=entry, first=seen, second=seen)).bucket is Bucket.BREAK
+
+
+def test_soft_findings():
+    """A remark about the service's answer alone leaves the row matched."""
+    row = judge(Case(entry=ENTRY, first=found(fee=1, amount_received=1, deviations=("odd",))))
+    assert (row.bucket, [f.code for f in row.findings]) == (
+        Bucket.MATCHED,
+        ["service_arithmetic", "tolerated_deviation"],
+    )
+
+
+@pytest.mark.parametrize(
+    "case", [{"first": found()}, {"first": failed(DOWN)}, {}, {"first": failed(NOT_FOUND), "second": failed(NOT_FOUND)}]
+)
+def test_duplicate(case):
+    """Each row of a doubled reference is marked, whatever else becomes of it."""
+    row = judge(Case(entry=ENTRY, rows=2, is_repeat=True, witnesses=1, **case))
+    assert ("duplicate_reference" in [f.code for f in row.findings], row.is_repeat) == (True, True)
+
+
+def test_duplicate_is_a_break():
+    """A doubled reference is a break by itself, and needs no second look."""
+    assert bucket(first=found(), rows=2) is Bucket.BREAK
+
+
+def test_paid_twice():
+    """A merchant_reff that is paid under another reference too is a break that was seen twice."""
+    seen = found(merchant_reff="INV")
+    row = judge(Case(entry=ENTRY, first=seen, second=seen, paid_with=("T2", "T3")))
+    assert (row.bucket, row.primary.code) == (Bucket.BREAK, "paid_twice")
+    assert row.primary.sentence == "merchant_reff 'INV' is paid under other references too: 'T2', 'T3'"
+
+
+def test_lost_zeros():
+    """A code that is the service's without leading zeros was damaged by a spreadsheet: the row is rejected."""
+    seen = found(payment_code="0077", amount=90)
+    row = judge(Case(entry=ENTRY, first=seen, second=seen))
+    assert (row.bucket, "leading zeros were lost in a spreadsheet" in row.reason) == (Bucket.REJECTED, True)
+    assert [f.code for f in row.findings] == ["underpaid", "payment_code_differs"]
+
+
+@pytest.mark.parametrize("code", ["770", "A77", "00770"])
+def test_other_codes(code):
+    """A code that differs in anything else is a break."""
+    seen = found(payment_code=code)
+    assert bucket(first=seen, second=seen) is Bucket.BREAK
+
+
+def test_hostile_reason():
+    """What the service wrote cannot act on the terminal that shows the reason."""
+    row = judge(Case(entry=ENTRY, first=failed(errors.RejectedError("\x1b[2Jno\u202e" * 500))))
+    assert (row.reason.isprintable(), len(row.reason) < 4000) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (found(), False),
+        (found(deviations=("odd",)), False),
+        (found(amount=90), True),
+        (failed(NOT_FOUND), True),
+        (failed(DOWN), False),
+        (failed(errors.InvalidReferenceError("empty")), False),
+    ],
+)
+def test_needs_confirmation(first, expected):
+    """A second look is for what differs and for what was not found, and for nothing else."""
+    assert needs_confirmation(ENTRY, first) is expected

@@ -1,0 +1,67 @@
+"""The bytes of a ledger become lines, or are refused with their place and the remedy."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.reconcile import LedgerError
+from payclient.reconcile._lines import read_lines
+
+
+def read(data, size=1 << 16):
+    return list(read_lines(data[i : i + size] for i in range(0, len(data), size)))
+
+
+@pytest.mark.parametrize("data", [b"a\nb", b"a\nb\n", b"a\r\nb\r\n", b"a\rb\r", b"a\r\nb", b"\xef\xbb\xbfa\nb"])
+def test_line_ends(data):
+    """Each kind of line end is one, the last may be missing, and a byte order mark is no text."""
+    assert read(data) == ["a", "b"]
+
+
+def test_mixed_line_ends():
+    """Line ends may be mixed, and characters that some call line ends are none."""
+    assert read("a\nb\r\nc\rd\u2028e\x0bf\x85g".encode()) == ["a", "b", "c", "d\u2028e\x0bf\x85g"]
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), st.integers(1, 5))
+def test_chunks(text, size):
+    """Where the bytes are cut into chunks makes no difference."""
+    text = text.removeprefix("\ufeff")
+    expected = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    assert read(text.encode(), size) == (expected if expected[-1] else expected[:-1])
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "line", "remedy"),
+    [
+        ("a\nb".encode("utf-16"), 0, 1, "iconv -f UTF-16"),
+        ("a\nb".encode("utf-16-le"), 1, 1, "iconv -f UTF-16"),
+        ("a\nb".encode("utf-16-be"), 0, 1, "iconv -f UTF-16"),
+        (b"a\nb\nc\0d", 5, 3, "NUL byte at offset 5"),
+        ("a\nToko Café,1\n".encode("cp1252"), 10, 2, "iconv -f WINDOWS-1252"),
+        ("a\nToko \u201eX\u201c\n".encode("cp1252"), 7, 2, "byte 0x84 at offset 7"),
+        (b"a\n\xed\xa0\x80\n", 2, 2, "not UTF-8"),
+        (b"a\nb\n\xe2\x82", 4, 3, "it was cut"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 1 << 16])
+def test_refused(data, offset, line, remedy, size):
+    """What is not UTF-8 is refused at its first byte, whatever the chunks, and the text says what to do."""
+    with pytest.raises(LedgerError) as caught:
+        read(data, size)
+    assert (caught.value.offset, caught.value.line) == (offset, line)
+    assert remedy in str(caught.value)
+
+
+def test_lines_before_a_fault():
+    """Lines before a fault are given before it is raised."""
+    lines = read_lines([b"a\nb\nc\0"])
+    assert [next(lines), next(lines)] == ["a", "b"]
+
+
+def test_endless_line():
+    """A file without line ends is refused instead of being held in memory."""
+    with pytest.raises(LedgerError, match="longer than"):
+        read(b"x" * 3_000_000)

@@ -1,0 +1,366 @@
+"""A whole reconciliation, over a lookup function in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from payclient import Transaction, errors
+from payclient.reconcile import Bucket, Entry, Phase, RejectedEntry, reconcile
+
+DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
+NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
+
+
+def entry(line, reference, **fields):
+    return Entry(line=line, reference=reference, **({"amount": 100, "status": "paid"} | fields))
+
+
+def paid(reference, **fields):
+    return Transaction(reference=reference, **({"amount": 100, "status": "Paid"} | fields))
+
+
+@pytest.fixture
+def rows_of(clock_from):
+    async def rows_of(entries, lookup, **options):
+        options = {"clock": clock_from(), "concurrency": 3} | options
+        return [row async for row in reconcile(entries, lookup, **options)]
+
+    return rows_of
+
+
+@pytest.fixture
+def until_error(clock_from):
+    async def until_error(entries, lookup, **options):
+        """Return the rows that came before a run ended with an error, and the error."""
+        rows = []
+        try:
+            async for row in reconcile(entries, lookup, **({"clock": clock_from()} | options)):
+                rows.append(row)
+        except errors.PayClientError as error:
+            return rows, error
+        return rows, None
+
+    return until_error
+
+
+def buckets(rows):
+    return [row.bucket.value for row in rows]
+
+
+async def test_buckets(service_of, rows_of):
+    """Every row of the ledger comes out once, in the order of the ledger, in its bucket."""
+    answers = {
+        "A": [paid("A")],
+        "B": [paid("B", amount=90)],
+        "D": [errors.RejectedError("no")],
+        "E": [paid("E", status="pending")],
+    }
+    ledger = [
+        *(entry(2, "A"), entry(3, "B"), entry(4, "C"), entry(5, "D")),
+        *(RejectedEntry(line=6, reason="bad"), entry(7, "E", status="pending")),
+    ]
+    rows = await rows_of(ledger, service_of(answers))
+    assert [row.line for row in rows] == [2, 3, 4, 5, 6, 7]
+    assert buckets(rows) == ["matched", "break", "break", "unresolved", "rejected", "open"]
+
+
+async def test_second_look(service_of, rows_of):
+    """Only what differs and what is not found is asked again, after everything was asked once."""
+    service = service_of({"A": [paid("A")], "B": [paid("B", amount=90)], "D": [errors.RejectedError("no")]})
+    await rows_of([entry(n, reference) for n, reference in enumerate("ABCD")], service, concurrency=1)
+    assert service.asked == ["A", "B", "C", "D", "B", "C"]
+
+
+async def test_moved(service_of, rows_of):
+    """A payment that arrived between the two looks is matched and marked, with both times."""
+    (row,) = await rows_of([entry(2, "A")], service_of({"A": [paid("A", status="pending"), paid("A")]}))
+    assert (row.bucket, row.is_changed_during_run) == (Bucket.MATCHED, True)
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert (row.observed_at, row.confirmed_at) == (noon + timedelta(seconds=1), noon + timedelta(seconds=2))
+
+
+async def test_duplicates(service_of, rows_of):
+    """A reference on several rows is asked once, and each of its rows is reported and marked."""
+    service = service_of({"A": [paid("A")], "B": [paid("B")]})
+    rows = await rows_of([entry(2, "A"), entry(3, "B"), entry(4, "A")], service)
+    assert sorted(service.asked) == ["A", "B"]
+    assert [(row.bucket.value, row.is_repeat, len(row.findings)) for row in rows] == [
+        *(("break", False, 1), ("matched", False, 0), ("break", True, 1)),
+    ]
+
+
+async def test_paid_twice(service_of, rows_of):
+    """Two paid references with one merchant_reff are both asked again, and reported with each other's name."""
+    service = service_of(
+        {name: [paid(name, merchant_reff="INV")] for name in "AB"} | {"C": [paid("C", merchant_reff="X")]}
+    )
+    rows = await rows_of([entry(n, reference) for n, reference in enumerate("ABC")], service)
+    assert buckets(rows) == ["break", "break", "matched"]
+    assert [row.primary.sentence[-3:] for row in rows[:2]] == ["'B'", "'A'"]
+    assert sorted(service.asked) == ["A", "A", "B", "B", "C"]
+
+
+@pytest.mark.parametrize("other", [{"status": "pending"}, {"merchant_reff": None}, {"merchant_reff": ""}])
+async def test_paid_once(service_of, rows_of, other):
+    """One that is not paid, or has no merchant_reff, is no second payment."""
+    answers = {"A": [paid("A", merchant_reff="INV")], "B": [paid("B", **({"merchant_reff": "INV"} | other))]}
+    answers["C"] = [paid("C", **({"merchant_reff": "INV2"} | other))]
+    ledger = [Entry(line=n, reference=reference) for n, reference in enumerate("ABC")]
+    assert buckets(await rows_of(ledger, service_of(answers))) == ["matched"] * 3
+
+
+async def test_paid_twice_at_second_look(service_of, rows_of):
+    """One that became paid at its second look makes its sibling doubtful, which is then asked again too."""
+    answers = {
+        "A": [paid("A", merchant_reff="INV")],
+        "B": [paid("B", merchant_reff="INV", status="pending"), paid("B", merchant_reff="INV")],
+    }
+    service = service_of(answers)
+    rows = await rows_of([entry(2, "A"), entry(3, "B")], service)
+    assert [row.primary.code for row in rows] == ["paid_twice", "paid_twice"]
+    assert sorted(service.asked) == ["A", "A", "B", "B"]
+
+
+async def test_paid_twice_no_more(service_of, rows_of):
+    """One that was refunded before the second look takes the suspicion off its sibling."""
+    answers = {
+        "A": [paid("A", merchant_reff="INV")],
+        "B": [paid("B", merchant_reff="INV"), paid("B", merchant_reff="INV", status="refunded")],
+    }
+    rows = await rows_of([entry(2, "A"), entry(3, "B", status="refunded")], service_of(answers))
+    assert buckets(rows) == ["matched", "matched"]
+
+
+async def test_no_witness(service_of, rows_of):
+    """When nothing is found, nothing is missing, and nothing is asked a second time."""
+    service = service_of({})
+    rows = await rows_of([entry(2, "A"), entry(3, "B")], service)
+    assert (buckets(rows), sorted(service.asked)) == (["unresolved", "unresolved"], ["A", "B"])
+
+
+async def test_own_witness(service_of, rows_of):
+    """A reference that was found and then was not is no witness for itself."""
+    (row,) = await rows_of([entry(2, "A", amount=5)], service_of({"A": [paid("A"), NOT_FOUND]}))
+    assert row.bucket is Bucket.UNRESOLVED
+
+
+async def test_canary(service_of, rows_of):
+    """A canary that is found is asked first, and makes "not found" credible."""
+    service = service_of({"CANARY": [paid("CANARY")]})
+    (row,) = await rows_of([entry(2, "A")], service, canary="CANARY")
+    assert (row.bucket, service.asked) == (Bucket.BREAK, ["CANARY", "A", "A"])
+
+
+async def test_canary_not_found(service_of, until_error):
+    """A canary that is not found ends the run before anything else is asked."""
+    service = service_of({"A": [paid("A")]})
+    rows, error = await until_error([entry(2, "A")], service, canary="CANARY")
+    assert isinstance(error, errors.ConfigurationError)
+    assert "does not know the canary 'CANARY'" in str(error)
+    assert (buckets(rows), service.asked) == (["unresolved"], ["CANARY"])
+
+
+async def test_canary_unanswered(service_of, rows_of):
+    """A canary for which no answer came proves nothing, and stops nothing."""
+    service = service_of({"CANARY": [errors.RejectedError("no")]})
+    assert buckets(await rows_of([entry(2, "A")], service, canary="CANARY")) == ["unresolved"]
+
+
+@pytest.mark.virtual_time
+async def test_passing_failures(service_of, rows_of):
+    """What fails for a passing reason is asked again until it is answered."""
+    service = service_of({"A": [DOWN, DOWN, paid("A")], "B": [paid("B")]})
+    assert buckets(await rows_of([entry(2, "A"), entry(3, "B")], service)) == ["matched", "matched"]
+
+
+async def test_fatal(service_of, until_error):
+    """A failure that is the same for everybody is raised after every row was given, the unasked ones unresolved."""
+    refused = errors.AuthenticationError("the service refuses the API key", status_code=401)
+    service = service_of({"A": [paid("A")], "B": [paid("B", amount=5)], "C": [refused], "D": [paid("D")]})
+    rows, error = await until_error([entry(n, r) for n, r in enumerate("ABCD")], service, concurrency=1)
+    assert error is refused
+    assert (buckets(rows), service.asked) == (["matched", "unresolved", "unresolved", "unresolved"], ["A", "B", "C"])
+
+
+@pytest.mark.virtual_time
+async def test_stalled(service_of, until_error):
+    """A service that answers nobody ends the run, and every row is there to say so."""
+    async with asyncio.timeout(3600):
+        rows, error = await until_error([entry(2, "A")], service_of({"A": [DOWN]}), stall_timeout=60)
+    assert isinstance(error, errors.DeadlineExceededError)
+    assert (buckets(rows), rows[0].error) == (["unresolved"], "DeadlineExceededError")
+
+
+async def test_bugs_stay_bugs(rows_of):
+    """An exception of the lookup function that is not ours comes out as itself, at once."""
+
+    async def lookup(_reference):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await rows_of([entry(2, "A")], lookup)
+
+
+async def test_bad_ledger(service_of, rows_of):
+    """A ledger that fails while it is read fails before anything is asked."""
+
+    def entries():
+        yield entry(2, "A")
+        message = "line 3"
+        raise ValueError(message)
+
+    service = service_of({"A": [paid("A")]})
+    with pytest.raises(ValueError, match="line 3"):
+        await rows_of(entries(), service)
+    assert service.asked == []
+
+
+async def test_async_entries(service_of, rows_of):
+    """The ledger may come from an asynchronous source."""
+
+    async def entries():
+        for line, reference in enumerate("AB"):
+            await asyncio.sleep(0)
+            yield entry(line, reference)
+
+    assert buckets(await rows_of(entries(), service_of({"A": [paid("A")], "B": [paid("B")]}))) == ["matched"] * 2
+
+
+async def test_empty(service_of, rows_of):
+    """An empty ledger gives no rows, and asks nothing, not even for the canary."""
+    service = service_of({})
+    assert (await rows_of([], service, canary="CANARY"), service.asked) == ([], [])
+
+
+@pytest.mark.virtual_time
+async def test_concurrency(rows_of):
+    """As many lookups as asked for are under way at once, and never more."""
+    now = peak = 0
+
+    async def lookup(reference):
+        nonlocal now, peak
+        now += 1
+        peak = max(peak, now)
+        await asyncio.sleep(1)
+        now -= 1
+        return paid(reference)
+
+    await rows_of([entry(n, f"T{n}") for n in range(20)], lookup, concurrency=4)
+    assert peak == 4
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+async def test_left_early(service_of, clock_from, rows):
+    """Leaving the loop early, or before the first row, leaves no task behind."""
+    service = service_of({"A": [paid("A")], "B": [paid("B")]})
+    async with aclosing(reconcile([entry(2, "A"), entry(3, "B")], service, clock=clock_from())) as each:
+        for _ in range(rows):
+            await anext(each)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.virtual_time
+async def test_cancelled(clock_from):
+    """Cancelling a run in the middle of its lookups leaves no task behind."""
+
+    async def lookup(_reference):
+        await asyncio.sleep(3600)
+
+    async def consume():
+        async for _ in reconcile([entry(n, f"T{n}") for n in range(9)], lookup, clock=clock_from()):
+            pass
+
+    task = asyncio.create_task(consume())
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_time_zone(service_of, rows_of, clock_from):
+    """The time zone decides whether a pending payment has expired when it was observed."""
+    expdate = datetime.fromisoformat("2026-11-21 12:30:00")  # the clock is at 12:00 UTC, 19:00 in Jakarta
+    ledger = [entry(2, "A", status="pending")]
+    answers = {"A": [paid("A", status="pending", expdate=expdate)]}
+    (utc,) = await rows_of(ledger, service_of(answers), time_zone=UTC)
+    (jakarta,) = await rows_of(ledger, service_of(answers), time_zone=ZoneInfo("Asia/Jakarta"))
+    assert (utc.bucket, jakarta.bucket) == (Bucket.OPEN, Bucket.BREAK)
+
+
+async def test_times_are_utc(service_of, rows_of, clock_from):
+    """Whatever zone the clock tells, rows carry UTC."""
+    clock = clock_from(datetime(2026, 11, 21, 19, tzinfo=ZoneInfo("Asia/Jakarta")))
+    (row,) = await rows_of([entry(2, "A")], service_of({"A": [paid("A")]}), clock=clock)
+    assert row.observed_at.isoformat() == "2026-11-21T12:00:01+00:00"
+
+
+async def test_clock_without_zone(service_of, rows_of):
+    """A clock that tells no zone is the caller's mistake."""
+    with pytest.raises(ValueError, match="clock must return an aware datetime"):
+        await rows_of(
+            [entry(2, "A")], service_of({"A": [paid("A")]}), clock=lambda: datetime.fromisoformat("2026-01-01")
+        )
+
+
+async def test_progress(service_of, rows_of):
+    """Each answer is told, with what is known of the differences and their money."""
+    told = []
+    service = service_of({"A": [paid("A")], "B": [paid("B", amount=90)], "C": [errors.RejectedError("no")]})
+    await rows_of([entry(n, r) for n, r in enumerate("ABC")], service, concurrency=1, on_progress=told.append)
+    assert [
+        (each.phase, each.done, each.total, each.differences, each.differences_amount, each.unresolved) for each in told
+    ] == [
+        (Phase.READING, 3, 3, 0, 0, 0),
+        (Phase.ASKING, 1, 3, 0, 0, 0),
+        (Phase.ASKING, 2, 3, 1, 100, 0),
+        (Phase.ASKING, 3, 3, 1, 100, 1),
+        (Phase.CONFIRMING, 1, 1, 1, 100, 0),
+    ]
+
+
+async def test_others_get_their_turn(service_of, rows_of):
+    """Reading and judging many rows lets the rest of the event loop run."""
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.create_task(others())
+    await rows_of([RejectedEntry(line=n, reason="x") for n in range(2000)], service_of({}))
+    task.cancel()
+    assert turns >= 10
+
+
+async def test_hostile_references(service_of, rows_of):
+    """References of any characters, half a surrogate pair and NUL included, are kept apart and kept whole."""
+    names = ["\ud800", "\udfff", "a\0b", "a", "A", "a ", "é", "e\u0301", "' OR 1=1 --"]
+    service = service_of({name: [paid(name)] for name in names})
+    rows = await rows_of([entry(n, name) for n, name in enumerate(names)], service)
+    assert ([row.reference for row in rows], set(buckets(rows))) == (names, {"matched"})
+
+
+async def test_transaction_comes_back(service_of, rows_of):
+    """The row's transaction is the one that was answered, deviations included; money of any size is exact."""
+    told = paid(
+        "A",
+        amount=10**30,
+        fee=1,
+        amount_received=10**30 - 1,
+        merchant_reff="M",
+        payment_method="VA",
+        payment_name="Bank",
+        payment_code="007",
+        expdate=datetime.fromisoformat("2026-11-21 10:00:00"),
+        deviations=("odd",),
+    )
+    (row,) = await rows_of([Entry(line=1, reference="A")], service_of({"A": [told]}))
+    assert (row.transaction, row.transaction.deviations) == (told, ("odd",))

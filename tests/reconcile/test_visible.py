@@ -1,0 +1,75 @@
+"""Nothing that a stranger wrote can act on a terminal or in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.reconcile import visible
+from payclient.reconcile._visible import quoted, spreadsheet_cell
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain Ünïcode 100%", "plain Ünïcode 100%"),
+        ("\x1b[31mred", "<U+001B>[31mred"),
+        ("a\u202eb", "a<U+202E>b"),
+        ("a\nb\tc\r", "a<U+000A>b<U+0009>c<U+000D>"),
+        ("a\u00a0b", "a<U+00A0>b"),
+        ("\x7f\x9b", "<U+007F><U+009B>"),
+    ],
+)
+def test_visible(text, shown):
+    """What does not print is written as its number; what prints stays."""
+    assert visible(text) == shown
+
+
+@given(st.text(st.characters()))
+def test_always_prints(text):
+    """Whatever comes, what is shown prints, on one line."""
+    assert visible(text).isprintable()
+
+
+def test_shortened():
+    """Long text is cut to the length that was asked for, and says that it was."""
+    assert visible("abcdef", longest=4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [("a'b", "'a'b'"), (5, "5"), (None, "nothing"), ("x" * 99, f"'{'x' * 79}…'")]
+)
+def test_quoted(value, shown):
+    """In a sentence, text stands in quotes, numbers are bare, and nothing is called nothing."""
+    assert quoted(value) == shown
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\uff1d1", "-5000"])
+def test_formula(text):
+    """Text that a spreadsheet would run begins with an apostrophe."""
+    assert spreadsheet_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["\t=1+1", "\r=1+1", "\n=1", "\u00a0=1", "\x00=1"])
+def test_formula_behind_control(text):
+    """A formula behind a character that cannot be seen begins with that character's number."""
+    assert str(spreadsheet_cell(text)).startswith("<U+00")
+
+
+@pytest.mark.parametrize(("value", "cell"), [(-5000, -5000), (0, 0), ("T1", "T1"), (None, "")])
+def test_not_a_formula(value, cell):
+    """Numbers stay numbers, also negative ones, and harmless text stays as it is."""
+    assert spreadsheet_cell(value) == cell
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_cell_law(text):
+    """No text becomes a cell that starts like a formula, or that spans two lines."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerow([spreadsheet_cell(text), "x"])
+    ((cell, _),) = csv.reader([file.getvalue()[:-1]])
+    assert not cell.lstrip().startswith(("=", "+", "-", "@", "\t", "\r"))
