@@ -166,7 +166,7 @@ def lowest(session: nox.Session) -> None:
 @nox.session(default=False)
 def httpx2(session: nox.Session) -> None:
     """Run the suite with `import httpx` answered by httpx2, the fork that is kept up."""
-    install(session, "httpx2")
+    install(session, "test")
     session.run("pytest", "-p", "alias_httpx2", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 

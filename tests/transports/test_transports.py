@@ -7,6 +7,7 @@ import ssl
 import traceback
 
 import httpx
+import httpx2
 import pytest
 import trustme
 
@@ -28,14 +29,15 @@ from raw_server import RawServer, http, well_behaved
 AT_ONCE = RetryPolicy(first_backoff=0)
 
 
-@pytest.fixture(params=["own", "callers"])
+@pytest.fixture(params=["own", "httpx", "httpx2"])
 async def connect(request):
-    """Make clients over our own transport, and over a client of the caller's."""
-    async with httpx.AsyncClient(trust_env=False) as http_client:
+    """Make clients over our own transport, and over a client of the caller's, of either library."""
+    library = httpx2 if request.param == "httpx2" else httpx
+    async with library.AsyncClient(trust_env=False) as http_client:
 
         def make(server, **options):
             url = server if isinstance(server, str) else server.url
-            if request.param == "callers":
+            if request.param != "own":
                 options.setdefault("http_client", http_client)
             return AsyncClient(**{"api_key": KEY, "base_url": url, "retry": AT_ONCE, **options})
 
@@ -279,7 +281,7 @@ async def test_cancellation_storm(library):
     draw = random.Random(7)
     http_client = None
     if library != "own":
-        module = pytest.importorskip(library)
+        module = httpx2 if library == "httpx2" else httpx
         http_client = module.AsyncClient(limits=module.Limits(max_connections=10), trust_env=False)
     async with RawServer() as server:
         pay = own(server, http_client=http_client, deadline=10)
