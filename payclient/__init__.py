@@ -8,8 +8,9 @@ what carries a lookup, `payclient.testing` doubles for tests, `payclient.reconci
 # The names are loaded at their first use: the package has a pytest plugin, and whoever installed
 # it should not pay for an HTTP library at the start of every test run.
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from payclient._lazy import load_at_first_use
 
 if TYPE_CHECKING:
     from payclient._client import AsyncClient
@@ -103,14 +104,5 @@ __all__ = [
     "UnexpectedResponseError",
 ]
 
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
+    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)

@@ -9,8 +9,9 @@ Doubles of the payment service, for tests of your own application.
 # The names are loaded at their first use: pytest imports this package at the start of every run,
 # because of the plugin in it.
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from payclient._lazy import load_at_first_use
 
 if TYPE_CHECKING:
     from payclient.testing._assumptions import Assumptions
@@ -54,14 +55,5 @@ __all__ = [
     "without",
 ]
 
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
+    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)
