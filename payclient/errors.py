@@ -94,7 +94,7 @@ class TransportError(PayClientError):
 
     def __init__(self, message: str = "", *, attempts: int = 0, sent: Sent = "unknown") -> None:
         super().__init__(message, attempts=attempts)
-        self.sent = sent
+        self.sent: Sent = sent
 
 
 class ConnectionFailedError(TransportError):

@@ -8,10 +8,10 @@ import random
 from itertools import pairwise
 
 import pytest
-from simulated import now
 
 from payclient._limiter import Limiter
 from payclient._signal import Signal
+from simulated import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -34,9 +34,9 @@ def give_back(limiter, tickets, signal, **more):
 
 
 async def run_full(limiter, rounds):
-    """Use the whole limit and be accepted, so often, in no time."""
+    """Use the whole limit and be accepted, so often."""
     for _ in range(rounds):
-        give_back(limiter, await take(limiter, int(limiter.limit)), Signal.ACCEPTED)
+        give_back(limiter, await take(limiter, max(1, int(limiter.limit))), Signal.ACCEPTED)
 
 
 async def queue_up(limiter, count):
@@ -110,13 +110,12 @@ async def test_first_come_first_served():
 
 async def test_newcomer_does_not_overtake():
     """Who asks while others wait stands behind them, although a slot is free at that moment."""
-    limiter = make(1)
-    held = await limiter.acquire()
-    (waiter,) = await queue_up(limiter, 1)
+    limiter = make()
     limiter.pause(1.0)
-    limiter.release(held, Signal.SILENT)
+    (waiter,) = await queue_up(limiter, 1)
+    asyncio.get_running_loop().advance(2.0)  # the pause is over, and the limiter's own timer has not run yet
     newcomer = asyncio.create_task(limiter.acquire())
-    await asyncio.sleep(1.5)
+    await settle()
     assert done([waiter, newcomer]) == [True, False]
     await call_off([newcomer])
 
@@ -293,6 +292,15 @@ async def test_never_above_the_highest():
     assert limiter.limit == 10.0
 
 
+async def test_climb_ends_at_the_highest():
+    """Also after a cut, and however long ago it was, the limit stops at the highest one."""
+    limiter = make(10, initial=10.0)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await asyncio.sleep(600)
+    await run_full(limiter, 5)
+    assert limiter.limit == 10.0
+
+
 async def test_unused_limit_does_not_grow():
     """An attempt that started when less than half of the limit was used raises nothing."""
     limiter = make(initial=8.0)
@@ -353,6 +361,15 @@ async def test_old_acceptance_does_not_open_the_gate():
     give_back(limiter, young, Signal.THROTTLED)
     limiter.release(old, Signal.ACCEPTED)
     assert limiter.limit == 1.0
+
+
+async def test_refused_probe_keeps_most():
+    """A probe that is refused costs a part of what was learnt, not all: one attempt says little about many."""
+    limiter = make(initial=64.0)
+    give_back(limiter, await take(limiter, 64), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await run_full(limiter, 10)
+    assert limiter.limit == pytest.approx(22.4)
 
 
 async def test_pause_cuts_deeper():

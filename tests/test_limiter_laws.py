@@ -9,10 +9,10 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated import ConcurrencyCap, FixedWindow, Latency, Outage, SlidingWindow, TokenBucket, make_client
 
 from payclient._limiter import Limiter
 from payclient._signal import Signal
+from simulated import ConcurrencyCap, FixedWindow, Latency, Outage, SlidingWindow, TokenBucket, make_client
 
 pytestmark = pytest.mark.virtual_time
 

@@ -1,0 +1,266 @@
+"""What a client is told at construction."""
+
+from __future__ import annotations
+
+import math
+import traceback
+
+import pytest
+
+from payclient import Environment, RetryPolicy
+from payclient._config import (
+    Options,
+    resolve_api_key,
+    resolve_base_url,
+    resolve_concurrency,
+    resolve_environment,
+)
+from payclient.errors import ConfigurationError
+
+ENVIRON = {
+    "PAYCLIENT_API_KEY": "key-of-the-environment",
+    "PAYCLIENT_BASE_URL": "https://environment.example",
+    "PAYCLIENT_ENVIRONMENT": "sandbox",
+}
+
+
+def refusal(resolve, *args, **kwargs):
+    with pytest.raises(ConfigurationError) as caught:
+        resolve(*args, **kwargs)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("resolve", "given", "expected"),
+    [
+        pytest.param(resolve_base_url, "https://argument.example", "https://argument.example", id="base_url"),
+        pytest.param(resolve_environment, "live", Environment.LIVE, id="environment"),
+        pytest.param(
+            lambda given, environ: resolve_api_key(given, environ).authorization(),
+            "key-a",
+            "Bearer key-a",
+            id="api_key",
+        ),
+    ],
+)
+def test_arguments_win(resolve, given, expected):
+    """An argument wins over the variable."""
+    assert resolve(given, ENVIRON) == expected
+
+
+@pytest.mark.parametrize(
+    ("resolve", "expected"),
+    [
+        pytest.param(resolve_base_url, "https://environment.example", id="base_url"),
+        pytest.param(resolve_environment, Environment.SANDBOX, id="environment"),
+        pytest.param(
+            lambda given, environ: resolve_api_key(given, environ).authorization(),
+            "Bearer key-of-the-environment",
+            id="api_key",
+        ),
+    ],
+)
+def test_variables(resolve, expected):
+    """What is not given comes from the variable."""
+    assert resolve(None, ENVIRON) == expected
+
+
+def test_process_environment(monkeypatch):
+    """The variables are those of the process, read when they are needed and not when the package is imported."""
+    monkeypatch.setenv("PAYCLIENT_BASE_URL", "https://process.example")
+    assert resolve_base_url(None) == "https://process.example"
+
+
+@pytest.mark.parametrize("environ", [{}, {"PAYCLIENT_ENVIRONMENT": ""}], ids=["unset", "empty"])
+def test_live_unless_said(environ):
+    """The environment is live when nobody says anything else."""
+    assert resolve_environment(None, environ) is Environment.LIVE
+
+
+@pytest.mark.parametrize(
+    ("resolve", "message"),
+    [
+        (resolve_base_url, "base_url is not set; pass base_url=… or set PAYCLIENT_BASE_URL"),
+        (resolve_api_key, "api_key is empty; pass api_key=… or set PAYCLIENT_API_KEY"),
+    ],
+    ids=["base_url", "api_key"],
+)
+@pytest.mark.parametrize(("given", "environ"), [(None, {}), ("", ENVIRON)], ids=["nowhere", "empty-argument"])
+def test_not_set(resolve, message, given, environ):
+    """What is nowhere, or empty on purpose, is asked for under both of its names."""
+    assert refusal(resolve, given, environ) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("test", "'test'"), ("Live", "'Live'"), ("", "''"), (3, "3")],
+    ids=["word", "case", "empty", "3"],
+)
+def test_unknown_environment(name, shown):
+    """An environment that does not exist is refused: guessing could ask the wrong one."""
+    assert refusal(resolve_environment, name, {}) == f"environment must be 'live' or 'sandbox', got {shown}"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        pytest.param("https://pay.example", "https://pay.example", id="plain"),
+        pytest.param("https://pay.example/", "https://pay.example", id="slash"),
+        pytest.param("https://pay.example/v1//", "https://pay.example/v1", id="path"),
+        pytest.param("https://pay.example:8443", "https://pay.example:8443", id="port"),
+        pytest.param("HTTPS://Pay.Example", "HTTPS://Pay.Example", id="case"),
+        pytest.param("https://pay_1.example.", "https://pay_1.example.", id="underscore-and-dot"),
+        pytest.param("https://192.0.2.7", "https://192.0.2.7", id="ipv4"),
+        pytest.param("https://[2001:db8::7]:8443", "https://[2001:db8::7]:8443", id="ipv6"),
+        pytest.param("https://xn--bcher-kva.example", "https://xn--bcher-kva.example", id="punycode"),
+        pytest.param("http://localhost:8080", "http://localhost:8080", id="localhost"),
+        pytest.param("http://127.0.0.1:8080", "http://127.0.0.1:8080", id="loopback"),
+        pytest.param("http://127.8.9.1", "http://127.8.9.1", id="loopback-network"),
+        pytest.param("http://[::1]:8080", "http://[::1]:8080", id="loopback-ipv6"),
+    ],
+)
+def test_base_url(url, expected):
+    """An address over https, or over http to this machine, is taken without its final slash."""
+    assert resolve_base_url(url, {}) == expected
+
+
+NOT_A_URL = "is not a URL: its host or port cannot be read"
+NO_HOST = "names a host that cannot be one"
+NO_PASSWORD = "must not hold a user name or password"
+NO_QUERY = "must not hold a query or fragment"
+NOT_VISIBLE = "must be visible ASCII without white space"
+NOT_LOOPBACK = "must begin with https://: plain http is for loopback addresses only"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        pytest.param(b"https://pay.example", "must be a string, got bytes", id="bytes"),
+        pytest.param(7, "must be a string, got int", id="number"),
+        pytest.param("pay.example", "must begin with https://", id="no-scheme"),
+        pytest.param("//pay.example", "must begin with https://", id="no-scheme-but-slashes"),
+        pytest.param("ftp://pay.example", "must begin with https://", id="ftp"),
+        pytest.param("file:///etc/passwd", "must begin with https://", id="file"),
+        pytest.param("localhost:8080", "must begin with https://", id="host-as-scheme"),
+        pytest.param("https://", "names no host", id="no-host"),
+        pytest.param("https:///path", "names no host", id="path-only"),
+        pytest.param("https://:8443", "names no host", id="port-only"),
+        pytest.param("https://user:secret@pay.example", NO_PASSWORD, id="password"),
+        pytest.param("https://user@pay.example", NO_PASSWORD, id="user"),
+        pytest.param("https://@pay.example", NO_PASSWORD, id="empty-user"),
+        pytest.param("https://pay.example\\@evil.example", NO_PASSWORD, id="backslash"),
+        pytest.param("https://pay.example?a=1", NO_QUERY, id="query"),
+        pytest.param("https://pay.example/?", NO_QUERY, id="empty-query"),
+        pytest.param("https://pay.example/#top", NO_QUERY, id="fragment"),
+        pytest.param("https://pay.example#", NO_QUERY, id="empty-fragment"),
+        pytest.param("http://pay.example", NOT_LOOPBACK, id="http"),
+        pytest.param("http://localhost.example", NOT_LOOPBACK, id="http-to-almost-localhost"),
+        pytest.param("http://127.0.0.1.example", NOT_LOOPBACK, id="http-to-almost-loopback"),
+        pytest.param("http://0.0.0.0:80", NOT_LOOPBACK, id="http-to-any"),
+        pytest.param("http://192.168.0.1", NOT_LOOPBACK, id="http-to-private"),
+        pytest.param("https://pay.example ", NOT_VISIBLE, id="space"),
+        pytest.param(" https://pay.example", NOT_VISIBLE, id="space-before"),
+        pytest.param("https://pay.example\n", NOT_VISIBLE, id="newline"),
+        pytest.param("https://pay.example\t/x", NOT_VISIBLE, id="tab"),
+        pytest.param("https://bücher.example", NOT_VISIBLE, id="not-ascii"),
+        pytest.param("https://pay.example:port", NOT_A_URL, id="port-in-words"),
+        pytest.param("https://pay.example:99999", NOT_A_URL, id="port-too-large"),
+        pytest.param("https://[::1", NOT_A_URL, id="bracket"),
+        pytest.param("https://pay..example", NO_HOST, id="two-dots"),
+        pytest.param("https://.example", NO_HOST, id="dot-first"),
+        pytest.param("https://-pay.example", NO_HOST, id="hyphen-first"),
+        pytest.param("https://pay,example", NO_HOST, id="comma"),
+        pytest.param("https://pay%2eexample", NO_HOST, id="escape"),
+        pytest.param("https://256.1.1.1", NO_HOST, id="ipv4-too-large"),
+        pytest.param("https://1.2.3.4.5", NO_HOST, id="ipv4-too-long"),
+    ],
+)
+def test_base_url_is_refused(url, problem):
+    """An address that could send the key where it must not go, or nowhere, is refused at construction."""
+    assert refusal(resolve_base_url, url, {}) == f"base_url {problem}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:hunter2@pay.example",
+        "https://pay.example:hunter2",
+        "https://[hunter2]",
+        "https://pay.example?token=hunter2",
+        "https://hunter2\n",
+    ],
+    ids=["password", "port", "host", "query", "newline"],
+)
+def test_refused_url_is_not_shown(url):
+    """The refusal of a URL shows none of it, not even in a traceback with local variables: it may hold a password."""
+    with pytest.raises(ConfigurationError) as caught:
+        resolve_base_url(url, {})
+    assert "hunter2" not in _ours(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("resolve", "given"),
+    [(resolve_base_url, "ftp://x"), (resolve_environment, "test"), (resolve_api_key, "")],
+    ids=["base_url", "environment", "api_key"],
+)
+def test_environment_is_not_shown(resolve, given, monkeypatch):
+    """A traceback with local variables does not show the environment: the key is in it."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", "key-of-the-process")
+    with pytest.raises(ConfigurationError) as caught:
+        resolve(given)
+    assert "key-of-the-process" not in _ours(caught.value)
+
+
+def _ours(error):
+    """Return the traceback with the local variables of every frame but the test's own."""
+    stack = traceback.TracebackException.from_exception(error, capture_locals=True)
+    stack.stack[:] = [frame for frame in stack.stack if frame.filename != __file__]
+    assert len(stack.stack) >= 1
+    return "".join(stack.format())
+
+
+@pytest.mark.parametrize("given", [1, 64, 10**6], ids=str)
+def test_concurrency(given):
+    """A concurrency is any whole number from 1."""
+    assert resolve_concurrency(given) == given
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"), [(0, "0"), (-1, "-1"), (True, "True"), (1.0, "1.0"), ("8", "'8'"), (None, "None")], ids=repr
+)
+def test_concurrency_is_refused(given, shown):
+    """A concurrency that is no count is refused."""
+    assert refusal(resolve_concurrency, given) == f"max_concurrency must be an integer of at least 1, got {shown}"
+
+
+@pytest.mark.parametrize("name", ["timeout", "deadline"])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, True, "10"], ids=repr)
+def test_seconds_are_refused(name, value):
+    """A time is a finite number above 0."""
+    expected = f"{name} must be a number of seconds above 0, got {value!r}"
+    assert refusal(Options, **{name: value}) == expected
+
+
+def test_no_deadline():
+    """A lookup may have no deadline; an attempt always has a time-out."""
+    assert Options(deadline=None).deadline is None
+    assert refusal(Options, timeout=None) == "timeout must be a number of seconds above 0, got None"
+
+
+def test_no_retry():
+    """No retry policy means one attempt."""
+    assert Options(retry=None).retry == RetryPolicy(attempts=1)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"retry": 3}, "retry must be a RetryPolicy or None, got int"),
+        ({"on_attempt": "print"}, "on_attempt must be callable, got str"),
+        ({"tracing": object()}, "tracing must be callable, got object"),
+    ],
+    ids=["retry", "on_attempt", "tracing"],
+)
+def test_other_options_are_refused(option, message):
+    """An option of the wrong kind is refused when the client is made, not at the first lookup."""
+    assert refusal(Options, **option) == message

@@ -1,0 +1,145 @@
+"""What becomes of a lookup that failed in bulk."""
+
+from __future__ import annotations
+
+import pytest
+
+from payclient import errors
+from payclient._deferral import Deferral, Fate, Row, Ruling
+
+BROKEN = errors.ServiceError("x", status_code=503)
+REFUSED = errors.ConnectionFailedError("x", sent="no")
+DENIED = errors.PermissionDeniedError("x", status_code=403)
+NOT_FOUND = errors.TransactionNotFoundError("x", status_code=404)
+FINAL, FATAL = Ruling(Fate.FINAL), Ruling(Fate.FATAL)
+
+
+def deferral(*, is_on=True, longest_pause=900.0, chance=0.5):
+    """Return rules in which the middle of every wait is drawn."""
+    return Deferral(is_on=is_on, longest_pause=longest_pause, random=lambda: chance)
+
+
+def fates(rules, *failures):
+    return [rules.rule(Row(index, "R"), error).fate for index, error in enumerate(failures)]
+
+
+@pytest.mark.parametrize(
+    ("error", "ruling"),
+    [
+        pytest.param(NOT_FOUND, FINAL, id="not-found"),
+        pytest.param(errors.RejectedError("x"), FINAL, id="rejected"),
+        pytest.param(errors.InvalidReferenceError("x"), FINAL, id="reference"),
+        pytest.param(DENIED, FINAL, id="one-denial"),
+        pytest.param(errors.UnexpectedResponseError("x", status_code=400), FINAL, id="odd-400"),
+        pytest.param(errors.AuthenticationError("x"), FATAL, id="key"),
+        pytest.param(errors.TLSVerificationError("x"), FATAL, id="certificate"),
+        pytest.param(errors.ClientClosedError("x"), FATAL, id="closed"),
+        pytest.param(errors.UnexpectedResponseError("x", status_code=302), FATAL, id="redirect"),
+        pytest.param(errors.RateLimitedError("x", retry_after=901.0), FATAL, id="pause-too-long"),
+        pytest.param(BROKEN, Ruling(Fate.LATER, 10.0), id="broken"),
+        pytest.param(REFUSED, Ruling(Fate.LATER, 10.0), id="connection"),
+        pytest.param(errors.DeadlineExceededError("x"), Ruling(Fate.LATER, 10.0), id="deadline"),
+        pytest.param(errors.UnexpectedResponseError("x", status_code=200), Ruling(Fate.LATER, 10.0), id="odd-200"),
+        pytest.param(errors.RateLimitedError("x", retry_after=60.0), Ruling(Fate.LATER, 60.0), id="throttled"),
+        pytest.param(errors.ServiceError("x", retry_after=60.0), Ruling(Fate.LATER, 60.0), id="told-to-wait"),
+        pytest.param(errors.RateLimitedError("x", retry_after=900.0), Ruling(Fate.LATER, 900.0), id="longest-pause"),
+    ],
+)
+def test_first_failure(error, ruling):
+    """An answer is final, what everyone would meet ends the stream, and what may pass is asked again later."""
+    assert deferral().rule(Row(0, "R"), error) == ruling
+
+
+def test_off():
+    """Without deferral a passing failure is final."""
+    assert deferral(is_on=False).rule(Row(0, "R"), BROKEN) == FINAL
+
+
+def test_fatal_without_deferral():
+    """What everyone would meet ends a small batch too."""
+    assert deferral(is_on=False).rule(Row(0, "R"), errors.AuthenticationError("x")) == FATAL
+
+
+def test_given_up_after_four_passes():
+    """A row is given up when it failed in four passes, each of which saw somebody else answered; the waits grow."""
+    rules, row, rulings = deferral(), Row(0, "R"), []
+    for _ in range(4):
+        row.witness = rules.answers
+        rules.succeed()
+        rulings.append(rules.rule(row, BROKEN))
+    assert rulings == [Ruling(Fate.LATER, 5.0), Ruling(Fate.LATER, 20.0), Ruling(Fate.LATER, 80.0), FINAL]
+
+
+def test_outage_costs_no_row():
+    """While nobody is answered no row is to blame, however often it fails."""
+    rules, row = deferral(), Row(0, "R")
+    rules.succeed()
+    row.witness = rules.answers
+    assert {rules.rule(row, BROKEN) for _ in range(100)} == {Ruling(Fate.LATER, 10.0)}
+
+
+def test_refusal_counts_as_answer():
+    """A service that says "not found" to another row is up, so the failing row is given up in the end."""
+    rules, row, rulings = deferral(), Row(0, "R"), []
+    for index in range(1, 5):
+        row.witness = rules.answers
+        rules.rule(Row(index, "S"), NOT_FOUND)
+        rulings.append(rules.rule(row, BROKEN).fate)
+    assert rulings == [Fate.LATER, Fate.LATER, Fate.LATER, Fate.FINAL]
+
+
+@pytest.mark.parametrize(("chance", "wait"), [(0.0, 5.0), (0.5, 10.0), (1.0, 15.0)], ids=["least", "middle", "most"])
+def test_waits_are_spread(chance, wait):
+    """Rows that failed together do not come back together."""
+    assert deferral(chance=chance).rule(Row(0, "R"), BROKEN) == Ruling(Fate.LATER, wait)
+
+
+def test_denials_in_a_row():
+    """The twentieth denial in a row ends the stream: it is not about the references."""
+    assert fates(deferral(), *[DENIED] * 20) == [*[Fate.FINAL] * 19, Fate.FATAL]
+
+
+@pytest.mark.parametrize("between", [NOT_FOUND, BROKEN], ids=["an-answer", "another-failure"])
+def test_denials_with_something_between(between):
+    """Denials that do not follow upon each other are about their references."""
+    rules = deferral()
+    assert Fate.FATAL not in fates(rules, *[DENIED] * 19, between, *[DENIED] * 19)
+
+
+def test_denials_with_success_between():
+    """A success starts the count of denials anew."""
+    rules = deferral()
+    before = fates(rules, *[DENIED] * 19)
+    rules.succeed()
+    assert Fate.FATAL not in before + fates(rules, *[DENIED] * 19)
+
+
+def test_nobody_there():
+    """When the very first contacts fail, the address is wrong and the stream ends."""
+    assert fates(deferral(), *[REFUSED] * 3) == [Fate.LATER, Fate.LATER, Fate.FATAL]
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        pytest.param(BROKEN, id="a-broken-answer"),
+        pytest.param(NOT_FOUND, id="an-answer"),
+        pytest.param(errors.ConnectionFailedError("x", sent="unknown"), id="a-connection"),
+    ],
+)
+def test_outage_after_contact(sign):
+    """Once the service was reached, not to get through is an outage that is waited out."""
+    assert Fate.FATAL not in fates(deferral(), sign, *[REFUSED] * 50)
+
+
+def test_success_is_contact():
+    """A service that answered one lookup is there."""
+    rules = deferral()
+    rules.succeed()
+    assert Fate.FATAL not in fates(rules, *[REFUSED] * 50)
+
+
+def test_deadline_is_no_contact():
+    """Running out of time does not show that anybody is there."""
+    late = errors.DeadlineExceededError("x")
+    assert fates(deferral(), REFUSED, late, REFUSED, REFUSED)[-1] is Fate.FATAL

@@ -1,0 +1,123 @@
+"""The frozen values that a lookup gives."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+import attrs
+import pytest
+
+from payclient import Environment, Failed, Found, Transaction
+from payclient.errors import TransactionNotFoundError
+
+RAW = {"reference": "R", "amount": 15000, "status": "Canceled", "rate": Decimal("0.7"), "tags": ["a"]}
+TRANSACTION = Transaction(
+    reference="R",
+    amount=15000,
+    status="Canceled",
+    payment_code="8800000000000001",
+    expdate=datetime(2030, 1, 31, 23, 59, 59),  # noqa: DTZ001  the service shows no zone
+    raw=MappingProxyType(RAW),
+    deviations=("amount: text '15000' read as integer",),
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        pytest.param("8800000000000001", "'************0001'", id="account-number"),
+        pytest.param("12345", "'*2345'", id="five"),
+        pytest.param("1234", "'****'", id="four-would-be-all-of-it"),
+        pytest.param("", "''", id="empty"),
+        pytest.param(None, "None", id="none"),
+    ],
+)
+def test_repr_masks_payment_code(code, shown):
+    """`repr` shows the last four characters of a payment code, and none of one that has no more."""
+    assert f"payment_code={shown}," in repr(attrs.evolve(TRANSACTION, payment_code=code))
+
+
+def test_repr_leaves_raw_out():
+    """`repr` does not hold the answer as it arrived, in which the payment code is not masked."""
+    assert "raw" not in repr(TRANSACTION)
+
+
+@pytest.mark.parametrize("name", [attribute.name for attribute in attrs.fields(Transaction)])
+def test_transaction_is_frozen(name):
+    """No attribute of a transaction can be set."""
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(TRANSACTION, name, None)
+
+
+def test_transaction_has_slots():
+    """A misspelt attribute is an error and not a new attribute."""
+    with pytest.raises(AttributeError):
+        object.__setattr__(TRANSACTION, "ammount", 1)
+
+
+def test_raw_is_read_only():
+    """What arrived cannot be changed through the transaction."""
+    with pytest.raises(TypeError):
+        TRANSACTION.raw["amount"] = 1
+
+
+@pytest.mark.parametrize("changes", [{"raw": {}}, {"deviations": ()}], ids=["raw", "deviations"])
+def test_equality_is_about_the_fields(changes):
+    """Two transactions with the same ten fields are equal and hash alike, however they were written."""
+    other = attrs.evolve(TRANSACTION, **changes)
+    assert (other, hash(other)) == (TRANSACTION, hash(TRANSACTION))
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_copy_is_whole(duplicate):
+    """A copied or pickled transaction is equal, and keeps what arrived and what was tolerated."""
+    twin = duplicate(TRANSACTION)
+    assert (twin, dict(twin.raw), twin.deviations) == (TRANSACTION, RAW, TRANSACTION.deviations)
+
+
+def test_copied_raw_is_read_only():
+    """What arrived stays read-only in a transaction that was pickled."""
+    twin = pickle.loads(pickle.dumps(TRANSACTION))
+    assert type(twin.raw) is MappingProxyType
+
+
+def test_expires_at():
+    """`expires_at` keeps the clock time and adds the zone that the caller knows."""
+    expires = TRANSACTION.expires_at(ZoneInfo("Asia/Jakarta"))
+    assert expires.isoformat(sep=" ") == "2030-01-31 23:59:59+07:00"
+
+
+def test_expires_at_nothing():
+    """A transaction without expiry has none in any zone."""
+    assert attrs.evolve(TRANSACTION, expdate=None).expires_at(ZoneInfo("UTC")) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        pytest.param(Found("R", TRANSACTION, index=2), ("found", "R", "Canceled", 2), id="found"),
+        pytest.param(Failed("R", TransactionNotFoundError("no"), index=3), ("failed", "R", "no", 3), id="failed"),
+    ],
+)
+def test_outcome_can_be_matched(outcome, expected):
+    """An outcome is taken apart by position, its index by name."""
+    match outcome:
+        case Found(reference, transaction, index=index):
+            actual = ("found", reference, transaction.status, index)
+        case Failed(reference, error, index=index):
+            actual = ("failed", reference, error.message, index)
+    assert actual == expected
+
+
+def test_environments():
+    """There are two environments, and their names are the words that options and variables take."""
+    assert [str(environment) for environment in Environment] == ["live", "sandbox"]

@@ -1,0 +1,149 @@
+"""What is kept of an answer that becomes an error: the service's words, cleaned and shortened."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from payclient import errors
+from payclient._json import read_json
+from payclient._refusal import NOT_FOUND_MESSAGES, REFUSED_KEY_MESSAGES, Answer, _words, refuse
+
+NOW = datetime(2030, 1, 31, tzinfo=UTC)
+
+
+def refused(value, status=422, headers=None):
+    """Return the error that a JSON body means."""
+    text = json.dumps(value, ensure_ascii=False)
+    answer = Answer(status, headers or {}, text, "", str, lambda: NOW)
+    return refuse(answer, read_json(json.dumps(value).encode()), "R-1")
+
+
+@pytest.mark.parametrize("message", sorted(NOT_FOUND_MESSAGES))
+def test_not_found_messages(message):
+    """Each listed message means "not found", in any case and with any punctuation around it."""
+    kinds = {type(refused({"success": False, "message": text}, 200)) for text in (message, f" {message.upper()}! ")}
+    assert kinds == {errors.TransactionNotFoundError}
+
+
+@pytest.mark.parametrize("message", sorted(REFUSED_KEY_MESSAGES))
+def test_refused_key_messages(message):
+    """Each listed message means that the key is refused, in any case and with any punctuation around it."""
+    kinds = {type(refused({"success": False, "message": text}, 200)) for text in (message, f"{message.title()}.")}
+    assert kinds == {errors.AuthenticationError}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "not found",
+        "Page not found",
+        "Merchant not found",
+        "Route transaction not found",
+        "Transaction not found or expired",
+    ],
+)
+def test_other_messages(message):
+    """A message that is not on the list is not believed to mean "not found", however near it comes."""
+    assert type(refused({"success": False, "message": message}, 200)) is errors.RejectedError
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param({"message": "bad"}, "bad", id="message"),
+        pytest.param({"error": "bad"}, "bad", id="error"),
+        pytest.param({"detail": "bad"}, "bad", id="detail"),
+        pytest.param({"data": "bad"}, "bad", id="data"),
+        pytest.param({"message": ["a", "b", "a"]}, "a; b", id="list"),
+        pytest.param({"message": {"id": "buruk", "en": "bad"}}, "id: buruk; en: bad", id="languages"),
+        pytest.param({"error": {"message": "bad", "code": 7}}, "bad", id="nested"),
+        pytest.param(
+            {"errors": {"reference": ["is wrong", "is old"]}}, "reference: is wrong; reference: is old", id="fields"
+        ),
+        pytest.param({"message": "bad", "errors": {"amount": "x"}}, "bad; amount: x", id="both"),
+        pytest.param({"message": "bad", "data": "more"}, "bad", id="data-comes-last"),
+        pytest.param({"message": " \n", "error": "bad"}, "bad", id="blank"),
+        pytest.param({"message": "a\r\n\tb\x00c\x1b[31md"}, "a b c [31md", id="control-characters"),
+        pytest.param({"message": "a\u202eb\u200bc"}, "a b c", id="direction-characters"),
+        pytest.param({"message": "x" * 5000}, "x" * 377 + "…", id="long"),
+        pytest.param({"message": [str(i) for i in range(90)]}, "; ".join("0123456789"), id="long-list"),
+    ],
+)
+def test_words(body, words):
+    """The message has the service's words, from wherever services put them, on one line."""
+    error = refused({"success": False, **body})
+    assert error.message == f"the service declined: {words} (HTTP 422)"
+
+
+def test_no_words():
+    """A refusal without a message says so."""
+    assert refused({"success": False}).message == "the service declined: no message (HTTP 422)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"errors": {"k" * 200_000: [[["a", "b", "c"] * 3] * 9] * 9}}, id="long-name"),
+        pytest.param({"errors": {"k": [str(i) + "x" * 50_000 for i in range(5)]}}, id="long-texts"),
+        pytest.param({"errors": [{str(i): [str(j) for j in range(10)] for i in range(10)}] * 10}, id="many-texts"),
+    ],
+)
+def test_words_do_not_multiply(body):
+    """What is read of the service's words stays near what could be shown, and does not repeat a long name for each."""
+    assert 0 < len(_words(body)) < 5000
+
+
+def test_body_is_an_excerpt():
+    """`body` is the beginning of what came, on one line and at most 400 characters."""
+    error = refused({"message": "a\nb", "x": "y" * 5000})
+    assert error.body == '{"message": "a\\nb", "x": "' + "y" * 373 + "…"
+
+
+def test_headers_are_chosen():
+    """The headers that help to find a fault are kept and shortened; cookies and the like are not."""
+    headers = {
+        "server": "nginx\x1b",
+        "set-cookie": "session=1",
+        "authorization": "Bearer k",
+        "cf-ray": "r" * 500,
+        "x-secret": "1",
+    }
+    assert refused({}, headers=headers).headers == {"server": "nginx", "cf-ray": "r" * 199 + "…"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        pytest.param({"x-request-id": "a", "cf-ray": "b"}, "a", id="the-service's-own-first"),
+        pytest.param({"request-id": "a"}, "a", id="request-id"),
+        pytest.param({"x-correlation-id": "a"}, "a", id="correlation-id"),
+        pytest.param({"x-request-id": " ", "cf-ray": "b"}, "b", id="blank-is-none"),
+        pytest.param({}, None, id="none"),
+    ],
+)
+def test_request_id(headers, name):
+    """The service's name for the exchange is found under the usual headers."""
+    assert refused({}, headers=headers).request_id == name
+
+
+@pytest.mark.parametrize(
+    "code",
+    ['"8812345678901234"', '"88123456\\"78901234"', "8812345678901234", '"8812345678901234'],
+    ids=["text", "quote", "number", "cut"],
+)
+def test_payment_code_is_masked(code):
+    """The excerpt of a body does not show the payment code that is in it."""
+    text = f'{{"data": {{"payment_code" : {code}'
+    answer = Answer(200, {}, text, "body: cut", str, lambda: NOW)
+    assert refuse(answer, None, "R-1").body == '{"data": {"payment_code" : "…"'
+
+
+def test_key_is_removed_before_cutting():
+    """The key is taken out of the whole text, so that no piece of it stands where the excerpt ends."""
+    answer = Answer(
+        500, {}, "x" * 395 + "SECRETSECRET", "", lambda text: text.replace("SECRETSECRET", "*"), lambda: NOW
+    )
+    assert refuse(answer, None, "R-1").body == "x" * 395 + "*"

@@ -1,0 +1,190 @@
+"""Each rule of the specification, through the client and down to the bytes that a transport gets."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import attrs
+import pytest
+
+from payclient import AsyncClient, Environment, ReferenceMismatchError, Transaction
+from payclient._codec import transaction_as_json
+from payclient.testing import envelope
+from payclient.transports import Response
+
+pytestmark = pytest.mark.virtual_time
+
+REFERENCE = "T0000000033KGJ0D"
+FIELDS = {
+    "reference": REFERENCE,
+    "merchant_reff": "INV-0001",
+    "payment_method": "MANDIRIVA",
+    "payment_name": "Mandiri Virtual Account",
+    "amount": 153750,
+    "fee": 4250,
+    "amount_received": 149500,
+    "payment_code": "8812345678901234",
+    "expdate": "2030-01-31 23:59:59",
+    "status": "Canceled",
+}
+
+
+class Recorder:
+    """A transport that keeps every request and answers each with the same response."""
+
+    def __init__(self, answer=None):
+        self.answer = envelope(**FIELDS) if answer is None else answer
+        self.requests = []
+        self.discarded = 0
+
+    async def send(self, request):
+        self.requests.append(request)
+        return Response(200, {"content-type": "application/json"}, json.dumps(self.answer).encode())
+
+    async def discard(self, response):
+        self.discarded += 1
+
+    async def aclose(self):
+        pass
+
+
+async def look_up(transport, reference=REFERENCE, *, environment="live"):
+    async with AsyncClient(
+        api_key="the-key", base_url="https://pay.example", environment=environment, transport=transport
+    ) as client:
+        return await client.get_transaction(reference)
+
+
+async def sent(environment="live"):
+    """Return the one request that a lookup sends."""
+    transport = Recorder()
+    await look_up(transport, environment=environment)
+    (request,) = transport.requests
+    return request
+
+
+# Part 2: resources and their fields
+
+
+async def test_ten_fields():
+    """Part 2: a transaction has the ten documented fields, each under the service's own name."""
+    assert transaction_as_json(await look_up(Recorder())) == FIELDS
+
+
+async def test_field_types():
+    """Part 2: text is text, money is whole numbers, and `expdate` is a time of which no zone is shown."""
+    found = await look_up(Recorder())
+    types = {name: type(getattr(found, name)) for name in FIELDS}
+    money = dict.fromkeys(("amount", "fee", "amount_received"), int)
+    assert types == {**dict.fromkeys(FIELDS, str), **money, "expdate": datetime}
+    assert found.expdate.tzinfo is None
+
+
+def test_no_other_fields():
+    """Part 2: beside the ten fields a transaction has only what we say about the answer."""
+    assert [field.name for field in attrs.fields(Transaction)] == [*FIELDS, "raw", "deviations"]
+
+
+async def test_sample_has_no_deviation():
+    """Part 2: an answer as documented has nothing to tolerate."""
+    assert (await look_up(Recorder())).deviations == ()
+
+
+# Part 3: states
+
+
+@pytest.mark.parametrize("status", ["Canceled", "Paid", "whatever it is"])
+async def test_status_is_not_interpreted(status):
+    """Part 3: the list of states is not shown, so a status is the service's word as it came."""
+    assert (await look_up(Recorder(envelope(**{**FIELDS, "status": status})))).status == status
+
+
+# Part 4: the endpoint
+
+
+async def test_method():
+    """Part 4: the method is POST."""
+    assert (await sent()).method == "POST"
+
+
+@pytest.mark.parametrize(
+    ("environment", "url"),
+    [
+        ("live", "https://pay.example/api/transaction/detail"),
+        ("sandbox", "https://pay.example/api-sandbox/transaction/detail"),
+    ],
+)
+async def test_path(environment, url):
+    """Part 4: each environment has its path below the base URL."""
+    assert (await sent(environment)).url == url
+
+
+async def test_content_type():
+    """Part 4: the header `Content-Type` is `application/json`."""
+    assert (await sent()).headers["Content-Type"] == "application/json"
+
+
+async def test_body():
+    """Part 4: the body is a JSON object with the reference and nothing else."""
+    assert json.loads((await sent()).body) == {"reference": REFERENCE}
+
+
+async def test_reference_is_sent_exactly():
+    """Part 4: the reference is sent as it was given, spaces, case and all."""
+    reference = ' t-"é" '
+    transport = Recorder(envelope(**{**FIELDS, "reference": reference}))
+    await look_up(transport, reference)
+    assert json.loads(transport.requests[0].body) == {"reference": reference}
+
+
+async def test_existing_reference():
+    """Part 4, rule 1: `success` true and `data` with the ten fields is a transaction."""
+    found = await look_up(Recorder())
+    assert (found.reference, set(found.raw)) == (REFERENCE, set(FIELDS))
+
+
+async def test_reference_is_echoed():
+    """Part 4, rule 2: an answer about another reference is refused, and its connection is given up."""
+    transport = Recorder(envelope(**{**FIELDS, "reference": "T0000000033KGJ0E"}))
+    with pytest.raises(ReferenceMismatchError):
+        await look_up(transport)
+    assert transport.discarded == len(transport.requests) == 2
+
+
+async def test_sandbox_answers_alike():
+    """Part 4, rule 3: the same answer gives the same transaction in either environment."""
+    live, sandbox = [await look_up(Recorder(), environment=environment) for environment in Environment]
+    assert (live, live.deviations) == (sandbox, sandbox.deviations)
+
+
+# Part 5: authentication
+
+
+async def test_authorization():
+    """Part 5, rule 1: the header `Authorization` is `Bearer ` and the key."""
+    assert (await sent()).authorization() == "Bearer the-key"
+
+
+async def test_every_request_is_authorized():
+    """Part 5, rule 1: every request carries the key, retries included."""
+    transport = Recorder({"success": True})
+    with pytest.raises(Exception, match="data: absent"):
+        await look_up(transport)
+    assert [request.authorization() for request in transport.requests] == ["Bearer the-key"] * 2
+
+
+# Part 9: versioning
+
+
+async def test_environments_differ_in_path_only():
+    """Part 9: live and sandbox send exactly the same request but for the path."""
+    live, sandbox = await sent("live"), await sent("sandbox")
+    assert live.url.replace("/api/", "/api-sandbox/") == sandbox.url
+    assert (live.method, dict(live.headers), live.body) == (sandbox.method, dict(sandbox.headers), sandbox.body)
+
+
+async def test_no_version_is_sent():
+    """Part 9: no version header exists, so none is sent: these headers are all there are."""
+    names = set((await sent()).headers)
+    assert names == {"Content-Type", "Accept", "Accept-Encoding", "User-Agent"}

@@ -1,0 +1,219 @@
+"""Every public name used once, as an application would; only type-checked, never run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from typing import Any, assert_never, assert_type
+from zoneinfo import ZoneInfo
+
+import httpx
+
+from payclient import (
+    AsyncClient,
+    Attempt,
+    AttemptTimeoutError,
+    AuthenticationError,
+    ClientClosedError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    Environment,
+    Failed,
+    Found,
+    InvalidReferenceError,
+    Outcome,
+    PayClientError,
+    PermissionDeniedError,
+    RateLimitedError,
+    ReferenceMismatchError,
+    RejectedError,
+    ResponseError,
+    RetryPolicy,
+    ServiceError,
+    Stats,
+    TLSVerificationError,
+    Transaction,
+    TransactionNotFoundError,
+    TransportError,
+    UnexpectedResponseError,
+    errors,
+    transports,
+)
+
+
+def transaction(found: Transaction) -> None:
+    """The ten fields and what is said about them."""
+    assert_type(found.reference, str)
+    assert_type(found.merchant_reff, str | None)
+    assert_type(found.payment_method, str | None)
+    assert_type(found.payment_name, str | None)
+    assert_type(found.amount, int)
+    assert_type(found.fee, int | None)
+    assert_type(found.amount_received, int | None)
+    assert_type(found.payment_code, str | None)
+    assert_type(found.expdate, datetime | None)
+    assert_type(found.status, str)
+    assert_type(found.raw, Mapping[str, Any])
+    assert_type(found.deviations, tuple[str, ...])
+    assert_type(found.expires_at(ZoneInfo("Asia/Jakarta")), datetime | None)
+
+
+def outcome(outcome: Outcome) -> str:
+    """An outcome is one of two, and a checker knows when both were treated."""
+    match outcome:
+        case Found(reference, found):
+            assert_type(found, Transaction)
+            return reference
+        case Failed(reference, error, index=index):
+            assert_type(error, PayClientError)
+            return f"{index}: {reference}"
+        case _:
+            assert_never(outcome)
+
+
+def record(attempt: Attempt) -> None:
+    """A record per attempt."""
+    assert_type(attempt.reference, str)
+    assert_type(attempt.number, int)
+    assert_type(attempt.status, int | None)
+    assert_type(attempt.seconds, float)
+    assert_type(attempt.error, str | None)
+
+
+def counters(stats: Stats) -> None:
+    """A snapshot of a client."""
+    assert_type((stats.lookups, stats.attempts, stats.retries), tuple[int, int, int])
+    assert_type((stats.throttled, stats.in_flight), tuple[int, int])
+    assert_type((stats.limit, stats.paused_seconds), tuple[float, float])
+
+
+@contextmanager
+def trace() -> Generator[Callable[[Attempt], object]]:
+    """What is entered around each lookup."""
+    yield record
+
+
+def tracing() -> AbstractContextManager[Callable[[Attempt], object]]:
+    """The same, as the type says it."""
+    return trace()
+
+
+class Canned:
+    """A transport of one's own."""
+
+    async def send(self, request: transports.Request) -> transports.Response:
+        """Answer without asking anyone."""
+        assert_type(request.method, str)
+        assert_type(request.url, str)
+        assert_type(request.headers, Mapping[str, str])
+        assert_type(request.body, bytes)
+        assert_type(request.authorization(), str)
+        return transports.Response(200, {}, request.body[: transports.BODY_LIMIT], is_truncated=False, connection=None)
+
+    async def discard(self, response: transports.Response) -> None:
+        """Have no connection."""
+        assert_type((response.status_code, response.body), tuple[int, bytes])
+
+    async def aclose(self) -> None:
+        """Have nothing to close."""
+
+
+async def references() -> AsyncIterator[str]:
+    """References that come from somewhere."""
+    yield "T0000000033KGJ0D"
+
+
+def clients() -> list[AsyncClient]:
+    """A client and everything it takes."""
+    transport: transports.Transport = Canned()
+    builtin: transports.Transport = transports.HttpxTransport()
+    theirs: transports.HttpClient = httpx.AsyncClient()
+    wrapped: transports.Transport = transports.HttpxClientTransport(theirs)
+    policy = RetryPolicy(attempts=4, first_backoff=0.25, longest_backoff=8, longest_pause=900)
+    return [
+        AsyncClient(),
+        AsyncClient(
+            api_key="k",
+            base_url="https://pay.example",
+            environment="sandbox",
+            max_concurrency=8,
+            timeout=10,
+            deadline=None,
+            retry=policy,
+            transport=transport,
+            on_attempt=record,
+            tracing=tracing,
+        ),
+        AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
+        AsyncClient(transport=builtin),
+        AsyncClient(transport=wrapped),
+    ]
+
+
+async def lookups(client: AsyncClient) -> None:
+    """One, a few, many."""
+    assert_type(await client.get_transaction("T0000000033KGJ0D"), Transaction)
+    assert_type(await client.get_transactions(("a", "b"), concurrency=2), list[Outcome])
+    async with client.stream_transactions(references(), concurrency=8, stall_timeout=60) as stream:
+        assert_type(stream, AsyncIterator[Outcome])
+        async for found in stream:
+            outcome(found)
+    async with client.stream_transactions(["a"]), client.with_options(timeout=1, deadline=None) as view:
+        assert_type(view, AsyncClient)
+    counters(client.stats)
+    await client.aclose()
+
+
+def where(error: PayClientError) -> object:
+    """Each error, and what it has beside its text."""
+    assert_type((error.message, error.attempts), tuple[str, int])
+    match error:
+        case DeadlineExceededError():
+            return assert_type(error.seconds, dict[str, float])
+        case ConnectionFailedError() | AttemptTimeoutError() | TLSVerificationError() | TransportError():
+            return assert_type(error.sent, errors.Sent)
+        case ReferenceMismatchError() | UnexpectedResponseError():
+            return assert_type(error.problem, str)
+        case RateLimitedError():
+            return assert_type(error.retry_after, float | None)
+        case TransactionNotFoundError() | RejectedError() | ServiceError():
+            return assert_type(error.request_id, str | None)
+        case AuthenticationError() | PermissionDeniedError():
+            return assert_type(error.status_code, int)
+        case ResponseError():
+            return assert_type((error.headers, error.body), tuple[dict[str, str], str])
+        case ConfigurationError() | InvalidReferenceError() | ClientClosedError() | _:
+            return assert_type(error.args, tuple[Any, ...])
+
+
+def branches() -> None:
+    """Each error is caught by the builtin beside it too."""
+    builtin: dict[type[Exception], type[PayClientError]] = {
+        ValueError: errors.InvalidReferenceError,
+        TimeoutError: errors.DeadlineExceededError,
+        RuntimeError: errors.ClientClosedError,
+    }
+    value: ValueError = errors.ConfigurationError("x")
+    late: TimeoutError = errors.AttemptTimeoutError("x", attempts=1, sent="unknown")
+    closed: RuntimeError = errors.ClientClosedError("x")
+    print(builtin, value, late, closed)
+
+
+def remaining() -> list[type[errors.PayClientError]]:
+    """The errors have the same names in `payclient.errors`."""
+    return [
+        errors.AuthenticationError,
+        errors.ConnectionFailedError,
+        errors.PermissionDeniedError,
+        errors.RateLimitedError,
+        errors.ReferenceMismatchError,
+        errors.RejectedError,
+        errors.ResponseError,
+        errors.ServiceError,
+        errors.TLSVerificationError,
+        errors.TransactionNotFoundError,
+        errors.TransportError,
+        errors.UnexpectedResponseError,
+    ]
