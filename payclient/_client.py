@@ -95,11 +95,14 @@ class AsyncClient:
         on_attempt: OnAttempt | None = None,
         tracing: Tracing | None = None,
     ) -> None:
+        try:
+            key = resolve_api_key(api_key)
+        finally:
+            del api_key  # or a traceback with locals would show it when another argument is refused
         if transport is not None and http_client is not None:
             message = "pass a transport or an http_client, not both"
             raise ConfigurationError(message)
         self._options = Options(timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing)
-        key = resolve_api_key(api_key)
         url = _wire.endpoint(resolve_base_url(base_url), resolve_environment(environment))
         concurrency = resolve_concurrency(max_concurrency)
         if http_client is not None:

@@ -139,7 +139,15 @@ def _is_host(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
-        return _HOST.fullmatch(host) is not None
+        return _HOST.fullmatch(host) is not None and _is_decodable(host)
+    return True
+
+
+def _is_decodable(host: str) -> bool:
+    try:
+        host.encode("ascii").decode("idna")
+    except UnicodeError:
+        return False
     return True
 
 

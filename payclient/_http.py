@@ -42,8 +42,8 @@ class Response:
     """
 
     status_code: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)  # both may echo what must not be printed
+    body: bytes = field(repr=False)
     is_truncated: bool = False
     connection: object | None = field(default=None, repr=False)
 

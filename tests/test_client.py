@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import pickle
+import traceback
 
 import pytest
 
@@ -469,6 +470,18 @@ def test_client_cannot_be_pickled():
     """A client refuses to be pickled, because the key would travel with it."""
     with pytest.raises(TypeError):
         pickle.dumps(client(ScriptedTransport()))
+
+
+def test_key_is_not_shown_when_another_option_is_refused():
+    """A traceback with local variables does not show the key that stood beside a wrong option."""
+    error = None
+    try:
+        client(ScriptedTransport(), base_url="ftp://x")
+    except ConfigurationError as refusal:
+        error = refusal
+    frames = traceback.TracebackException.from_exception(error, capture_locals=True).stack[2:]
+    assert frames
+    assert KEY not in "".join(str(frame.locals) for frame in frames)
 
 
 def test_key_is_not_shown():

@@ -173,6 +173,7 @@ NOT_LOOPBACK = "must begin with https://: plain http is for loopback addresses o
         pytest.param("https://pay%2eexample", NO_HOST, id="escape"),
         pytest.param("https://256.1.1.1", NO_HOST, id="ipv4-too-large"),
         pytest.param("https://1.2.3.4.5", NO_HOST, id="ipv4-too-long"),
+        pytest.param("https://xn--", NO_HOST, id="punycode-of-nothing"),
     ],
 )
 def test_base_url_is_refused(url, problem):
