@@ -488,3 +488,16 @@ def test_key_is_not_shown():
     """No part of a client prints the key."""
     pay = client(ScriptedTransport())
     assert KEY not in repr(pay) + repr(vars(pay)) + repr(vars(pay._engine))
+
+
+@pytest.mark.virtual_time
+async def test_no_retry_after_close():
+    """An attempt that fails while the client is closing is the last of its lookup, and closing does not wait longer."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=3, default=lambda: DOWN)
+    pay = client(transport, retry=RetryPolicy(first_backoff=100, longest_backoff=100))
+    lookup = asyncio.create_task(pay.get_transaction("T1"))
+    await asyncio.sleep(1)
+    await pay.aclose()
+    assert loop.time() == pytest.approx(3)
+    with pytest.raises(ServiceError):
+        await lookup
