@@ -1,0 +1,29 @@
+"""The table of commands."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from cyclopts import App
+
+from payclient.cli import _demo, _get, _reconcile, _sandbox
+
+
+def _version() -> str:
+    return f"payclient {version('payclient')}"
+
+
+app = App(
+    name="payclient",
+    help="Ask the payment service what it knows, one transaction or a whole ledger.",
+    version=_version,
+    help_epilogue=(
+        "The service is named by `PAYCLIENT_BASE_URL` and `PAYCLIENT_ENVIRONMENT`, or by the options of a command; "
+        "the key by `PAYCLIENT_API_KEY` or a file, and never by an argument, which other users of the machine can "
+        "read. Try `payclient get --help`."
+    ),
+)
+app.command(_get.get, help_epilogue=_get.EXAMPLES)
+app.command(_reconcile.reconcile, help_epilogue=_reconcile.EXAMPLES)
+app.command(_sandbox.sandbox, help_epilogue=_sandbox.EXAMPLES)
+app.command(_demo.demo, help_epilogue=_demo.EXAMPLES)

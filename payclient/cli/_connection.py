@@ -1,0 +1,82 @@
+"""The options that say which service is asked, with which key, and how hard."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from attrs import frozen
+from cyclopts import Group, Parameter
+
+from payclient import AsyncClient, Environment
+from payclient.cli._streams import Streams
+from payclient.errors import ConfigurationError
+
+_MOST_KEY_BYTES = 64 * 1024
+
+
+@Parameter(name="*", group=Group("Service", sort_key=10))
+@frozen(kw_only=True)
+class Connection:
+    """
+    Which service is asked, and how.
+
+    Attributes:
+        base_url: Address of the service, `https://…`; `PAYCLIENT_BASE_URL` if not given.
+        environment: Which of its two paths; `PAYCLIENT_ENVIRONMENT` if not given, or else live.
+        api_key_file: File that holds the API key, `-` for standard input; `PAYCLIENT_API_KEY` if not given.
+        timeout: Seconds for one attempt.
+        max_concurrency: Attempts in flight at once, at most; payclient adapts to what the service takes.
+    """
+
+    base_url: str | None = None
+    environment: Environment | None = None
+    api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None
+    timeout: float = 10.0
+    max_concurrency: int = 64
+
+    @property
+    def takes_key_from_stdin(self) -> bool:
+        """Whether standard input holds the key, and so nothing else."""
+        return self.api_key_file == Path("-")
+
+    def client(self, streams: Streams, *, deadline: float | None) -> AsyncClient:
+        """
+        Return a client for the service; the caller closes it.
+
+        Args:
+            streams: Of the process.
+            deadline: Seconds for one lookup; None for no bound.
+
+        Raises:
+            ConfigurationError: When something is missing or cannot be used, in the words of the command line.
+        """
+        if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
+            message = "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL"
+            raise ConfigurationError(message)
+        return AsyncClient(
+            api_key=self._api_key(streams),
+            base_url=self.base_url,
+            environment=self.environment,
+            timeout=self.timeout,
+            deadline=deadline,
+            max_concurrency=self.max_concurrency,
+        )
+
+    def _api_key(self, streams: Streams) -> str | None:
+        """Return the key from where the user keeps it; None when the client takes it from the environment."""
+        if self.api_key_file is None:
+            if not os.environ.get("PAYCLIENT_API_KEY", "").strip():
+                message = "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
+                raise ConfigurationError(message)
+            return None
+        if self.takes_key_from_stdin:
+            content = streams.stdin.read(_MOST_KEY_BYTES)
+        else:
+            with self.api_key_file.open("rb") as file:
+                content = file.read(_MOST_KEY_BYTES)
+        if not content.strip():
+            message = "--api-key-file: there is no key in it"
+            raise ConfigurationError(message)
+        return content.decode("utf-8-sig", "replace")  # what is not ASCII is refused, with its position, by the client

@@ -1,0 +1,153 @@
+"""How far a reconciliation is, in one line: rewritten in place on a terminal, or now and then a new one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from enum import StrEnum
+from typing import TypeAlias
+
+from attrs import define, field
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from payclient import Stats
+from payclient.cli._streams import Streams
+from payclient.reconcile import OnProgress, Phase, Progress
+
+_LIVE_EVERY = 0.2
+_PLAIN_EVERY = 10.0
+_RATE_WINDOW = 15.0
+"""Seconds over which the rate is measured: long enough to be steady, short enough to show a pause."""
+
+Show: TypeAlias = Callable[[str], object]
+
+
+class ProgressMode(StrEnum):
+    """
+    How progress is shown.
+
+    Attributes:
+        AUTO: Live on a terminal, plain elsewhere.
+        LIVE: One line that is rewritten.
+        PLAIN: A line every ten seconds.
+        NONE: Not at all.
+    """
+
+    AUTO = "auto"
+    LIVE = "live"
+    PLAIN = "plain"
+    NONE = "none"
+
+
+@define
+class Meter:
+    """Measures the rate of one phase over the last seconds."""
+
+    _samples: deque[tuple[float, int]] = field(init=False, factory=deque)
+
+    def begin(self, now: float) -> None:
+        """Start from nothing."""
+        self._samples.clear()
+        self._samples.append((now, 0))
+
+    def rate(self, done: int, now: float) -> float:
+        """Return how many per second were done lately; 0 as long as that is not known."""
+        self._samples.append((now, done))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_WINDOW:
+            self._samples.popleft()
+        since, before = self._samples[0]
+        return (done - before) / (now - since) if now > since else 0.0
+
+
+def progress_line(progress: Progress, stats: Stats, rate: float) -> str:
+    """Return everything worth knowing while it runs, the most important first: a narrow terminal cuts the rest off."""
+    parts = [f"{progress.phase} {progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")]
+    if stats.paused_seconds:
+        parts.append(f"paused {stats.paused_seconds:.0f} s by the service")
+    if progress.phase in (Phase.ASKING, Phase.CONFIRMING):
+        if rate:
+            parts.append(f"{rate:,.0f}/s")
+        if rate and progress.total is not None:
+            parts.append(f"{duration((progress.total - progress.done) / rate)} left")
+        if progress.differences:
+            parts.append(f"{progress.differences:,} differ ({progress.differences_amount:,})")
+        parts.append(f"{stats.in_flight} in flight")
+    if progress.unresolved:
+        parts.append(f"{progress.unresolved:,} unresolved")
+    if stats.retries:
+        parts.append(f"{stats.retries:,} retries")
+    if stats.throttled:
+        parts.append(f"{stats.throttled:,} throttled")
+    return "; ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Return *seconds* as people say them, in the two largest units."""
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+
+
+@asynccontextmanager
+async def shown(mode: ProgressMode, streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[OnProgress]:
+    """
+    Show progress while the block runs; yield what takes it.
+
+    The line is renewed by the event loop's clock and not by what is done, so that a pause shows.
+    """
+    console = Console(file=streams.stderr, highlight=False, markup=False, emoji=False)
+    if mode is ProgressMode.AUTO:
+        is_live = console.is_terminal and not console.is_dumb_terminal
+        mode = ProgressMode.LIVE if is_live else ProgressMode.PLAIN
+    with _line(mode, streams) as show:
+        ticker = _Ticker(stats, show, _LIVE_EVERY if mode is ProgressMode.LIVE else _PLAIN_EVERY)
+        ticking = asyncio.create_task(ticker.run())
+        try:
+            yield ticker.update
+        finally:
+            ticking.cancel()
+            await asyncio.wait([ticking])
+
+
+@contextmanager
+def _line(mode: ProgressMode, streams: Streams) -> Generator[Show]:
+    """Yield what shows one line in the way that *mode* says."""
+    if mode is not ProgressMode.LIVE:
+        yield streams.tell if mode is ProgressMode.PLAIN else str
+        return
+    console = Console(file=streams.stderr, force_terminal=True, highlight=False, markup=False, emoji=False)
+    with Live(
+        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as live:
+        yield lambda line: live.update(Text(line, no_wrap=True, overflow="crop"), refresh=True)
+
+
+@define
+class _Ticker:
+    """Shows the latest progress again and again."""
+
+    _stats: Callable[[], Stats]
+    _show: Show
+    _every: float
+    _latest: Progress | None = field(init=False, default=None)
+    _meter: Meter = field(init=False, factory=Meter)
+
+    def update(self, progress: Progress) -> None:
+        """Take the latest; called for each thing done, so it does next to nothing."""
+        if self._latest is None or self._latest.phase is not progress.phase:
+            self._meter.begin(asyncio.get_running_loop().time())
+        self._latest = progress
+
+    async def run(self) -> None:
+        """Show it, until cancelled."""
+        while True:
+            await asyncio.sleep(self._every)
+            if self._latest is not None:
+                rate = self._meter.rate(self._latest.done, asyncio.get_running_loop().time())
+                self._show(progress_line(self._latest, self._stats(), rate))

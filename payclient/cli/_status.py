@@ -1,0 +1,66 @@
+"""The exit statuses, and which one an error deserves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from payclient import errors
+from payclient._models import Found, Outcome
+from payclient._retry import judge
+from payclient.reconcile import LedgerError
+
+
+class Exit(IntEnum):
+    """
+    What a command tells the shell.
+
+    Attributes:
+        DONE: All is as it should be.
+        DIFFERENT: The service answered, and something is not as it should be.
+        USAGE: The command cannot be run like this; nothing was asked.
+        REFUSED: The service refuses this caller, or is not at this address: the same for every reference.
+        BUG: A fault of payclient itself.
+        AGAIN: Something could not be asked; the same command may well succeed later.
+        INTERRUPTED: By the user.
+        CLOSED: Whoever read the output has gone.
+
+    Source:
+        sysexits.h for 70 and 75, the shells' 128 + signal number for 130 and 141.
+    """
+
+    DONE = 0
+    DIFFERENT = 1
+    USAGE = 2
+    REFUSED = 3
+    BUG = 70
+    AGAIN = 75
+    INTERRUPTED = 130
+    CLOSED = 141
+
+
+_ABOUT_THE_REFERENCE = (errors.TransactionNotFoundError, errors.RejectedError, errors.InvalidReferenceError)
+_BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
+
+
+def status_of(error: errors.PayClientError) -> Exit:
+    """Return the exit status for a command, or for one row, that ended with *error*."""
+    if isinstance(error, errors.ConfigurationError | LedgerError):
+        return Exit.USAGE
+    if isinstance(error, errors.ClientClosedError):
+        return Exit.BUG
+    if isinstance(error, _ABOUT_THE_REFERENCE):
+        return Exit.DIFFERENT
+    if isinstance(error, errors.PermissionDeniedError) or judge(error).is_fatal:
+        return Exit.REFUSED
+    return Exit.AGAIN
+
+
+def status_of_outcome(outcome: Outcome) -> Exit:
+    """Return the exit status that one row asks for."""
+    return Exit.DONE if isinstance(outcome, Found) else status_of(outcome.error)
+
+
+def most_urgent(statuses: Iterable[Exit]) -> Exit:
+    """Return the one that the user has to act on first."""
+    return max(statuses, key=_BY_URGENCY.index, default=Exit.DONE)

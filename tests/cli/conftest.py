@@ -1,0 +1,142 @@
+"""Commands run in this process, against a fake service behind a real server in another thread."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+import threading
+
+import pytest
+from attrs import frozen
+
+from payclient.cli._run import run
+from payclient.cli._streams import Streams
+from payclient.testing import FakeService, serve
+
+
+@frozen
+class Result:
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal():
+    """Give a stream that says it is a terminal."""
+    return Terminal()
+
+
+@pytest.fixture(autouse=True)
+def no_configuration(monkeypatch):
+    """Start every test from an environment that says nothing about the service or the terminal."""
+    for name in ("API_KEY", "BASE_URL", "ENVIRONMENT"):
+        monkeypatch.delenv(f"PAYCLIENT_{name}", raising=False)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+@pytest.fixture
+def service():
+    """Give a service with two transactions."""
+    fake = FakeService()
+    fake.add(reference="T1", amount=15000, fee=2500, status="Paid", merchant_reff="INV-1")
+    fake.add(reference="T2", amount=7000, fee=0, status="Canceled", merchant_reff="INV-2")
+    return fake
+
+
+class Server:
+    """A server for whatever service is the current one: to start one per test would take longer than the tests."""
+
+    service = None
+    url = ""
+    on_request = staticmethod(lambda: None)
+
+    def __init__(self):
+        self._ready = threading.Event()
+
+    async def run(self):
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with serve(self) as self.url:
+            self._ready.set()
+            await self._stop.wait()
+
+    async def __call__(self, scope, receive, send):
+        self.on_request()
+        await self.service(scope, receive, send)
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=lambda: asyncio.run(self.run()))
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+
+@pytest.fixture(scope="session")
+def server():
+    """Run one server for all tests, on a loopback port, in another thread."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def base_url(server, service):
+    """Serve the service of this test."""
+    server.service = service
+    yield server.url
+    server.on_request = Server.on_request
+
+
+@pytest.fixture
+def command():
+    """Run one command with streams of its own."""
+
+    def command(*arguments, stdin=b"", is_terminal=False):
+        kind = Terminal if is_terminal else io.StringIO
+        stdin = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
+        streams = Streams(stdin=stdin, stdout=kind(), stderr=kind())
+        status = run(arguments, streams)
+        return Result(status, streams.stdout.getvalue(), streams.stderr.getvalue())
+
+    return command
+
+
+@pytest.fixture
+def interrupt(server):
+    """Give a function that makes the next request send this process a signal, as a user or the system would."""
+
+    def interrupt(number):
+        def send():
+            server.on_request = Server.on_request
+            os.kill(os.getpid(), number)
+
+        server.on_request = send
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
+    yield interrupt
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def configured(monkeypatch, service, base_url, command):
+    """Run one command that finds the service in its environment."""
+    monkeypatch.setenv("PAYCLIENT_BASE_URL", base_url)
+    monkeypatch.setenv("PAYCLIENT_API_KEY", service.api_key)
+    monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "sandbox")
+    return command

@@ -1,0 +1,81 @@
+"""Which service is asked and with which key: from the environment, a file or standard input."""
+
+from __future__ import annotations
+
+import pytest
+
+KEY = "fake-api-key"
+
+
+def test_key_from_file(configured, monkeypatch, tmp_path):
+    """The key may stand in a file, with a line end after it."""
+    monkeypatch.delenv("PAYCLIENT_API_KEY")
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    assert configured("get", "T1", "--api-key-file", str(file)).status == 0
+
+
+def test_key_from_stdin(configured, monkeypatch):
+    """The key may come through standard input."""
+    monkeypatch.delenv("PAYCLIENT_API_KEY")
+    assert configured("get", "T1", "--api-key-file", "-", stdin=f"{KEY}\n".encode()).status == 0
+
+
+def test_file_before_environment(configured, monkeypatch):
+    """What stands on the command line wins over the environment."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
+    assert configured("get", "T1", "--api-key-file", "-", stdin=KEY.encode()).status == 0
+
+
+def test_stdin_for_both(configured):
+    """Standard input cannot hold the key and the references."""
+    assert configured("get", "-", "--api-key-file", "-", stdin=KEY.encode()).status == 2
+
+
+def test_environment_option(configured, service):
+    """`--environment` names the path that is asked."""
+    configured("get", "T1", "--environment", "live")
+    assert [request.path for request in service.requests] == ["/api/transaction/detail"]
+
+
+def test_no_key(command, base_url):
+    """Without a key the user is told where one may come from."""
+    result = command("get", "T1", "--base-url", base_url)
+    expected = "payclient: no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH\n"
+    assert (result.status, result.err) == (2, expected)
+
+
+def test_no_address(command):
+    """Without an address the user is told where one may come from."""
+    result = command("get", "T1")
+    expected = "payclient: no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL\n"
+    assert (result.status, result.err) == (2, expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b" \n", "--api-key-file: there is no key in it"),
+        (b"s\xc3\xa9cret-of-mine", "api_key has a character at position 1 that is not visible ASCII"),
+        (b"secret-of-mine\nsecond", "api_key has a character at position 14 that is not visible ASCII"),
+    ],
+    ids=["empty", "not ASCII", "two lines"],
+)
+def test_unusable_key(configured, content, message):
+    """A key that cannot be used is refused without being shown."""
+    result = configured("get", "T1", "--api-key-file", "-", stdin=content)
+    assert (result.status, result.err) == (2, f"payclient: {message}\n")
+
+
+def test_no_such_file(configured):
+    """A key file that is not there is named."""
+    result = configured("get", "T1", "--api-key-file", "no-such-file")
+    assert (result.status, result.err) == (2, "payclient: no-such-file: No such file or directory\n")
+
+
+@pytest.mark.parametrize("argument", ["--api-key=hunter2hunter2", "--api-key", "--key=hunter2hunter2", "--token"])
+@pytest.mark.parametrize("name", ["get", "sandbox"])
+def test_key_as_argument(configured, name, argument):
+    """A key among the arguments is refused by every command, and not repeated."""
+    result = configured(name, "T1", argument, "hunter2hunter2")
+    assert (result.status, "never an argument" in result.err, "hunter2" in result.err) == (2, True, False)

@@ -1,0 +1,114 @@
+"""`payclient demo`: it finds exactly what it planted, and would say so if it did not."""
+
+from __future__ import annotations
+
+import json
+import socket
+from urllib.parse import urlsplit
+
+import attrs
+import pytest
+
+from payclient.cli._demo import Check
+from payclient.cli._planting import Verdict, plant
+from payclient.cli._sandbox_process import sandbox_process
+from payclient.errors import ConfigurationError
+from payclient.reconcile import Bucket, Code, RejectedEntry, Row, Severity
+
+REJECTED = Row(entry=RejectedEntry(line=2, reason="x"), bucket=Bucket.REJECTED)
+
+
+def check(*expected, rows=(REJECTED,)):
+    checked = Check(expected)
+    for row in rows:
+        checked.add(row)
+    return checked
+
+
+def test_demo(command, tmp_path):
+    """Over real HTTP, with a limited rate and faults, exactly the planted breaks are found, and money ties."""
+    result = command("demo", "--rows", "150", "--seed", "3", "--out", str(tmp_path))
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (result.status, result.out.splitlines()[-1], summary["tie_out"]["residual"], summary["rows"]) == (
+        0,
+        "CHECKED: 25 findings were planted; exactly these were found, and no other.",
+        0,
+        150,
+    )
+
+
+def test_temporary_folder(command, monkeypatch, tmp_path):
+    """Without a folder a new one is made, kept, and named."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = command("demo", "--rows", "30")
+    (folder,) = tmp_path.iterdir()
+    assert (f"Report: {folder}" in result.out, (folder / "rows.jsonl").exists()) == (True, True)
+
+
+def test_check_passed():
+    """Rows that are as planted pass."""
+    assert check(Verdict(Bucket.REJECTED)).is_passed
+
+
+@pytest.mark.parametrize(
+    "checked",
+    [
+        check(Verdict(Bucket.MATCHED)),
+        check(Verdict(Bucket.REJECTED, frozenset({(Code.UNDERPAID, Severity.HIGH)}))),
+        check(Verdict(Bucket.REJECTED), Verdict(Bucket.REJECTED)),
+    ],
+    ids=["bucket", "finding", "missing row"],
+)
+def test_check_failed(checked):
+    """A row in another bucket, a finding that is not there, or a row that is not, fails."""
+    assert not checked.is_passed
+
+
+def test_difference_is_listed():
+    """What is not as planted is listed with both sides."""
+    checked = check(Verdict(Bucket.BREAK, frozenset({(Code.UNDERPAID, Severity.HIGH)})))
+    assert checked.lines() == [
+        "CHECK FAILED: 1 rows are not as planted, 0 rows are missing",
+        "  line 2: rejected, planted break underpaid (high)",
+    ]
+
+
+def test_uprooted(command, tmp_path, monkeypatch):
+    """A break that was planted and cannot be found makes the demo fail."""
+
+    def uprooted(rows, *, seed):
+        planted = plant(rows, seed=seed)
+        line = next(place for place, verdict in enumerate(planted.expected) if verdict.bucket is Bucket.MATCHED)
+        wrong = Verdict(Bucket.BREAK, frozenset({(Code.UNDERPAID, Severity.HIGH)}))
+        return attrs.evolve(planted, expected=(*planted.expected[:line], wrong, *planted.expected[line + 1 :]))
+
+    monkeypatch.setattr("payclient.cli._demo.plant", uprooted)
+    result = command("demo", "--rows", "30", "--out", str(tmp_path))
+    assert (result.status, "CHECK FAILED: 1 rows are not as planted" in result.out) == (1, True)
+
+
+def is_listening(url):
+    with socket.socket() as probe:
+        return probe.connect_ex((urlsplit(url).hostname, urlsplit(url).port)) == 0
+
+
+async def test_process_ends(tmp_path):
+    """The sandbox runs as long as the block, and not longer."""
+    async with sandbox_process(log=tmp_path / "log") as address:
+        during = is_listening(address.base_url)
+    assert (during, is_listening(address.base_url)) == (True, False)
+
+
+async def test_process_ends_on_failure(tmp_path):
+    """The sandbox ends with the block also when the block fails."""
+    with pytest.raises(LookupError):
+        async with sandbox_process(log=tmp_path / "log") as address:
+            raise LookupError
+    assert not is_listening(address.base_url)
+
+
+async def test_process_fails(tmp_path):
+    """A sandbox that does not start says why."""
+    with pytest.raises(ConfigurationError, match="the sandbox did not start: payclient: --rate-limit must be"):
+        async with sandbox_process("--rate-limit", "fast", log=tmp_path / "log"):
+            pass

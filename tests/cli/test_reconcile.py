@@ -1,0 +1,241 @@
+"""`payclient reconcile`: a ledger in, a report and a verdict out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+
+import pytest
+
+from payclient.testing import Reply
+
+HEADER = "reference,amount,status"
+
+
+@pytest.fixture
+def reconcile(configured, tmp_path):
+    """Reconcile a ledger of these lines, which is written to a file, or comes through standard input."""
+
+    def reconcile(*arguments, lines, ledger=None, header=HEADER, **options):
+        text = "".join(f"{line}\n" for line in (header, *lines))
+        if ledger is None:
+            ledger = tmp_path / "ledger.csv"
+            ledger.write_text(text)
+        return configured("reconcile", str(ledger), "--out", str(tmp_path / "report"), *arguments, **options)
+
+    return reconcile
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Give the folder of the report."""
+    return tmp_path / "report"
+
+
+def test_clean(reconcile):
+    """A ledger that agrees has status 0 and says so first."""
+    result = reconcile(lines=["T1,15000,Paid", "T2,7000,Canceled"])
+    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: 2 ledger rows: 2 matched.")
+
+
+def test_verdict(reconcile, report, tmp_path):
+    """The verdict is followed by totals, the bridge, the worst breaks, what cannot appear in it, and what is next."""
+    result = reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled", "T3,1,Paid", "T4,1.5E+07,Paid"])
+    assert (
+        result.out
+        == f"""\
+BREAKS: 4 ledger rows: 1 matched, 2 break, 1 rejected.
+
+                      rows  ledger amount  service amount
+matched                  1         15,000          15,000
+open                     0              0               0
+break                    2          9,001           7,000
+unresolved               0              0               0
+rejected                 1              0               0
+  missing_at_service     1              1               0
+  underpaid              1          9,000           7,000
+
+ledger total                             24,001
+  matched                        1 rows      +0
+  missing at the service         1 rows      -1
+  differ in amount or otherwise  1 rows  -2,000
+service total                            22,000
+residual                                      0
+
+the worst of 2 breaks:
+  line 3, T2: high, underpaid: amount is 9000 in the ledger and 7000 at the service, which is 2000 less
+  line 4, T3: high, missing_at_service: the service knows no transaction 'T3'; the ledger has an amount of 1
+
+The ledger was asked about, and nothing else: payments nobody listed in it cannot appear in this report.
+Expiry: no time zone was given: an expiry counts as passed only when it has passed everywhere (UTC-12).
+
+Report: {report}/summary.json, {report}/breaks.csv, {report}/rows.jsonl
+Next: payclient get T2 T3
+"""
+    )
+
+
+def test_files(reconcile, report):
+    """The report is in its three files."""
+    reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled"])
+    with (report / "breaks.csv").open(newline="") as file:
+        breaks = [row["reference"] for row in csv.DictReader(file)]
+    rows = [json.loads(line)["bucket"] for line in (report / "rows.jsonl").read_text().splitlines()]
+    summary = json.loads((report / "summary.json").read_text())
+    assert (breaks, rows, summary["verdict"]) == (["T2"], ["matched", "break"], "breaks")
+
+
+def test_json(reconcile, report):
+    """With `--json` standard output is `summary.json` and nothing else."""
+    result = reconcile("--json", lines=["T1,15000,Paid"])
+    assert result.out == (report / "summary.json").read_text()
+
+
+def test_quiet(reconcile):
+    """With `--quiet` nothing is said; the status says it all."""
+    result = reconcile("--quiet", lines=["T2,9000,Canceled"])
+    assert (result.status, result.out, result.err) == (1, "", "")
+
+
+def test_quiet_json(reconcile):
+    """`--quiet` leaves what `--json` prints."""
+    result = reconcile("--quiet", "--json", lines=["T2,9000,Canceled"])
+    assert (json.loads(result.out)["verdict"], result.err) == ("breaks", "")
+
+
+def test_stdin(reconcile):
+    """A ledger can come through standard input."""
+    result = reconcile(lines=[], ledger="-", stdin=b"reference,amount\nT1,15000\n")
+    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: 1 ledger rows: 1 matched.")
+
+
+def test_columns_are_told(reconcile):
+    """How the columns were understood is said before anything is asked."""
+    result = reconcile(lines=["T1,15000,x"], header="ref,Total,note")
+    assert result.err == "columns: reference = 'ref', amount = 'Total'; not used: 'note'\n"
+
+
+def test_column_option(reconcile):
+    """A column that is not recognised can be named, several times over."""
+    result = reconcile(
+        "--column", "amount=Betrag", "--column", "status=Lage", lines=["T1,9,Paid"], header="reference,Betrag,Lage"
+    )
+    assert (result.status, "overpaid" in result.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--column", "amount"], "payclient: --column must be like amount=Betrag, got 'amount'"),
+        (["--column", "betrag=amount"], "payclient: --column: columns: there is no field 'betrag'"),
+        (["--column", "amount=Betrag"], "payclient: no column is called 'Betrag', which was chosen for amount"),
+        (["--time-zone", "Mars/Base"], "payclient: --time-zone: there is no time zone 'Mars/Base'"),
+        (["--time-zone", "../etc"], "payclient: --time-zone: there is no time zone '../etc'"),
+        (["--canary", "NOPE"], "payclient: the service does not know the canary 'NOPE'"),
+    ],
+)
+def test_usage(reconcile, report, arguments, message):
+    """An option that cannot be used is said in one line, with status 2, and no report is written."""
+    result = reconcile(*arguments, lines=["T1,15000,Paid"])
+    told = result.err.splitlines()[-1]
+    assert (result.status, told[: len(message)], (report / "summary.json").exists()) == (2, message, False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [(['T1,15000,"Paid', "T2,7000,Paid"], "line 2"), (["T1,15000,P\udcffid"], "offset")],
+    ids=["quote", "encoding"],
+)
+def test_unreadable_ledger(configured, tmp_path, lines, message):
+    """A ledger that cannot be trusted as a whole is refused with the place."""
+    ledger = tmp_path / "ledger.csv"
+    ledger.write_text("".join(f"{line}\n" for line in (HEADER, *lines)), errors="surrogateescape")
+    result = configured("reconcile", str(ledger), "--out", str(tmp_path / "report"))
+    assert (result.status, message in result.err) == (2, True)
+
+
+def test_no_ledger(configured, tmp_path):
+    """A ledger that is not there is named."""
+    result = configured("reconcile", "no-such-file", "--out", str(tmp_path))
+    assert (result.status, result.err) == (2, "payclient: no-such-file cannot be opened: No such file or directory\n")
+
+
+def test_misspelt_option(configured, tmp_path):
+    """A misspelt option is not taken for the ledger."""
+    result = configured("reconcile", "--jsn", "--out", str(tmp_path))
+    assert (result.status, "unknown option --jsn" in result.err) == (2, True)
+
+
+def test_stdin_for_both(configured, tmp_path):
+    """Standard input cannot hold the key and the ledger."""
+    result = configured("reconcile", "-", "--out", str(tmp_path), "--api-key-file", "-", stdin=b"fake-api-key")
+    assert (result.status, result.err) == (2, "payclient: standard input holds either the ledger or the key\n")
+
+
+def test_empty_ledger(reconcile):
+    """Where nothing was read, that is the verdict, and a warning."""
+    result = reconcile(lines=[])
+    assert (result.status, result.out.splitlines()[0], result.err.splitlines()[-1]) == (
+        0,
+        "EMPTY: Nothing was read, so nothing was compared.",
+        "payclient: the ledger has a header and no rows: nothing was read",
+    )
+
+
+def test_unresolved(reconcile, service):
+    """A row without a trustworthy answer makes the run incomplete, and names the command that asks again."""
+    service.script("T2", Reply(status=405))
+    result = reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled"])
+    assert (result.status, result.out.splitlines()[0], "asks for everything again" in result.out) == (
+        75,
+        "INCOMPLETE: 2 ledger rows: 1 matched, 1 unresolved.",
+        True,
+    )
+
+
+@pytest.mark.parametrize(("fail_on", "status"), [("low", 1), ("medium", 0)])
+def test_fail_on(reconcile, fail_on, status):
+    """Breaks that are less severe than `--fail-on` leave the status 0."""
+    result = reconcile("--fail-on", fail_on, lines=["T2,7000,Expired"])
+    assert result.status == status
+
+
+def test_time_zone(reconcile):
+    """The report says in which zone expiry was judged."""
+    result = reconcile("--time-zone", "Asia/Jakarta", lines=["T1,15000,Paid"])
+    assert "Expiry: expiry times were read in the time zone Asia/Jakarta." in result.out
+
+
+def test_refused_key(reconcile, report, monkeypatch):
+    """When the key is refused there is nothing to report, and an older report stays as it is."""
+    reconcile(lines=["T1,15000,Paid"])
+    before = (report / "summary.json").read_bytes()
+    monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
+    result = reconcile(lines=["T1,15000,Paid"])
+    assert (result.status, result.out, (report / "summary.json").read_bytes()) == (3, "", before)
+
+
+def test_unwritable_report(reconcile, tmp_path):
+    """A folder that cannot be written to is found out before anything is asked."""
+    (tmp_path / "report").write_text("a file")
+    result = reconcile(lines=["T1,15000,Paid"])
+    assert (result.status, result.err.splitlines()[-1]) == (2, f"payclient: {tmp_path / 'report'}: File exists")
+
+
+def test_hostile_ledger(reconcile):
+    """Escape sequences in a ledger, its header included, never reach the terminal."""
+    result = reconcile(lines=["T\x1b[31m1,15000,P\x1baid,x"], header=f"{HEADER},\x1b]0;title\x07")
+    shown = result.out + result.err
+    assert [character for character in shown if not character.isprintable() and character != "\n"] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(reconcile, report, interrupt, number):
+    """The first signal ends the run in order: nothing half is left, and the older report stays."""
+    reconcile(lines=["T1,15000,Paid"])
+    before = {path.name: path.read_bytes() for path in report.iterdir()}
+    interrupt(number)
+    result = reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled"])
+    after = {path.name: path.read_bytes() for path in report.iterdir()}
+    assert (result.status, after, "starts over" in result.err) == (130, before, True)

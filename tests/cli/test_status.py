@@ -1,0 +1,53 @@
+"""Each error has the exit status that tells a shell script what to do next."""
+
+from __future__ import annotations
+
+import pytest
+
+from payclient import errors
+from payclient.cli._status import Exit, most_urgent, status_of
+from payclient.reconcile import LedgerChangedError, LedgerError
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.ConfigurationError("x"), Exit.USAGE),
+        (LedgerError("x"), Exit.USAGE),
+        (LedgerChangedError("x"), Exit.USAGE),
+        (errors.TransactionNotFoundError("x"), Exit.DIFFERENT),
+        (errors.RejectedError("x"), Exit.DIFFERENT),
+        (errors.InvalidReferenceError("x"), Exit.DIFFERENT),
+        (errors.AuthenticationError("x"), Exit.REFUSED),
+        (errors.PermissionDeniedError("x"), Exit.REFUSED),
+        (errors.TLSVerificationError("x"), Exit.REFUSED),
+        (errors.UnexpectedResponseError("x", status_code=302), Exit.REFUSED),
+        (errors.UnexpectedResponseError("x", status_code=404), Exit.REFUSED),
+        (errors.UnexpectedResponseError("x", status_code=200), Exit.AGAIN),
+        (errors.ReferenceMismatchError("x", status_code=200), Exit.AGAIN),
+        (errors.ServiceError("x"), Exit.AGAIN),
+        (errors.RateLimitedError("x"), Exit.AGAIN),
+        (errors.ConnectionFailedError("x"), Exit.AGAIN),
+        (errors.AttemptTimeoutError("x"), Exit.AGAIN),
+        (errors.DeadlineExceededError("x"), Exit.AGAIN),
+        (errors.ClientClosedError("x"), Exit.BUG),
+    ],
+    ids=lambda value: f"{type(value).__name__}-{getattr(value, 'status_code', '')}",
+)
+def test_status(error, status):
+    """Refused, unanswered, answered with no, and used wrongly are four different things."""
+    assert status_of(error) is status
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ([], Exit.DONE),
+        ([Exit.DONE, Exit.DIFFERENT], Exit.DIFFERENT),
+        ([Exit.AGAIN, Exit.DIFFERENT], Exit.AGAIN),
+        ([Exit.AGAIN, Exit.REFUSED, Exit.DIFFERENT], Exit.REFUSED),
+    ],
+)
+def test_most_urgent(statuses, expected):
+    """Of several rows the one decides that the user has to act on first."""
+    assert most_urgent(statuses) is expected
