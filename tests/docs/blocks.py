@@ -1,0 +1,207 @@
+"""
+Runs the blocks of a page the way its reader would.
+
+- `python`: executed in order, with names shared along the page. Blocks that define `test_…` are
+  given to pytest instead, each as a file of its own, at the end of the page.
+- `output`: what the Python block above it printed.
+- `console`: each line after `$ ` runs in bash, and what stands below it is what it prints. A
+  failure must be shown: by `$ echo $?` as the next command.
+- `csv`, `toml`: saved under the name that the line above gives in backticks.
+- `text`, `json` and Sphinx directives are for the eye.
+
+In shown output `…` stands for anything.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from itertools import pairwise
+from pathlib import Path
+
+from sybil import Document
+from sybil.evaluators.python import PythonEvaluator
+from sybil.parsers.markdown import CodeBlockParser
+
+ADDRESS = "http://127.0.0.1:8080"
+"""Where the pages say that the sandbox is; it is replaced by where it really is."""
+
+NOT_RUN = {
+    "pip install": "needs a package index; installing is what the session `dist` tests",
+    "python3 -m pip install": "the same",
+    "python3 noxfile.py": "runs the whole suite, and this test with it",
+    "uv run noxfile.py": "the same",
+    "uv sync": "makes an environment in the working tree",
+    "git clone": "needs a network",
+    "payclient demo": "takes most of a minute; it has a test and a session of its own",
+}
+"""Commands that are shown and not run, each with the reason."""
+
+FOR_THE_EYE = {"text", "json"}
+SAVED = {"csv", "toml"}
+RUN = {"python", "output", "console"}
+
+_FENCE = re.compile(
+    r"^[ \t]*(`{3,}|~{3,}|:{3,})(?P<language>[^\n`]*)\n(?:.*?\n)?[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL
+)
+_DEFINES_TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)
+
+
+def languages(text):
+    """Return the languages of all fenced blocks of a page."""
+    return [match["language"].strip() for match in _FENCE.finditer(text)]
+
+
+def is_shown(expected, actual):
+    """Say whether *expected*, as a page shows it, is what was printed; `…` stands for anything."""
+    wanted, got = ("\n".join(line.rstrip() for line in text.strip().splitlines()) for text in (expected, actual))
+    return re.fullmatch(".*?".join(re.escape(part) for part in wanted.split("…")), got, re.DOTALL) is not None
+
+
+def environment():
+    """Return the environment of a command: ours, with the programs beside this interpreter found first."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
+
+
+def commands(source):
+    """Return each command of a console block with the output that is shown below it."""
+    starts = [match.start() for match in re.finditer(r"^\$ ", source, re.MULTILINE)]
+    found = []
+    for start, end in pairwise([*starts, len(source)]):
+        lines = source[start + 2 : end].splitlines()
+        size = next(count for count, line in enumerate(lines, 1) if not line.endswith("\\"))
+        found.append(("\n".join(lines[:size]), "\n".join(lines[size:])))
+    return found
+
+
+class Reader:
+    """
+    Somebody who tries a page out.
+
+    Args:
+        folder: Where the files of the page go; the working directory of its commands.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.address = ADDRESS
+        self._terminal = io.StringIO()  # one for all blocks: a log handler keeps the first that it saw
+        self._printed = ""
+        self._status = 0
+        self._running = ExitStack()
+        self._run_python = PythonEvaluator()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return self._running.__exit__(*error)
+
+    def parse(self, path):
+        """Return the page with everything in it that is to be run."""
+        ways = {"python": self.python, "output": self.output, "console": self.console}
+        ways |= dict.fromkeys(SAVED, self.save)
+        page = Document.parse(str(path), *(CodeBlockParser(language, way) for language, way in ways.items()))
+        page.namespace["__name__"] = "__main__"
+        return page
+
+    def adapted(self, text):
+        """Return *text* with the real address of the sandbox."""
+        return text.replace(ADDRESS, self.address)
+
+    def python(self, example):
+        """Execute a block, or keep it for pytest."""
+        if _DEFINES_TEST.search(example.parsed):
+            (self.folder / f"test_line_{example.line}.py").write_text(example.parsed, encoding="utf-8")
+            return
+        before = self._terminal.tell()
+        with redirect_stdout(self._terminal), redirect_stderr(self._terminal):
+            self._run_python(example)
+        self._printed = self._terminal.getvalue()[before:]
+
+    def finish(self):
+        """Run the tests that the page has shown; return what pytest said when one failed."""
+        if not list(self.folder.glob("test_*.py")):
+            return None
+        result = self._command([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."])
+        return result.stdout if result.returncode else None
+
+    def output(self, example):
+        """Compare what is shown with what the block above printed."""
+        if is_shown(self.adapted(example.parsed), self._printed):
+            return None
+        return f"printed was:\n{self._printed}"
+
+    def save(self, example):
+        """Write a file."""
+        above = example.document.text[: example.start].rstrip().rpartition("\n")[2]
+        name = re.findall(r"`([\w.-]+)`", above)[-1]
+        (self.folder / name).write_text(example.parsed, encoding="utf-8")
+
+    def console(self, example):
+        """Run the commands of a block, and compare what they print with what is shown."""
+        self._status = 0
+        for command, shown in commands(self.adapted(example.parsed)):
+            if any(command.startswith(start) for start in NOT_RUN):
+                continue
+            if self._status and command != "echo $?":
+                return f"exit status {self._status} is not shown before {command!r}"
+            if command.startswith("payclient sandbox"):
+                printed = self.start_sandbox(command)
+            else:
+                printed = self._shell(command)
+            if shown.strip() and not is_shown(shown, printed):
+                return f"{command!r} printed:\n{printed}"
+            if command == "echo $?":
+                self._status = 0
+        return f"exit status {self._status} is not shown:\n{printed}" if self._status else None
+
+    def _shell(self, command):
+        kept = self.folder / ".environment"
+        script = f"trap 'env -0 >{kept}' EXIT\n(exit {self._status})\n{command}"
+        result = self._command(["bash", "-c", script])
+        self._status = result.returncode
+        for pair in kept.read_text().split("\0"):
+            name, is_set, value = pair.partition("=")
+            if is_set and name.startswith("PAYCLIENT_"):
+                os.environ[name] = value  # what a page exports holds for the rest of it
+        return result.stdout
+
+    def start_sandbox(self, command):
+        """Start a server that runs to the end of the page, on any free port; return its first line as the page has it."""
+        free = re.sub(r" --port \d+", "", command) + " --port 0"
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {free}"],
+            cwd=self.folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._running.callback(process.wait)
+        self._running.callback(process.terminate)
+        self._running.callback(process.stdout.close)
+        printed = process.stdout.readline()
+        shown = self.address
+        self.address = re.search(r"http://127\.0\.0\.1:\d+", printed)[0]
+        return printed.replace(self.address, shown)
+
+    def _command(self, arguments):
+        return subprocess.run(
+            arguments,
+            cwd=self.folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=90,
+            check=False,
+        )

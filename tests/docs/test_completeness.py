@@ -1,0 +1,133 @@
+"""The reference leaves nothing out, and what it says of defaults and policies is what the code does."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+import payclient
+from payclient import errors
+from payclient._retry import Again, judge
+from payclient.cli._app import app
+from payclient.transports import HttpxTransport
+
+PROJECT = Path(__file__).parents[2]
+REFERENCE = PROJECT / "docs" / "reference"
+MODULES = (
+    "payclient",
+    "payclient.errors",
+    "payclient.otel",
+    "payclient.reconcile",
+    "payclient.testing",
+    "payclient.testing.plugin",
+    "payclient.testing.respx",
+    "payclient.transports",
+)
+RETRIED = {Again.NEVER: "no", Again.ONCE: "once", Again.COUNTED: "yes", Again.UNCOUNTED: "yes, not counted"}
+ERRORS = [getattr(errors, name) for name in errors.__all__ if inspect.isclass(getattr(errors, name))]
+GROUPS = (errors.PayClientError, errors.ResponseError)
+
+
+def rows(page, heading=""):
+    """Return the rows of the tables of a page, or of one section: the first cell in backticks, then the others."""
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1] if heading else text
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+    return {first.strip("`"): others for first, *others in cells}
+
+
+def documented_by_autodoc(module):
+    """Return the names of *module* that the API page documents; `automodule` stands for all of them."""
+    text = (REFERENCE / "api.md").read_text(encoding="utf-8")
+    if re.search(rf"^\.\. automodule:: {re.escape(module)}$", text, re.MULTILINE):
+        return set(importlib.import_module(module).__all__)
+    return set(re.findall(rf"^\.\. auto\w+:: {re.escape(module)}\.(\w+)$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_api(module):
+    """Every public name is on the API page; errors are documented where they are defined."""
+    public = set(importlib.import_module(module).__all__)
+    elsewhere = set(errors.__all__) if module == "payclient" else set()
+    assert public - elsewhere - documented_by_autodoc(module) == set()
+
+
+def test_public_modules():
+    """The list of public modules, on which the test above rests, is complete."""
+    found = {
+        ".".join(file.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+        for file in (PROJECT / "payclient").rglob("*.py")
+        if "__all__ = [" in file.read_text(encoding="utf-8")
+        and not re.search(r"/_(?!_)", str(file.relative_to(PROJECT)))
+    }
+    assert found - {"payclient.cli"} == set(MODULES)
+
+
+def test_errors():
+    """Every class of error stands in the table."""
+    assert [kind.__name__ for kind in ERRORS if kind.__name__ not in rows("errors.md") and kind not in GROUPS] == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ERRORS if kind not in GROUPS], ids=lambda kind: kind.__name__)
+def test_error_policy(kind):
+    """What the table says of retries and streams is what the policies do."""
+    _, retried, in_stream, _ = rows("errors.md")[kind.__name__]
+    verdict = judge(kind())
+    is_the_end = kind is errors.DeadlineExceededError  # of a lookup; a stream may begin another
+    assert retried == ("no" if is_the_end else RETRIED[verdict.again])
+    expected = "ends it" if verdict.is_fatal else "asked again later" if verdict.is_passing else "failed row"
+    assert in_stream.partition(";")[0] == expected
+
+
+def defaults(function):
+    parameters = inspect.signature(function).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.name != "self"}
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        ("Arguments of AsyncClient", defaults(payclient.AsyncClient)),
+        ("Arguments of HttpxTransport", defaults(HttpxTransport)),
+        ("RetryPolicy", {field.name: field.default for field in attrs.fields(payclient.RetryPolicy)}),
+    ],
+    ids=["AsyncClient", "HttpxTransport", "RetryPolicy"],
+)
+def test_arguments(heading, expected):
+    """Every argument stands in the configuration table, with its default, and no other."""
+    table = {name: cells[0] for name, cells in rows("configuration.md", heading).items() if cells[0].startswith("`")}
+    shown = {
+        name: "RetryPolicy()" if isinstance(value, payclient.RetryPolicy) else repr(value)
+        for name, value in expected.items()
+    }
+    assert {name: value.strip("`") for name, value in table.items()} == shown
+
+
+def test_environment_variables():
+    """Every environment variable that the package reads stands in the configuration table, and no other."""
+    source = "".join(file.read_text(encoding="utf-8") for file in (PROJECT / "payclient").rglob("*.py"))
+    documented = {name for name in rows("configuration.md", "Environment variables") if name.isupper()}
+    assert documented == set(re.findall(r"\bPAYCLIENT_[A-Z_]+\b", source))
+
+
+COMMANDS = [name for name in app if not name.startswith("-")]
+
+
+def options_of(command):
+    collection = app[command].assemble_argument_collection()
+    return {name for argument in collection if argument.parse for name in argument.names if name.startswith("--")}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command(command):
+    """Every option of every command is in the section of the command, in backticks."""
+    text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    mine = "".join(body for title, body in sections if title in (f"payclient {command}", "Which service"))
+    shown = set(re.findall(r"`(--[a-z-]+)", mine))
+    assert {option for option in options_of(command) if not option.startswith("--no-")} - shown == set()

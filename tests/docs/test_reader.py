@@ -1,0 +1,95 @@
+"""The runner of blocks notices when a page says what is not so."""
+
+from __future__ import annotations
+
+import pytest
+from docs.blocks import Reader, commands, is_shown, languages
+from sybil.example import SybilFailure
+
+
+@pytest.fixture
+def try_out(tmp_path, monkeypatch):
+    """Return a function that runs a page."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text):
+        page = tmp_path / "page.md"
+        page.write_text(text.replace("'''", "```"), encoding="utf-8")
+        with Reader(tmp_path) as reader:
+            for example in reader.parse(page):
+                example.evaluate()
+            return reader.finish()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "fits"),
+    [
+        ("a\nb", "a  \nb\n", True),
+        ("a", "a\nb", False),
+        ("…b", "a\nb", True),
+        ("took … s", "took 1.5 s", True),
+        ("took … s", "took 1.5 min", False),
+        ("", "a", False),
+    ],
+    ids=["equal", "too little", "cut", "any number", "other words", "nothing"],
+)
+def test_is_shown(expected, actual, fits):
+    """Output fits when it is the same but for white space at line ends and what `…` stands for."""
+    assert is_shown(expected, actual) is fits
+
+
+def test_commands():
+    """Each command has what stands below it as its output, and goes on after a backslash."""
+    assert commands("$ a\nb\n$ c \\\n  d\n") == [("a", "b"), ("c \\\n  d", "")]
+
+
+def test_languages():
+    """The language of a block is found whatever it is fenced with."""
+    assert languages("```python\n1\n```\n\n```\n2\n```\n\n~~~{note}\n3\n~~~\n") == ["python", "", "{note}"]
+
+
+def test_good(try_out):
+    """A page that tells the truth passes."""
+    page = "'''python\nprint(1 + 1)\n'''\n\n'''output\n2\n'''\n\n'''console\n$ echo a\na\n$ false\n$ echo $?\n1\n'''\n"
+    assert try_out(page) is None
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "'''python\nprint(1)\n'''\n\n'''output\n2\n'''\n",
+        "'''console\n$ echo a\nb\n'''\n",
+        "'''console\n$ false\n'''\n",
+        "'''console\n$ false\n$ echo a\na\n'''\n",
+        "'''console\n$ false\n$ echo $?\n2\n'''\n",
+    ],
+    ids=["output", "printed", "failure at the end", "failure before", "status"],
+)
+def test_bad(block, try_out):
+    """A page that does not is named, with its line."""
+    with pytest.raises(SybilFailure, match=r"page\.md, line \d+"):
+        try_out(block)
+
+
+def test_exception(try_out):
+    """An exception of a block comes out."""
+    with pytest.raises(ZeroDivisionError):
+        try_out("'''python\n1 / 0\n'''\n")
+
+
+def test_failing_test(try_out):
+    """A test that a page shows is run by pytest, and its failure is told."""
+    assert "assert 1 == 2" in try_out("'''python\ndef test_sum():\n    assert 1 == 2\n'''\n")
+
+
+def test_names_go_on(try_out):
+    """Names, files and exported variables hold to the end of the page."""
+    page = (
+        "'''python\nx = 'T1'\n'''\n\nSave this as `a.csv`:\n\n'''csv\nreference\nT1\n'''\n\n"
+        "'''console\n$ export PAYCLIENT_BASE_URL=https://pay.example\n$ cat a.csv; echo $PAYCLIENT_BASE_URL\n"
+        "reference\nT1\nhttps://pay.example\n'''\n\n"
+        "'''python\nimport os\nprint(x, os.environ['PAYCLIENT_BASE_URL'])\n'''\n\n'''output\nT1 https://pay.example\n'''\n"
+    )
+    assert try_out(page) is None
