@@ -6,8 +6,8 @@ Runs the blocks of a page the way its reader would.
 - `output`: what the Python block above it printed.
 - `console`: each line after `$ ` runs in bash, and what stands below it is what it prints. A
   failure must be shown: by `$ echo $?` as the next command.
-- `csv`, `toml`: saved under the name that the line above gives in backticks.
-- `text`, `json` and Sphinx directives are for the eye.
+- `toml`, and `text` under "Save this as": saved under the name that the line above gives in backticks.
+- Other `text`, `json` and Sphinx directives are for the eye.
 
 In shown output `…` stands for anything.
 """
@@ -41,8 +41,8 @@ NOT_RUN = {
 }
 """Commands that are shown and not run, each with the reason."""
 
-FOR_THE_EYE = {"text", "json"}
-SAVED = {"csv", "toml"}
+FOR_THE_EYE = {"json"}
+SAVED = {"text", "toml"}
 RUN = {"python", "output", "console"}
 
 _FENCE = re.compile(
@@ -138,8 +138,10 @@ class Reader:
         return f"printed was:\n{self._printed}"
 
     def save(self, example):
-        """Write a file."""
+        """Write a file, if the line above says so."""
         above = example.document.text[: example.start].rstrip().rpartition("\n")[2]
+        if example.region.lexemes["arguments"] == "text" and "Save this as" not in above:
+            return
         name = re.findall(r"`([\w.-]+)`", above)[-1]
         (self.folder / name).write_text(example.parsed, encoding="utf-8")
 
@@ -151,10 +153,8 @@ class Reader:
                 continue
             if self._status and command != "echo $?":
                 return f"exit status {self._status} is not shown before {command!r}"
-            if command.startswith("payclient sandbox"):
-                printed = self.start_sandbox(command)
-            else:
-                printed = self._shell(command)
+            run = self.start_sandbox if command.startswith("payclient sandbox") else self._shell
+            printed = run(command)
             if shown.strip() and not is_shown(shown, printed):
                 return f"{command!r} printed:\n{printed}"
             if command == "echo $?":
@@ -173,7 +173,7 @@ class Reader:
         return result.stdout
 
     def start_sandbox(self, command):
-        """Start a server that runs to the end of the page, on any free port; return its first line as the page has it."""
+        """Start a server that runs to the end of the page, on any free port; return the line that a page shows."""
         free = re.sub(r" --port \d+", "", command) + " --port 0"
         process = subprocess.Popen(
             ["bash", "-c", f"exec {free}"],

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import shutil
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from sybil.document import PythonDocStringDocument
+
 from docs.blocks import FOR_THE_EYE, RUN, SAVED, Reader, languages
 
 PROJECT = Path(__file__).parents[2]
@@ -15,8 +19,8 @@ EXAMPLES = PROJECT / "docs" / "examples"
 PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
 
 
-def name(page):
-    return str(page.relative_to(PROJECT))
+def name(file):
+    return file.relative_to(PROJECT).as_posix()
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +63,25 @@ def test_page(page, reader):
         for example in reader.parse(page):
             example.evaluate()
     assert reader.finish() is None
+
+
+def in_docstrings(module):
+    """Return all docstrings of a module, one after the other."""
+    found = PythonDocStringDocument.extract_docstrings(module.read_text(encoding="utf-8"))
+    return "\n\n".join(inspect.cleandoc(text) for _, _, text in found)
+
+
+MODULES = sorted(file for file in (PROJECT / "payclient").rglob("*.py") if "```" in in_docstrings(file))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name)
+def test_docstrings(module, reader, tmp_path):
+    """Every block of a docstring runs as it is written, with the names of its module at hand."""
+    (tmp_path / "docstrings.md").write_text(in_docstrings(module), encoding="utf-8")
+    page = reader.parse(tmp_path / "docstrings.md")
+    page.namespace.update(vars(import_module(name(module).removesuffix(".py").replace("/", "."))))
+    for example in page:
+        example.evaluate()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -14,6 +14,8 @@ import payclient
 from payclient import errors
 from payclient._retry import Again, judge
 from payclient.cli._app import app
+from payclient.cli._status import Exit
+from payclient.reconcile import Bucket, Code, Finding, Severity
 from payclient.transports import HttpxTransport
 
 PROJECT = Path(__file__).parents[2]
@@ -59,11 +61,11 @@ def test_api(module):
 
 def test_public_modules():
     """The list of public modules, on which the test above rests, is complete."""
+    files = {file.relative_to(PROJECT).with_suffix(""): file for file in (PROJECT / "payclient").rglob("*.py")}
     found = {
-        ".".join(file.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
-        for file in (PROJECT / "payclient").rglob("*.py")
-        if "__all__ = [" in file.read_text(encoding="utf-8")
-        and not re.search(r"/_(?!_)", str(file.relative_to(PROJECT)))
+        ".".join(path.parts).removesuffix(".__init__")
+        for path, file in files.items()
+        if "__all__ = [" in file.read_text(encoding="utf-8") and not re.search(r"/_(?!_)", str(path))
     }
     assert found - {"payclient.cli"} == set(MODULES)
 
@@ -87,6 +89,10 @@ def test_error_policy(kind):
 def defaults(function):
     parameters = inspect.signature(function).parameters.values()
     return {parameter.name: parameter.default for parameter in parameters if parameter.name != "self"}
+
+
+def text_of(default):
+    return "RetryPolicy()" if isinstance(default, payclient.RetryPolicy) else repr(default)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +127,24 @@ COMMANDS = [name for name in app if not name.startswith("-")]
 def options_of(command):
     collection = app[command].assemble_argument_collection()
     return {name for argument in collection if argument.parse for name in argument.names if name.startswith("--")}
+
+
+def test_findings():
+    """Every code of a finding stands in the table, with its severity, and no other."""
+    severities = {severity.name.lower() for severity in Severity}
+    table = {name: cells[0] for name, cells in rows("cli.md", "payclient reconcile").items() if cells[0] in severities}
+    assert table == {str(code): Finding(code, "").severity.name.lower() for code in Code}
+
+
+def test_buckets():
+    """Every bucket stands in the table."""
+    assert {str(bucket) for bucket in Bucket} - rows("cli.md", "payclient reconcile").keys() == set()
+
+
+def test_exit_statuses():
+    """Every exit status stands in the table, and no other."""
+    statuses = {int(name) for name in rows("cli.md", "Exit status") if name.isdecimal()}
+    assert statuses == {int(status) for status in Exit}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

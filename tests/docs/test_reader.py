@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from docs.blocks import Reader, commands, is_shown, languages
 from sybil.example import SybilFailure
+
+from docs.blocks import Reader, commands, is_shown, languages
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_failing_test(try_out):
 def test_names_go_on(try_out):
     """Names, files and exported variables hold to the end of the page."""
     page = (
-        "'''python\nx = 'T1'\n'''\n\nSave this as `a.csv`:\n\n'''csv\nreference\nT1\n'''\n\n"
+        "'''python\nx = 'T1'\n'''\n\nSave this as `a.csv`:\n\n'''text\nreference\nT1\n'''\n\n"
         "'''console\n$ export PAYCLIENT_BASE_URL=https://pay.example\n$ cat a.csv; echo $PAYCLIENT_BASE_URL\n"
         "reference\nT1\nhttps://pay.example\n'''\n\n"
         "'''python\nimport os\nprint(x, os.environ['PAYCLIENT_BASE_URL'])\n'''\n\n'''output\nT1 https://pay.example\n'''\n"
