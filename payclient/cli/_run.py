@@ -83,7 +83,7 @@ async def _interruptible(command: Coroutine[Any, Any, Any]) -> Any:
         signal.signal(number, signal.SIG_DFL)
         loop.call_soon_threadsafe(task.cancel)
 
-    before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         return await task
     finally:

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,16 @@ HEEDING = (
 )
 
 
+@contextmanager
 def start(*arguments, **options):
+    """Run a process for as long as the block; a test that fails leaves none behind."""
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([str(argument) for argument in arguments], text=True, **streams, **options)
+    command = [str(argument) for argument in arguments]
+    with subprocess.Popen(command, text=True, **streams, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("start_with", ["module", "script"])
@@ -107,11 +116,11 @@ def test_reconcile_interrupted(configured, server, service, tmp_path):
     """A signal during a reconciliation ends it in order: no half report, no files left, and what to do next."""
     ledger = tmp_path / "ledger.csv"
     ledger.write_text("reference\n" + "".join(f"T{number}\n" for number in range(1000)))
-    processes = []
-    server.on_request = lambda: processes[0].send_signal(signal.SIGINT)
-    process = start(sys.executable, "-c", HEEDING, "reconcile", ledger, "--out", tmp_path / "report")
-    processes.append(process)
-    with process:
+    asked = threading.Event()
+    server.on_request = asked.set
+    with start(sys.executable, "-c", HEEDING, "reconcile", ledger, "--out", tmp_path / "report") as process:
+        assert asked.wait(60)
+        process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err.splitlines()[-2:], list((tmp_path / "report").iterdir())) == (
         130,

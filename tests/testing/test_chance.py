@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from testing.asking import ask
 
 from payclient.testing import FakeService, Fault, Latency, Reply
+from testing.asking import ask
 
 FAULTS = [Fault(share=0.2, reply=Reply(status=500)), Fault(share=0.1, reply=Reply(status=503))]
 

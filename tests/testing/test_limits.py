@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import pytest
-from testing.asking import ask, ask_all
 
 from payclient.testing import Concurrent, FakeService, Latency, PerSecond, PerWindow, Reply, RetryAfter
+from testing.asking import ask, ask_all
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 400_000, tzinfo=UTC)
 

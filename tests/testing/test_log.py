@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from testing.asking import LIVE, SANDBOX, ask
 
 from payclient.testing import FakeService, ReceivedRequest, Reply
+from testing.asking import LIVE, SANDBOX, ask
 
 
 @pytest.fixture

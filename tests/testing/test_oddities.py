@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from testing.asking import ask
 
 from payclient._http import Response
 from payclient._models import Transaction
@@ -19,6 +18,7 @@ from payclient.errors import (
     UnexpectedResponseError,
 )
 from payclient.testing import ODDITIES, FakeService, Reply, changed, without
+from testing.asking import ask
 
 TOLERATED = {
     "amount_as_text",

@@ -10,9 +10,9 @@ import sys
 
 import httpx
 import pytest
-from testing.asking import HEADERS, LIVE, SANDBOX
 
 from payclient.testing import FakeService, PerWindow, Reply, RetryAfter, serve
+from testing.asking import HEADERS, LIVE, SANDBOX
 
 WITHOUT_UVICORN = """
 import sys

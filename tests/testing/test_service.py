@@ -6,9 +6,9 @@ import asyncio
 
 import httpx
 import pytest
-from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
 
 from payclient.testing import Assumptions, Concurrent, FakeService, Fault, Latency, Reply
+from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
 
 TEN_FIELDS = {
     "reference": str,
