@@ -25,7 +25,7 @@ napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 
 # Names of other projects resolve through their inventories, which would have to be fetched; private names have no page.
-nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", r"payclient\._.*")]
+nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", r"payclient\.(\w+\.)*_.*")]
 
 html_theme = "furo"
 html_title = f"{project} {release}"

@@ -93,18 +93,22 @@ class Engine:
         Raises:
             ClientClosedError: After close, after a fork, or in another event loop.
         """
-        loop = asyncio.get_running_loop()
         if self._is_closed:
             problem = "it has been closed"
-        elif self._process != os.getpid():
+        elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
             problem = "it was made in another process; make a client after the fork"
-        elif self._loop is not None and self._loop is not loop:
+        elif not self._is_in_its_loop():
             problem = "it belongs to another event loop; make one client per loop"
         else:
-            self._loop = loop
             return
         message = f"this client cannot be used: {problem}"
         raise ClientClosedError(message)
+
+    def _is_in_its_loop(self) -> bool:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        return self._loop is loop
 
     async def aclose(self, *, grace: float) -> None:
         """
@@ -116,7 +120,7 @@ class Engine:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._process != os.getpid() or self._loop not in (None, asyncio.get_running_loop()):
+        if self._process != os.getpid() or not self._is_in_its_loop():
             return
         self._limiter.close(_closed)
         try:
