@@ -57,9 +57,10 @@ def test_no_address(command):
     [
         (b" \n", "--api-key-file: there is no key in it"),
         (b"s\xc3\xa9cret-of-mine", "api_key has a character at position 1 that is not visible ASCII"),
+        (b"\xff\xfes\0e\0", "api_key has a character at position 0 that is not visible ASCII"),
         (b"secret-of-mine\nsecond", "api_key has a character at position 14 that is not visible ASCII"),
     ],
-    ids=["empty", "not ASCII", "two lines"],
+    ids=["empty", "not ASCII", "UTF-16", "two lines"],
 )
 def test_unusable_key(configured, content, message):
     """A key that cannot be used is refused without being shown."""

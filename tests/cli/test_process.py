@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals, and pipes that close, are those of POSIX")
+
 MODULE = (sys.executable, "-m", "payclient")
 # A shell makes its background jobs ignore SIGINT, and these tests may run in one.
 HEEDING = (

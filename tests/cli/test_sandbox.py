@@ -42,7 +42,7 @@ def test_load(tmp_path):
     assert [service.add(reference="T3")["fee"], len(service._transactions)] == [2500, 3]
 
 
-@pytest.mark.parametrize("line", ["x", "[]", "1", '{"refernce": "T1"}', "", '{"amount": "much"}'])
+@pytest.mark.parametrize("line", ["x", "[]", "1", '{"colour": "T1"}', "", '{"amount": "much"}'])
 def test_unusable_line(tmp_path, line):
     """A line that is no transaction is refused with its number."""
     file = tmp_path / "transactions.jsonl"
@@ -62,5 +62,5 @@ def test_port_taken(command):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = command("sandbox", "--port", str(port))
-    expected = f"payclient: cannot listen on 127.0.0.1 port {port}: Address already in use"
+    expected = f"payclient: cannot listen on 127.0.0.1 port {port}: "
     assert (result.status, result.err[: len(expected)]) == (2, expected)

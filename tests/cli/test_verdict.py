@@ -1,0 +1,26 @@
+"""The few breaks that are shown are the worst ones."""
+
+from __future__ import annotations
+
+from payclient.cli._verdict import Worst
+from payclient.reconcile import Bucket, Code, Entry, Finding, Row
+
+
+def row(line, code, bucket=Bucket.BREAK):
+    return Row(entry=Entry(line=line, reference=f"T{line}"), bucket=bucket, findings=(Finding(code, "x"),))
+
+
+def test_worst():
+    """Of many breaks the five most severe are kept, in the order of the ledger where they are equal."""
+    worst = Worst()
+    for line in range(1, 100):
+        worst.add(row(line, Code.UNDERPAID if line % 10 == 0 else Code.EXPIRY_DIFFERS))
+    worst.add(row(100, Code.PAID_TWICE))
+    assert [each.line for each in worst.rows()] == [100, 10, 20, 30, 40]
+
+
+def test_breaks_only():
+    """A row that is no break is not among the worst breaks, whatever was found."""
+    worst = Worst()
+    worst.add(row(1, Code.TOLERATED_DEVIATION, Bucket.MATCHED))
+    assert worst.rows() == []
