@@ -20,6 +20,12 @@ from payclient.errors import (
 )
 
 _LONGEST_REASON = 200
+_PASSING_TLS_ERRORS = (
+    ssl.SSLEOFError,  # the connection broke during the handshake
+    ssl.SSLZeroReturnError,
+    ssl.SSLWantReadError,  # the handshake was still waiting when its time was over
+    ssl.SSLWantWriteError,
+)
 
 
 async def read(response: Any, *, connection: object) -> Response:
@@ -99,7 +105,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _tls_refusal(error: Exception) -> str | None:
     """Return why a handshake failed for good; a connection that broke during it is not such a case."""
     for link in _chain(error):
-        if isinstance(link, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        if isinstance(link, _PASSING_TLS_ERRORS):
             return None
         if isinstance(link, ssl.SSLCertVerificationError):
             return link.verify_message or link.reason

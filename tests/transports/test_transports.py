@@ -385,8 +385,27 @@ async def test_tls_refused(authority, names, is_trusted, reason):
 
 async def test_plain_http_on_the_https_port():
     """A server that does not speak TLS is refused, and never asked without."""
-    async with RawServer() as server:
+
+    async def plain(connection):
+        await connection.write(http(b"", "400 Bad Request"))
+        await connection.request()
+
+    async with RawServer(plain) as server:
         async with own(server.url.replace("http:", "https:")) as pay:
             with pytest.raises(TLSVerificationError):
                 await pay.get_transaction("T1")
         assert server.requests == []
+
+
+async def test_handshake_that_stalls():
+    """A handshake that nobody answers is a time-out, which may pass, and no refusal."""
+
+    async def silence(connection):
+        await connection.request()
+
+    async with RawServer(silence) as server:
+        transport = HttpxTransport(connect_timeout=0.2)
+        async with own(server.url.replace("http:", "https:"), transport) as pay:
+            with pytest.raises(AttemptTimeoutError) as caught:
+                await pay.get_transaction("T1")
+    assert (caught.value.attempts, caught.value.sent) == (4, "no")
