@@ -97,14 +97,14 @@ def install(session: nox.Session, *groups: str, extras: tuple[str, ...] = EXTRAS
 def tests(session: nox.Session) -> None:
     """Run the whole suite on this interpreter."""
     install(session, "test")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "-n", "auto", *session.posargs)
 
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"], default=False)
 def matrix(session: nox.Session) -> None:
     """Run the whole suite on every supported interpreter that is present."""
     install(session, "test")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "-n", "auto", *session.posargs)
 
 
 @nox.session(default=False)
@@ -160,14 +160,14 @@ def lowest(session: nox.Session) -> None:
     lower = ("--resolution=lowest-direct", "--reinstall-package=payclient", "--group=test")
     session.install(*lower, f".[{','.join(EXTRAS)}]")
     session.run("python", "-c", WHERE, silent=True)
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "-n", "auto", *session.posargs)
 
 
 @nox.session(default=False)
 def httpx2(session: nox.Session) -> None:
     """Run the suite with `import httpx` answered by httpx2, the fork that is kept up."""
     install(session, "test")
-    session.run("pytest", "-p", "alias_httpx2", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+    session.run("pytest", "-n", "auto", "-p", "alias_httpx2", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 
 @nox.session(default=False)
