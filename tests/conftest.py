@@ -1,9 +1,15 @@
-"""Event loops for the tests: the real one, and one whose clock jumps."""
+"""What all tests share: the event loops, the real one and one whose clock jumps, and how properties are tried."""
 
 from __future__ import annotations
 
 import asyncio
 import selectors
+
+from hypothesis import HealthCheck, settings
+
+# No wall time in a verdict: a busy machine is slow, and the first text drawn on a new one reads all of Unicode.
+settings.register_profile("no wall time", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no wall time")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
