@@ -81,7 +81,7 @@ class DeadlineExceededError(PayClientError, TimeoutError):
 
     def __init__(self, message: str = "", *, attempts: int = 0, seconds: dict[str, float] | None = None) -> None:
         super().__init__(message, attempts=attempts)
-        self.seconds = seconds or {}
+        self.seconds: dict[str, float] = seconds or {}
 
 
 class TransportError(PayClientError):
@@ -134,7 +134,7 @@ class ResponseError(PayClientError):
     ) -> None:
         super().__init__(message, attempts=attempts)
         self.status_code = status_code
-        self.headers = headers or {}
+        self.headers: dict[str, str] = headers or {}
         self.body = body
         self.request_id = request_id
         self.retry_after = retry_after

@@ -63,10 +63,12 @@ class CsvLedger:
             self._lines = read_lines(self._source.chunks())
             self._first_line, header = self._read_header()
             delimiters = DELIMITERS if delimiter is None else (delimiter,)
-            self.delimiter, self.columns = _understand(header, columns, delimiters, self._first_line)
+            understood = _understand(header, columns, delimiters, self._first_line)
         except BaseException:
             self._source.close()
             raise
+        self.delimiter: str = understood[0]
+        self.columns: Columns = understood[1]
         self._count = 0
 
     def _read_header(self) -> tuple[int, str]:

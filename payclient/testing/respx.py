@@ -28,9 +28,9 @@ from payclient.testing._sample import envelope
 
 try:
     import respx
-except ModuleNotFoundError as missing:
-    message = "payclient.testing.respx needs respx; install it with: pip install 'payclient[testing]'"
-    raise ModuleNotFoundError(message, name=missing.name) from missing
+except ModuleNotFoundError as _missing:
+    _message = "payclient.testing.respx needs respx; install it with: pip install 'payclient[testing]'"
+    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 __all__ = ["answered", "envelope", "found", "not_found", "refused_key", "throttled", "unavailable"]
 

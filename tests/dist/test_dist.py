@@ -37,7 +37,7 @@ def sdist():
 @pytest.fixture(scope="module")
 def metadata(wheel):
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-    return email.message_from_bytes(wheel.read(name))
+    return email.message_from_string(wheel.read(name).decode())
 
 
 def test_wheel_is_the_package(wheel):

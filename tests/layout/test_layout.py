@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from layout import rules
 
 PROJECT = Path(__file__).parents[2]
