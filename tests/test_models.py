@@ -57,7 +57,7 @@ def test_transaction_is_frozen(name):
 def test_transaction_has_slots():
     """A misspelt attribute is an error and not a new attribute."""
     with pytest.raises(AttributeError):
-        object.__setattr__(TRANSACTION, "ammount", 1)
+        object.__setattr__(TRANSACTION, "amnt", 1)
 
 
 def test_raw_is_read_only():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -59,14 +60,13 @@ class CsvLedger:
         self, ledger: LedgerFile, *, columns: Mapping[str, str] | None = None, delimiter: str | None = None
     ) -> None:
         self._source = Source(ledger)
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(self._source.close)
             self._lines = read_lines(self._source.chunks())
             self._first_line, header = self._read_header()
             delimiters = DELIMITERS if delimiter is None else (delimiter,)
             understood = _understand(header, columns, delimiters, self._first_line)
-        except BaseException:
-            self._source.close()
-            raise
+            on_failure.pop_all()
         self.delimiter: str = understood[0]
         self.columns: Columns = understood[1]
         self._count = 0

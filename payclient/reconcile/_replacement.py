@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -30,13 +31,12 @@ class Replacement:
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(self._discard)
             for name, path in self._partial.items():
                 path.unlink(missing_ok=True)  # of a run that was killed and had this process's number
                 self.files[name] = path.open("x", encoding="utf-8", newline="")
-        except BaseException:
-            self._discard()
-            raise
+            on_failure.pop_all()
         return self
 
     def __exit__(

@@ -11,6 +11,7 @@ import respx
 from payclient import AsyncClient
 from payclient.errors import (
     AuthenticationError,
+    PayClientError,
     RateLimitedError,
     ServiceError,
     TransactionNotFoundError,
@@ -113,7 +114,7 @@ async def test_in_turn(router, look_up):
     for _ in range(4):
         try:
             found.append((await look_up()).amount)
-        except Exception as error:  # noqa: BLE001  the kind is the result
+        except PayClientError as error:
             found.append(type(error).__name__)
     assert found == ["ServiceError", "RejectedError", 3, 3]
 
