@@ -22,11 +22,13 @@ class Environment(StrEnum):
     SANDBOX = "sandbox"
 
 
-def _masked(code: str | None) -> str:
-    """Show the last four characters of a payment code: enough to recognise, too little to pay with."""
-    if code is None:
-        return "None"
-    return repr("*" * max(len(code) - 4, 0) + code[-4:] if len(code) > 4 else "*" * len(code))
+def masked(code: str) -> str:
+    """Return a payment code with its last four characters: enough to recognise, too little to pay with."""
+    return "*" * (len(code) - 4) + code[-4:] if len(code) > 4 else "*" * len(code)
+
+
+def _masked_repr(code: str | None) -> str:
+    return repr(code if code is None else masked(code))
 
 
 @frozen(kw_only=True)
@@ -59,7 +61,7 @@ class Transaction:
     amount: int
     fee: int | None = None
     amount_received: int | None = None
-    payment_code: str | None = field(default=None, repr=_masked)
+    payment_code: str | None = field(default=None, repr=_masked_repr)
     expdate: datetime | None = None
     status: str
     raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from payclient import errors
 from payclient._codec import transaction_as_json
-from payclient._models import Found, Outcome
+from payclient._models import Found, Outcome, masked
 from payclient._retry import judge
 from payclient.cli._status import Exit, most_urgent, status_of_outcome
 from payclient.cli._streams import Streams
@@ -119,7 +119,7 @@ def _cells(outcome: Outcome) -> dict[str, str]:
         code = cells["payment_code"]
         return {
             **cells,
-            "payment_code": "*" * max(len(code) - 4, 0) + code[-4:] if len(code) > 4 else "*" * len(code),
+            "payment_code": masked(code),
             "note": visible("; ".join(outcome.transaction.deviations)),
         }
     error = outcome.error
