@@ -62,6 +62,7 @@ def test_money_as_documented(name, value):
         pytest.param("+15000", 15000, "text '+15000'", id="text-with-plus"),
         pytest.param("007", 7, "text '007'", id="text-with-zeros"),
         pytest.param(Decimal("15000.0"), 15000, "number 15000.0", id="point"),
+        pytest.param(Decimal("15000.00"), 15000, "number 15000.00", id="cents"),
         pytest.param(Decimal("1.5e4"), 15000, "number 1.5E+4", id="exponent"),
     ],
 )
@@ -233,10 +234,25 @@ def test_unknown_field():
     assert (found.raw["settlement"], found.deviations) == ("T+1", ("unknown field 'settlement'",))
 
 
-def test_deviations_are_bounded():
+@pytest.mark.parametrize(
+    ("count", "rest"), [(20, ()), (21, ("and 1 more",)), (25, ("and 5 more",))], ids=["just-fits", "one-more", "many"]
+)
+def test_deviations_are_bounded(count, rest):
     """An answer full of unknown fields names twenty of them and counts the rest."""
-    found = read_transaction({**transaction(), **{f"x{i}": i for i in range(25)}})
-    assert found.deviations == (*(f"unknown field 'x{i}'" for i in range(20)), "and 5 more")
+    found = read_transaction({**transaction(), **{f"x{i}": i for i in range(count)}})
+    assert found.deviations == (*(f"unknown field 'x{i}'" for i in range(20)), *rest)
+
+
+@pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 40 + "…")], ids=["just-fits", "shortened"])
+def test_long_text_is_shortened(length, shown):
+    """A deviation shows no more than forty characters of what arrived."""
+    assert read("expdate", "x" * length)[1] == (f"expdate: text '{shown}' read as nothing",)
+
+
+def test_long_name_is_shortened():
+    """A deviation shows no more than forty characters of an unknown field's name."""
+    found = read_transaction({**transaction(), "x" * 41: 1})
+    assert found.deviations == (f"unknown field '{'x' * 40}'",)
 
 
 def test_every_deviation_is_named():

@@ -50,6 +50,19 @@ def test_first_failure(error, ruling):
     assert deferral().rule(Row(0, "R"), error) == ruling
 
 
+def test_answers_are_counted():
+    """Successes and refusals of a reference are answers; failures are not."""
+    rules = deferral()
+    rules.succeed()
+    fates(rules, NOT_FOUND, BROKEN, NOT_FOUND)
+    assert rules.answers == 3
+
+
+def test_pause_of_unknown_length():
+    """A refusal that names no time asks for no pause, so not for one that is too long either."""
+    assert deferral(longest_pause=0.0).rule(Row(0, "R"), errors.RateLimitedError("x")) == Ruling(Fate.LATER, 10.0)
+
+
 def test_off():
     """Without deferral a passing failure is final."""
     assert deferral(is_on=False).rule(Row(0, "R"), BROKEN) == FINAL

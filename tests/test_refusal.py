@@ -70,6 +70,15 @@ def test_other_messages(message):
         pytest.param({"message": "a\u202eb\u200bc"}, "a b c", id="direction-characters"),
         pytest.param({"message": "x" * 5000}, "x" * 377 + "…", id="long"),
         pytest.param({"message": [str(i) for i in range(90)]}, "; ".join("0123456789"), id="long-list"),
+        pytest.param(
+            {"message": {str(i): "x" for i in range(90)}}, "; ".join(f"{i}: x" for i in range(10)), id="long-object"
+        ),
+        pytest.param({"message": [[[["bad"]]]]}, "bad", id="deep-list"),
+        pytest.param({"message": [[[[["bad"]]]]], "error": "too deep"}, "too deep", id="too-deep-list"),
+        pytest.param({"message": {"a": {"b": {"c": {"d": "bad"}}}}}, "a: b: c: d: bad", id="deep-object"),
+        pytest.param(
+            {"message": {"a": {"b": {"c": {"d": {"e": "bad"}}}}}, "error": "too deep"}, "too deep", id="too-deep-object"
+        ),
     ],
 )
 def test_words(body, words):
@@ -88,7 +97,10 @@ def test_no_words():
     [
         pytest.param({"errors": {"k" * 200_000: [[["a", "b", "c"] * 3] * 9] * 9}}, id="long-name"),
         pytest.param({"errors": {"k": [str(i) + "x" * 50_000 for i in range(5)]}}, id="long-texts"),
-        pytest.param({"errors": [{str(i): [str(j) for j in range(10)] for i in range(10)}] * 10}, id="many-texts"),
+        pytest.param(
+            {"errors": [{str(j): [f"{i}{j}{k}" * 9 for i in range(10)] for j in range(10)} for k in range(10)]},
+            id="many-texts",
+        ),
     ],
 )
 def test_words_do_not_multiply(body):
@@ -100,6 +112,15 @@ def test_body_is_an_excerpt():
     """`body` is the beginning of what came, on one line and at most 400 characters."""
     error = refused({"message": "a\nb", "x": "y" * 5000})
     assert error.body == '{"message": "a\\nb", "x": "' + "y" * 373 + "…"
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"), [(400, "x" * 400), (401, "x" * 399 + "…")], ids=["just-fits", "shortened"]
+)
+def test_mark_of_an_excerpt(length, shown):
+    """What is shown whole has no mark at its end; what is not, has one."""
+    answer = Answer(500, {}, "x" * length, "", str, lambda: NOW)
+    assert refuse(answer, None, "R-1").body == shown
 
 
 def test_headers_are_chosen():

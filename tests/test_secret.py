@@ -46,6 +46,12 @@ def local_variables(error):
     return "".join(stack.format())
 
 
+@pytest.mark.parametrize("key", ["!~", "k" * 4096], ids=["first-and-last-character", "longest"])
+def test_every_visible_character(key):
+    """A key of any visible ASCII character, up to the greatest length, is sent as it is."""
+    assert ApiKey(key).authorization() == f"Bearer {key}"
+
+
 @pytest.mark.parametrize("written", [KEY, f"{KEY}\n", f"  {KEY}\r\n"], ids=["plain", "newline", "white-space"])
 def test_authorization(written):
     """The header is `Bearer` and the key, without the white space around it that files bring along."""
@@ -63,7 +69,7 @@ def test_authorization(written):
         pytest.param("hunter2 x", "api_key has a character at position 7 that is not visible ASCII", id="space"),
         pytest.param("hunter2\r\nX: 1", "api_key has a character at position 7 that is not visible ASCII", id="header"),
         pytest.param("hunter2\x00", "api_key has a character at position 7 that is not visible ASCII", id="nul"),
-        pytest.param("hunter2" * 600, "api_key must have at most 4096 characters, got 4200", id="too-long"),
+        pytest.param("k" * 4097, "api_key must have at most 4096 characters, got 4097", id="too-long"),
     ],
 )
 def test_refused(key, message):
@@ -89,11 +95,17 @@ def test_cannot_be_printed(show):
     assert KEY not in show(ApiKey(KEY))
 
 
+def test_repr():
+    """What is printed instead says that there is a key."""
+    assert repr(ApiKey(KEY)) == "ApiKey('…')"
+
+
 @pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
 def test_cannot_be_copied(duplicate):
     """A key that would be written to disk or to another process by accident is an error."""
-    with pytest.raises(TypeError, match="an API key cannot be pickled or copied"):
+    with pytest.raises(TypeError) as caught:
         duplicate(ApiKey(KEY))
+    assert str(caught.value) == "an API key cannot be pickled or copied; configure it where it is used"
 
 
 def test_has_no_dictionary():
@@ -128,9 +140,17 @@ def test_redact(text, redacted):
     assert ApiKey(KEY).redact(text) == redacted
 
 
-def test_short_key_is_not_redacted():
+@pytest.mark.parametrize(
+    ("key", "text", "redacted"),
+    [
+        pytest.param("test", "the latest test", "the latest test", id="word"),
+        pytest.param("sk-1234", "bad sk-1234", "bad sk-1234", id="seven"),
+        pytest.param("sk-12345", "bad sk-12345", "bad [api key]", id="eight"),
+    ],
+)
+def test_short_key_is_not_redacted(key, text, redacted):
     """A key that is too short to be a secret does not make holes in ordinary words."""
-    assert ApiKey("test").redact("the latest test") == "the latest test"
+    assert ApiKey(key).redact(text) == redacted
 
 
 def found(**fields):

@@ -67,6 +67,12 @@ def test_request_body(reference):
     assert json.loads(request.body) == {"reference": reference}
 
 
+def test_request_body_is_compact():
+    """The body has no white space between its parts, and no escape where UTF-8 needs none."""
+    request = build_request("https://pay.example/x", "référence", authorization=lambda: "Bearer k", user_agent="t")
+    assert request.body == '{"reference":"référence"}'.encode()
+
+
 def test_request_is_without_key():
     """The key is not in the request's own headers, and not in its `repr`: it is asked for while writing."""
     request = build_request("https://pay.example/x", "R", authorization=lambda: "Bearer k", user_agent="t")
@@ -96,6 +102,11 @@ def test_compressed():
     assert parse(gzip.compress(GOOD_BYTES), headers={"content-encoding": "gzip"}).reference == REFERENCE
 
 
+def test_longest_body():
+    """A body that just fits is read."""
+    assert parse(GOOD_BYTES.ljust(BODY_LIMIT)).reference == REFERENCE
+
+
 def test_unknown_envelope_field():
     """What stands beside `success` and `data` does not matter."""
     assert parse({"message": "OK", **GOOD}).reference == REFERENCE
@@ -120,7 +131,11 @@ def test_unknown_envelope_field():
         pytest.param({**GOOD, "success": "true"}, 'success: "true" is not true or false', id="success-as-true-text"),
         pytest.param({**GOOD, "success": 0}, "success: 0 is not true or false", id="success-0"),
         pytest.param({**GOOD, "success": 1}, "success: 1 is not true or false", id="success-1"),
+        pytest.param({**GOOD, "success": 1.5}, 'success: "1.5" is not true or false', id="success-1.5"),
         pytest.param({**GOOD, "success": None}, "success: null is not true or false", id="success-null"),
+        pytest.param(
+            {**GOOD, "success": "x" * 60}, f'success: "{"x" * 39} is not true or false', id="success-as-long-text"
+        ),
         pytest.param({"success": True}, "data: absent where an object is needed", id="data-absent"),
         pytest.param({"success": True, "data": None}, "data: null where an object is needed", id="data-null"),
         pytest.param({"success": True, "data": []}, "data: a list where an object is needed", id="data-list"),
@@ -128,6 +143,13 @@ def test_unknown_envelope_field():
         pytest.param({"success": True, "data": "x"}, "data: text where an object is needed", id="data-text"),
         pytest.param({"success": True, "data": {}}, "data.reference: absent", id="data-empty"),
         pytest.param(PAGE, "body: not JSON: Expecting value at character 0 (a web page)", id="html"),
+        *[
+            pytest.param(start, "body: not JSON: Expecting value at character 0 (a web page)", id=start.decode())
+            for start in (b"<html>", b"<HEAD>", b"<?xml version='1.0'?>")
+        ],
+        pytest.param(
+            b"\r\n\t <html>", "body: not JSON: Expecting value at character 0 (a web page)", id="html-after-space"
+        ),
         pytest.param(
             b"<br />\n<b>Warning</b>:  Undefined variable $row" + GOOD_BYTES,
             "body: not JSON: Expecting value at character 0 (a PHP message)",
@@ -172,6 +194,12 @@ def test_encoded_body(body, coding, problem):
     assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
 
 
+@pytest.mark.parametrize(("body", "coding"), [(b" ", ""), (b"x", "gzip")], ids=["empty", "not-gzip"])
+def test_no_text(body, coding):
+    """A body that is empty or cannot be unpacked has no text to show."""
+    assert failure(body, headers={"content-encoding": coding}).body == ""
+
+
 def test_truncated_body():
     """A body that was cut at the cap is not read, even if what is there would do."""
     assert failure(is_truncated=True).problem == f"body: longer than {BODY_LIMIT} bytes"
@@ -204,10 +232,10 @@ def test_mismatch(echo):
     assert type(failure(envelope(reference=echo))) is errors.ReferenceMismatchError
 
 
-def test_mismatch_names_both():
-    """A mismatch says what came and what was asked for."""
-    problem = failure(envelope(reference="OTHER")).problem
-    assert problem == f"data.reference is 'OTHER', asked for '{REFERENCE}'"
+@pytest.mark.parametrize(("echo", "shown"), [("OTHER", "OTHER"), ("x" * 90, "x" * 80)], ids=["short", "long"])
+def test_mismatch_names_both(echo, shown):
+    """A mismatch says what came, or how that begins, and what was asked for."""
+    assert failure(envelope(reference=echo)).problem == f"data.reference is '{shown}', asked for '{REFERENCE}'"
 
 
 def test_number_as_reference():
@@ -264,7 +292,11 @@ def test_payment_code_stays_out_of_errors(status, success):
         pytest.param(said("Transaction not found"), 401, errors.AuthenticationError, id="401-not-found"),
         pytest.param(said("no such transaction"), 403, errors.RejectedError, id="403-about-transaction"),
         pytest.param(said(f"{REFERENCE} is not yours"), 403, errors.RejectedError, id="403-names-reference"),
+        pytest.param(said("TRANSAKSI lain"), 403, errors.RejectedError, id="403-about-transaksi"),
+        pytest.param(said("Transaction not found"), 403, errors.RejectedError, id="403-not-found"),
         pytest.param(said("no", errors={"reference": ["no"]}), 403, errors.RejectedError, id="403-field"),
+        pytest.param(said("no", errors={"reference": 107}), 403, errors.RejectedError, id="403-field-with-code"),
+        pytest.param(said("no", errors={"ip": 107}), 403, errors.PermissionDeniedError, id="403-other-field"),
         pytest.param(said("IP not allowed"), 403, errors.PermissionDeniedError, id="403-ip"),
         pytest.param(PAGE, 403, errors.PermissionDeniedError, id="403-html"),
         pytest.param({"message": "transaction"}, 403, errors.PermissionDeniedError, id="403-no-envelope"),
@@ -275,6 +307,8 @@ def test_payment_code_stays_out_of_errors(status, success):
         pytest.param(b"<h1>You are being rate limited</h1>", 503, errors.RateLimitedError, id="503-rate-limit-page"),
         pytest.param(b"", 408, errors.ServiceError, id="408"),
         pytest.param(b"", 425, errors.ServiceError, id="425"),
+        pytest.param(said("Transaction not found"), 408, errors.ServiceError, id="408-not-found"),
+        pytest.param(said("Transaction not found"), 425, errors.ServiceError, id="425-not-found"),
         *[
             pytest.param(PAGE, status, errors.ServiceError, id=str(status))
             for status in (500, 502, 503, 504, 520, 524, 529, 599)
@@ -282,6 +316,8 @@ def test_payment_code_stays_out_of_errors(status, success):
         pytest.param(GOOD, 500, errors.ServiceError, id="500-success"),
         pytest.param({"message": "bad", "errors": {"reference": ["x"]}}, 400, errors.RejectedError, id="400-json"),
         pytest.param({"errors": {"reference": ["x"]}}, 422, errors.RejectedError, id="422-json"),
+        pytest.param({"message": "taken"}, 409, errors.RejectedError, id="409-json"),
+        pytest.param({**GOOD, "message": "OK"}, 400, errors.UnexpectedResponseError, id="400-success"),
         pytest.param(PAGE, 400, errors.UnexpectedResponseError, id="400-html"),
         pytest.param({}, 422, errors.UnexpectedResponseError, id="422-without-words"),
         pytest.param(b"", 204, errors.UnexpectedResponseError, id="204"),
@@ -302,12 +338,34 @@ def test_refusal(body, status, kind):
 
 
 @pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        pytest.param(b"", 429, "the service asks for fewer requests", id="429"),
+        pytest.param(said("too fast"), 429, "the service asks for fewer requests: too fast", id="429-words"),
+        pytest.param(b"", 401, "the service refuses the API key", id="401"),
+        pytest.param(said("who?"), 401, "the service refuses the API key: who?", id="401-words"),
+        pytest.param(b"", 500, "the service cannot answer now", id="500"),
+        pytest.param(said("oops"), 500, "the service cannot answer now: oops", id="500-words"),
+        pytest.param({"success": False}, 404, "no such transaction: no message", id="404"),
+        pytest.param(said("gone"), 404, "no such transaction: gone", id="404-words"),
+        pytest.param(
+            said("IP"), 403, "access denied: IP; the key, this IP address or a gateway may be why", id="403-words"
+        ),
+        pytest.param(said("reference"), 403, "the service declined: reference", id="403-about-reference"),
+    ],
+)
+def test_message(body, status, message):
+    """A refusal says what it means, in the service's words where it has some, and the status."""
+    assert failure(body, status).message == f"{message} (HTTP {status})"
+
+
+@pytest.mark.parametrize(
     ("status", "headers", "problem"),
     [
         pytest.param(
             302, {"location": "https://a.example/"}, f"redirect to https://a.example/{NOT_FOLLOWED}", id="redirect"
         ),
-        pytest.param(304, {}, f"redirect to nowhere{NOT_FOLLOWED}", id="no-location"),
+        pytest.param(300, {}, f"redirect to nowhere{NOT_FOLLOWED}", id="no-location"),
         pytest.param(404, {}, "a 404 that is not from the transaction service; check base_url", id="404"),
         pytest.param(418, {}, "body: empty", id="418"),
     ],
