@@ -171,6 +171,9 @@ def _from_status(answer: Answer, words: str, *, is_about_reference: bool) -> err
     if status == 403:
         if is_about_reference:
             return answer.error(errors.RejectedError, f"the service declined{said}")
+        if "cf-mitigated" in answer.headers:
+            # Not the caller is refused but the moment: it wants a browser while it fears too many requests.
+            return answer.error(errors.ServiceError, "a gateway in front of the service challenges this client")
         return answer.error(
             errors.PermissionDeniedError, f"access denied{said}; the key, this IP address or a gateway may be why"
         )

@@ -81,18 +81,27 @@ def parse_response(
         Transaction detail specification, part 4, rules 1 to 3; part 7 shows no errors, so the
         reading of those is ours.
     """
+    outcome = _outcome(response, reference, redact=redact, now=now)
+    if isinstance(outcome, Transaction):
+        return outcome
+    raise outcome  # here: a traceback may come with locals, and the frames below hold what may echo the key
+
+
+def _outcome(
+    response: Response, reference: str, *, redact: Callable[[str], str], now: Callable[[], datetime]
+) -> Transaction | errors.ResponseError:
     problem, text, value = _read(response)
     answer = Answer(response.status_code, response.headers, text, problem, redact, now)
     if response.status_code != 200 or not is_object(value) or value.get("success") is not True:
-        raise refuse(answer, value, reference)
+        return refuse(answer, value, reference)
     data = value.get("data")
     if not is_object(data):
         found = kind(data) if "data" in value else "absent"
-        raise answer.unexpected(f"data: {found} where an object is needed")
+        return answer.unexpected(f"data: {found} where an object is needed")
     return _checked(data, reference, answer)
 
 
-def _checked(data: dict[str, Any], reference: str, answer: Answer) -> Transaction:
+def _checked(data: dict[str, Any], reference: str, answer: Answer) -> Transaction | errors.ResponseError:
     notes = ("body: began with a byte order mark",) if answer.text.startswith("\ufeff") else ()
     try:
         transaction = read_transaction(data, notes=notes)
@@ -102,8 +111,8 @@ def _checked(data: dict[str, Any], reference: str, answer: Answer) -> Transactio
         if transaction.reference == reference:
             return transaction
         found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
-        raise answer.unexpected(found, kind=errors.ReferenceMismatchError)
-    raise answer.unexpected(found)
+        return answer.unexpected(found, kind=errors.ReferenceMismatchError)
+    return answer.unexpected(found)
 
 
 def _read(response: Response) -> tuple[str, str, Any]:

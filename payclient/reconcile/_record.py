@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from payclient._codec import transaction_as_json as ten_fields
 from payclient._models import Transaction
 from payclient.reconcile._entry import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.reconcile._observation import Answer, Observation
 
-_TRANSACTION = (
-    *("reference", "merchant_reff", "payment_method", "payment_name", "amount", "fee", "amount_received"),
-    *("payment_code", "expdate", "status"),
-)
 _WRITTEN = ("reference", *COMPARED)
 
 
@@ -40,8 +37,7 @@ def rejected_from_json(line: int, value: Mapping[str, Any]) -> RejectedEntry:
 
 def transaction_as_json(transaction: Transaction) -> dict[str, Any]:
     """Return the ten fields in the order of the specification, and the deviations; not `raw`."""
-    fields = {name: _plain(getattr(transaction, name)) for name in _TRANSACTION}
-    return {**fields, "deviations": list(transaction.deviations)}
+    return {**ten_fields(transaction), "deviations": list(transaction.deviations)}
 
 
 def transaction_from_json(value: Mapping[str, Any]) -> Transaction:
