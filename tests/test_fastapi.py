@@ -9,6 +9,7 @@ from fastapi import FastAPI, HTTPException, Request
 
 from fakes import ScriptedTransport, answer, client
 from payclient import TransactionNotFoundError
+from payclient.testing import serve
 
 
 def make_app(pay):
@@ -31,14 +32,21 @@ def make_app(pay):
 
 
 @contextlib.asynccontextmanager
-async def running(app):
+async def started(app):
     """Drive the lifespan as a server would, and pass its state on to the requests."""
     async with app.router.lifespan_context(app) as state:
 
         async def with_state(scope, receive, send):
             await app({**scope, "state": dict(state)}, receive, send)
 
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(with_state), base_url="http://app") as browser:
+        yield with_state
+
+
+@contextlib.asynccontextmanager
+async def running(app):
+    """Start the application, and give a browser that talks to it in process."""
+    async with started(app) as application:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://app") as browser:
             yield browser
 
 
@@ -52,9 +60,31 @@ async def test_handler():
     assert transport.is_closed
 
 
-@pytest.mark.virtual_time
 async def test_disconnects():
-    """A thousand browsers that go away in the middle of a request cost no slot, attempt or flight."""
+    """A thousand browsers that close their connection in the middle of a request cost no slot, attempt or flight."""
+    transport = ScriptedTransport(latency=0.01)
+    pay = client(transport, max_concurrency=8)
+
+    async def leave(url, n):
+        port = int(url.rpartition(":")[2])
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET /payments/T{n} HTTP/1.1\r\nHost: app\r\n\r\n".encode())
+        await writer.drain()
+        writer.transport.abort()
+
+    async with started(make_app(pay)) as application, serve(application) as url:
+        for first in range(0, 1000, 20):
+            await asyncio.gather(*(leave(url, n) for n in range(first, first + 20)))
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as browser:
+            answers = await asyncio.gather(*(browser.get(f"/payments/H{n}") for n in range(20)))
+        assert [response.status_code for response in answers] == [200] * 20
+    assert len(transport.sent) > 20
+    assert (transport.in_flight, pay.stats.in_flight, len(pay._flights)) == (0, 0, 0)
+
+
+@pytest.mark.virtual_time
+async def test_cancelled_handlers():
+    """A thousand handlers that are cancelled in the middle of a request cost no slot, attempt or flight."""
     transport = ScriptedTransport(latency=1)
     pay = client(transport, max_concurrency=8)
     async with running(make_app(pay)) as browser:
