@@ -148,6 +148,7 @@ class _Run:
 
     async def _ask_all(self, references: Iterable[str], phase: Phase, total: int) -> None:
         self._begin()
+        self._tell(phase, total)
         look: Round = 0 if phase is Phase.ASKING else 1
         async with self._stream(references) as outcomes:
             async for outcome in outcomes:

@@ -309,7 +309,7 @@ async def test_clock_without_zone(service_of, rows_of):
 
 
 async def test_progress(service_of, rows_of):
-    """Each answer is told, with what is known of the differences and their money."""
+    """The beginning of each phase and each answer are told, with what is known of the differences and their money."""
     told = []
     service = service_of({"A": [paid("A")], "B": [paid("B", amount=90)], "C": [errors.RejectedError("no")]})
     await rows_of([entry(n, r) for n, r in enumerate("ABC")], service, concurrency=1, on_progress=told.append)
@@ -317,9 +317,11 @@ async def test_progress(service_of, rows_of):
         (each.phase, each.done, each.total, each.differences, each.differences_amount, each.unresolved) for each in told
     ] == [
         (Phase.READING, 3, 3, 0, 0, 0),
+        (Phase.ASKING, 0, 3, 0, 0, 0),
         (Phase.ASKING, 1, 3, 0, 0, 0),
         (Phase.ASKING, 2, 3, 1, 100, 0),
         (Phase.ASKING, 3, 3, 1, 100, 1),
+        (Phase.CONFIRMING, 0, 1, 1, 100, 0),
         (Phase.CONFIRMING, 1, 1, 1, 100, 0),
     ]
 
