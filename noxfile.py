@@ -21,6 +21,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  said here, because the next lines
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from importlib.util import find_spec
@@ -147,10 +148,56 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def faults(session: nox.Session) -> None:
+    """Inject every fault of the tables for real, and print one line per row."""
+    install(session, "test")
+    session.run("pytest", "-p", "no:randomly", "-n", "auto", "-q", "tests/faults", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure; what follows `--` goes to the benchmarks."""
     install(session, "test")
     session.run("python", "-m", "bench", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Feed the parser what a fuzzer thinks of, for ten minutes or so many seconds as follow `--`."""
+    install(session, "fuzz")
+    session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
+def soak(session: nox.Session) -> None:
+    """Look things up for 15 minutes, or so many seconds as follow `--`, while the service fails at random."""
+    install(session, "test")
+    session.run("python", "-m", "soak", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
+def canary(session: nox.Session) -> None:
+    """Run the suite with all that it says and writes kept, and look for the API key in it."""
+    install(session, "test")
+    kept = Path(session.create_tmp())
+    loud = ("-rA", "-o", "log_level=DEBUG", "--showlocals", f"--basetemp={kept / 'files'}")
+    with (kept / "output.txt").open("w") as output:
+        session.run("pytest", "-n", "auto", *loud, *session.posargs, stdout=output)
+    session.run("python", "tests/canary.py", kept)
+
+
+@nox.session(default=False)
+def mutate(session: nox.Session) -> None:
+    """Change one small thing in the core at a time and see that a test notices; what follows `--` names modules."""
+    install(session, "mutate")
+    copy = Path(session.create_tmp()).resolve() / "copy"  # so that no mutant ever stands in the working tree
+    shutil.rmtree(copy, ignore_errors=True)  # mutmut would keep the verdicts of the run before
+    for name in ("payclient", "tests"):
+        shutil.copytree(HERE / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HERE / "pyproject.toml", copy)
+    with session.chdir(copy):
+        path = os.pathsep.join([str(copy), str(copy / "tests")])
+        session.run("python", "-m", "mutation", *session.posargs, env={"PYTHONPATH": path})
 
 
 @nox.session(default=False)

@@ -24,6 +24,7 @@ _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
 _DENIALS_IN_A_ROW = 20
 _FIRST_CONTACTS = 3
+"""So many lookups that cannot connect, before any other could, and the address is taken to be wrong."""
 
 
 class Fate(Enum):
@@ -86,6 +87,16 @@ class Deferral:
         self.answers = 0
         """How many lookups the service has answered, whatever it said about the reference."""
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether a lookup has got as far as the service."""
+        return self._was_reached or self.answers > 0
+
+    @property
+    def is_one_enough(self) -> bool:
+        """Whether rows should go out one by one: to nobody, attempts soon go slowly, and a crowd would share them."""
+        return self._is_on and not self.is_reached
+
     def succeed(self) -> None:
         """Note a lookup that the service answered."""
         self.answers += 1
@@ -110,7 +121,7 @@ class Deferral:
             self._unreached += 1
         elif not isinstance(error, errors.DeadlineExceededError):
             self._was_reached = True  # from now on, not to get through is an outage and not a wrong address
-        is_nobody_there = self._unreached >= _FIRST_CONTACTS and not (self._was_reached or self.answers)
+        is_nobody_there = self._unreached >= _FIRST_CONTACTS and not self.is_reached
         is_pause_too_long = (
             isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self._longest_pause
         )

@@ -24,7 +24,7 @@ from payclient._http import Request, Response
 from payclient._limiter import Limiter
 from payclient._lookup import Lookup
 from payclient._models import Transaction
-from payclient._retry import Retries, judge
+from payclient._retry import Again, Retries, judge
 from payclient._secret import ApiKey
 from payclient._signal import Signal
 from payclient._telemetry import Attempt, Stats, logger
@@ -33,8 +33,8 @@ from payclient.errors import (
     ClientClosedError,
     PayClientError,
     RateLimitedError,
-    ReferenceMismatchError,
     ResponseError,
+    UnexpectedResponseError,
 )
 from payclient.transports import Transport
 
@@ -247,8 +247,9 @@ class Engine:
     async def _parse(self, response: Response, reference: str) -> Transaction:
         try:
             return _wire.parse_response(response, reference, redact=self._api_key.redact)
-        except ReferenceMismatchError:
-            await self._transport.discard(response)
+        except UnexpectedResponseError as error:
+            if judge(error).again is Again.ONCE:  # an accident of the way, which may still be out of step
+                await self._transport.discard(response)
             raise
 
 

@@ -173,7 +173,7 @@ class _Run:
     # The workers
 
     def start(self) -> None:
-        """Begin with one worker; each that finds work brings the next, up to the concurrency."""
+        """Begin with one worker; once the service was reached, each that finds work brings the next."""
         self._started += 1
         worker = asyncio.create_task(self._work(), name=f"payclient-stream-{self._started}")
         self._workers.add(worker)
@@ -217,7 +217,7 @@ class _Run:
 
     async def _work(self) -> None:
         while (row := await self._next_row()) is not None:
-            if self._started < self._concurrency and not self._is_draining:
+            if self._started < self._concurrency and not (self._is_draining or self._deferral.is_one_enough):
                 self.start()
             self._asking += 1
             try:

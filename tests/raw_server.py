@@ -12,7 +12,6 @@ Words that make bytes: `http`, `head`, `chunked`, `garble`, `gzipped`, `bomb`.
 
 import asyncio
 import contextlib
-import functools
 import gzip
 import json
 import socket
@@ -54,13 +53,12 @@ def gzipped(body, layers=1):
     return body
 
 
-@functools.cache
 def bomb(size, layers=1):
-    """Return *size* bytes of nothing, compressed; made without ever holding them."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    block = b"0" * 2**16
-    packed = [packer.compress(block) for _ in range(size // len(block))]
-    return gzipped(b"".join(packed) + packer.flush(), layers - 1)
+    """Return *size* bytes of nothing, compressed in no time; its check sum is wrong, but nobody shall get that far."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)  # can stand anywhere, any number of times
+    body = gzip.compress(b"", mtime=0)[:10] + block * (size >> 20) + b"\x03\0" + bytes(8)
+    return gzipped(body, layers - 1)
 
 
 class Connection:

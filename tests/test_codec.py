@@ -172,10 +172,11 @@ def test_optional_text_may_be_empty(name):
     assert read(name, "") == ("", (f"{name}: empty text is empty",))
 
 
+@pytest.mark.parametrize("name", OPTIONAL_TEXT)
 @pytest.mark.parametrize("value", [True, Decimal("1.5"), ["a"], {"a": 1}], ids=["true", "point", "list", "object"])
-def test_odd_optional_text_costs_no_row(value):
+def test_odd_optional_text_costs_no_row(name, value):
     """An optional text of another kind is None and a deviation; the row is not lost over it."""
-    found, deviations = read("payment_name", value)
+    found, deviations = read(name, value)
     assert (found, [text.endswith("read as nothing") for text in deviations]) == (None, [True])
 
 
@@ -283,6 +284,12 @@ def test_raw_is_complete():
     """`raw` is the data as it arrived, in its order, deviations and all."""
     data = {"new": {"a": [1]}, **changed("amount", "15000.00")}
     assert list(read_transaction(data).raw.items()) == list(data.items())
+
+
+def test_raw_cannot_be_changed():
+    """`raw` is evidence of what arrived, so nobody can write to it."""
+    with pytest.raises(TypeError):
+        read_transaction(transaction()).raw["amount"] = 0
 
 
 def test_names_that_are_ours():

@@ -70,6 +70,11 @@ def test_outside_a_loop():
     assert (limiter.limit, limiter.in_flight, limiter.waiting, limiter.paused_seconds()) == (4.0, 0, 0, 0.0)
 
 
+def test_initial():
+    """A limiter that is told nothing starts with a few."""
+    assert Limiter(max_concurrency=64).limit == 4.0
+
+
 def test_initial_is_capped():
     """The initial limit is no higher than the highest one."""
     assert make(2).limit == 2.0
@@ -81,6 +86,24 @@ async def test_free_slot_does_not_suspend():
     with pytest.raises(StopIteration):
         limiter.acquire().send(None)
     assert limiter.in_flight == 1
+
+
+async def test_free_slot_at_the_end_of_a_pause():
+    """At the very moment that a pause ends, a slot is free."""
+    limiter = make()
+    limiter.pause(1.0)
+    asyncio.get_running_loop().advance(1.0)
+    with pytest.raises(StopIteration):
+        limiter.acquire().send(None)
+
+
+async def test_wait_for_a_release_needs_no_timer():
+    """Who waits for a slot that only a release can free does not make the loop wake up for it."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 2)
+    assert limiter._timer is None
+    await call_off(waiters)
 
 
 async def test_ticket():
@@ -256,6 +279,16 @@ async def test_close_turns_newcomers_away():
         await limiter.acquire()
 
 
+async def test_close_turns_away_in_order():
+    """Who waits longest is turned away first."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 3)
+    numbers = iter(range(3))
+    limiter.close(lambda: TurnedAwayError(next(numbers)))
+    assert [error.args for error in await asyncio.gather(*waiters, return_exceptions=True)] == [(0,), (1,), (2,)]
+
+
 async def test_release_after_close():
     """A ticket from before the close can be given back after it."""
     limiter = make()
@@ -354,6 +387,15 @@ async def test_acceptance_breaks_the_row():
     assert limiter.limit == pytest.approx(32.0)
 
 
+async def test_row_begins_anew_after_an_acceptance():
+    """Two refusals before an acceptance and two after it are no row of three."""
+    limiter = make(initial=64.0)
+    signals = [Signal.THROTTLED, Signal.THROTTLED, Signal.ACCEPTED, Signal.THROTTLED, Signal.THROTTLED]
+    for ticket, signal in zip(await take(limiter, 5), signals, strict=True):
+        limiter.release(ticket, signal)
+    assert limiter.limit == pytest.approx(32.0)
+
+
 async def test_old_acceptance_does_not_open_the_gate():
     """An attempt that started before the refused ones tells nothing about the service since."""
     limiter = make(initial=64.0)
@@ -370,6 +412,32 @@ async def test_refused_probe_keeps_most():
     give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
     await run_full(limiter, 10)
     assert limiter.limit == pytest.approx(22.4)
+
+
+async def test_refused_probe_of_a_small_limit():
+    """Also of a limit of two, a refused probe costs a part."""
+    limiter = make()
+    give_back(limiter, await take(limiter, 4), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await run_full(limiter, 2)
+    assert limiter.limit == pytest.approx(1.4)
+
+
+async def test_refused_probe_closes_a_half_open_gate():
+    """A refusal while the gate opens closes it to one, however far it was open."""
+    limiter = make(initial=64.0)
+    give_back(limiter, await take(limiter, 64), Signal.THROTTLED)
+    await run_full(limiter, 4)
+    half_open = limiter.limit
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    assert (half_open, limiter.limit) == (11.0, 1.0)
+
+
+async def test_gate_opens_from_below_one():
+    """The first acceptance behind a gate that is nearly closed opens it to one."""
+    limiter = make(initial=0.5)
+    give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
+    assert limiter.limit == 1.0
 
 
 async def test_pause_cuts_deeper():
@@ -420,6 +488,43 @@ async def test_old_failures_are_forgotten():
     assert limiter.limit == 64.0
 
 
+async def test_old_acceptances_are_forgotten():
+    """Of an outage after many good attempts only the last fifty attempts count."""
+    limiter = make(initial=64.0)
+    for signal in [Signal.ACCEPTED] * 100 + [Signal.OVERLOADED] * 25:
+        give_back(limiter, await take(limiter, 1), signal)
+    at_half = limiter.limit
+    give_back(limiter, await take(limiter, 1), Signal.OVERLOADED)
+    assert (at_half, limiter.limit) == (64.0, 32.0)
+
+
+async def test_first_gaps():
+    """Below one, what was not used yet is made good once, and from then on there is a gap after each attempt."""
+    limiter = make(initial=0.5)
+    started_at = []
+    for _ in range(5):
+        ticket = await limiter.acquire()
+        started_at.append(ticket.started_at)
+        limiter.release(ticket, Signal.SILENT)
+    assert started_at == pytest.approx([0.0, 0.0, 0.2, 0.4, 0.6])
+
+
+async def test_gaps_follow_the_round_trip():
+    """Gaps are as long as the mean round trip makes them, in which the newest weighs a tenth."""
+    limiter = make(initial=1.5)
+    await asyncio.sleep(1)
+    ticket = await limiter.acquire()
+    await asyncio.sleep(2.1)
+    limiter.release(ticket, Signal.ACCEPTED)  # the mean goes from 0.1 to 0.3 s, and the limit to 2.5
+    await take(limiter, 2)
+    started_at = []
+    for _ in range(4):
+        ticket = await limiter.acquire()
+        started_at.append(ticket.started_at)
+        limiter.release(ticket, Signal.SILENT)
+    assert started_at == pytest.approx([3.1, 3.1, 3.3, 3.5])
+
+
 async def test_gap_below_one():
     """Behind the gate, each refused probe doubles the gap to the next, up to ten seconds."""
     limiter = make()
@@ -467,3 +572,46 @@ async def test_climbs_back_to_where_it_was_cut():
     assert limits == sorted(limits)
     assert steps.index(min(steps)) == pytest.approx((10 / 0.02) ** (1 / 3) - 1, abs=1)
     assert 19.0 < limits[6] < 21.0
+
+
+@pytest.mark.parametrize(("initial", "limit"), [(1.0, 0.8576), (0.5, 0.4288)], ids=["one", "half"])
+async def test_small_limit_climbs(initial, limit):
+    """A limit of one or less climbs after its cut like any other, as much slower as it is smaller."""
+    limiter = make(initial=initial)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await asyncio.sleep(1)
+    give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
+    assert limiter.limit == pytest.approx(limit, abs=0.0001)
+
+
+async def test_climb_doubles_at_most():
+    """However long ago the cut was, one acceptance does no more than double the limit."""
+    limiter = make(initial=20.0)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await asyncio.sleep(600)
+    tickets = await take(limiter, 10)
+    limiter.release(tickets[-1], Signal.ACCEPTED)
+    assert limiter.limit == 20.0
+
+
+async def test_climb_after_a_pause():
+    """After a cut that brings a pause the climb is flat at nine tenths of where the limit was."""
+    limiter = make(initial=40.0)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED, retry_after=1.0)
+    await asyncio.sleep(1)
+    await run_full(limiter, 10)
+    await asyncio.sleep((4 / 0.02) ** (1 / 3))
+    await run_full(limiter, 1)
+    assert limiter.limit == pytest.approx(18.0)
+
+
+async def test_climb_after_a_refused_probe():
+    """After a refused probe the climb is flat at nine tenths of where it would have been flat before."""
+    limiter = make(128, initial=64.0)
+    give_back(limiter, await take(limiter, 64), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await run_full(limiter, 10)
+    await asyncio.sleep((35.2 / 0.02) ** (1 / 3))
+    await run_full(limiter, 2)  # one doubles at most
+    assert limiter.limit == pytest.approx(57.6)

@@ -10,15 +10,19 @@ from fakes import KEY, SAMPLE, ScriptedTransport, answer, client
 from payclient import RetryPolicy, UnexpectedResponseError
 
 
+@pytest.mark.virtual_time
 async def test_one_line_per_attempt(caplog):
     """Each attempt is one DEBUG line with number, status, time and error class."""
-    transport = ScriptedTransport()
+    transport = ScriptedTransport(latency=1.25)
     transport.script("T1", answer(status=500))
     with caplog.at_level(logging.DEBUG, "payclient"):
         async with client(transport, retry=RetryPolicy(first_backoff=0)) as pay:
             await pay.get_transaction("T1")
     lines = [record.getMessage() for record in caplog.records if record.name == "payclient"]
-    assert [line.split(" in ")[0] for line in lines] == ["attempt 1: status 500", "attempt 2: status 200"]
+    assert lines == [
+        "attempt 1: status 500 in 1.250 s, ServiceError",
+        "attempt 2: status 200 in 1.250 s, found",
+    ]
 
 
 async def test_no_secrets(caplog):

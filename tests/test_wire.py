@@ -148,6 +148,9 @@ def test_unknown_envelope_field():
             for start in (b"<html>", b"<HEAD>", b"<?xml version='1.0'?>")
         ],
         pytest.param(
+            b"\xef\xbb\xbf<html>", "body: not JSON: Expecting value at character 0 (a web page)", id="html-after-mark"
+        ),
+        pytest.param(
             b"\r\n\t <html>", "body: not JSON: Expecting value at character 0 (a web page)", id="html-after-space"
         ),
         pytest.param(
@@ -373,6 +376,13 @@ def test_message(body, status, message):
 def test_unexpected_status(status, headers, problem):
     """A status that a wrong address would give asks about `base_url`."""
     assert failure(b"", status, headers).problem == problem
+
+
+def test_challenge():
+    """A gateway that wants to see a browser refuses the moment, not the caller."""
+    error = failure(PAGE, 403, {"cf-mitigated": "challenge"})
+    expected = (errors.ServiceError, "a gateway in front of the service challenges this client (HTTP 403)")
+    assert (type(error), error.message) == expected
 
 
 @pytest.mark.parametrize(("success", "status"), [(True, 201), (True, 400), (False, 600)], ids=["201", "400", "600"])

@@ -20,6 +20,8 @@ from payclient.errors import (
 )
 
 _LONGEST_REASON = 200
+_SMALLEST_PART = 64
+"""What a piece of a body counts at least: the cap in pieces of one byte would take seconds of the event loop."""
 _PASSING_TLS_ERRORS = (
     ssl.SSLEOFError,  # the connection broke during the handshake
     ssl.SSLZeroReturnError,
@@ -43,7 +45,7 @@ async def read(response: Any, *, connection: object) -> Response:
         # `aread`, which inflates without a bound.
         async for part in response.stream:
             parts.append(part)
-            size += len(part)
+            size += max(len(part), _SMALLEST_PART)
             if size > BODY_LIMIT:
                 break
     finally:

@@ -15,6 +15,8 @@ import functools
 import socket
 import ssl
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 import httpx
 
@@ -44,11 +46,25 @@ def _probes() -> list[tuple[int, int, int]]:
 class _Lane:
     """One connection, kept alive between attempts."""
 
-    __slots__ = ("http", "idle_since")
+    __slots__ = ("_socket", "http", "idle_since")
 
     def __init__(self, context: ssl.SSLContext, socket_options: list[tuple[int, int, int]]) -> None:
         self.http = httpx.AsyncHTTPTransport(verify=context, limits=_ONE, socket_options=socket_options)
         self.idle_since = 0.0
+        self._socket: Any = None
+
+    async def watch(self, event: str, info: Mapping[str, Any]) -> None:
+        """Keep hold of the socket: httpcore forgets to close it when a TLS handshake is cancelled."""
+        if event == "connection.connect_tcp.complete":
+            self._socket = info["return_value"]
+
+    async def aclose(self) -> None:
+        """Close the connection, however far it had come."""
+        try:
+            await self.http.aclose()
+        finally:
+            if self._socket is not None:
+                await self._socket.aclose()
 
 
 class HttpxTransport:
@@ -99,8 +115,14 @@ class HttpxTransport:
         """Close every connection, also those in use."""
         self._is_closed = True
         self._idle.clear()
+        interruption: asyncio.CancelledError | None = None
         while self._lanes:
-            await self._lanes.pop().http.aclose()
+            try:
+                await self._lanes.pop().aclose()
+            except asyncio.CancelledError as error:
+                interruption = error  # the others are still open
+        if interruption is not None:
+            raise interruption
 
     async def _new_lane(self, url: str) -> _Lane:
         context = self._without_tls
@@ -116,7 +138,7 @@ class HttpxTransport:
     async def _exchange(self, lane: _Lane, request: Request, *, reused: bool) -> Response:
         answered = ended_well = False
         try:
-            head = await lane.http.handle_async_request(self._native(request))
+            head = await lane.http.handle_async_request(self._native(request, None if reused else lane))
             answered = True
             response = await read(head, connection=lane)
             ended_well = not response.is_truncated
@@ -129,13 +151,13 @@ class HttpxTransport:
             await self._give_back(lane) if ended_well else await self._close(lane)
         raise failure  # outside the handler: the error must not drag httpx's frames and request along
 
-    def _native(self, request: Request) -> httpx.Request:
+    def _native(self, request: Request, new: _Lane | None) -> httpx.Request:
         return httpx.Request(
             request.method,
             request.url,
             headers={**request.headers, "Authorization": request.authorization()},
             content=request.body,
-            extensions=self._extensions,
+            extensions={**self._extensions, "trace": new.watch} if new else self._extensions,
         )
 
     async def _give_back(self, lane: _Lane) -> None:
@@ -152,7 +174,7 @@ class HttpxTransport:
 
     async def _close(self, lane: _Lane) -> None:
         self._lanes.discard(lane)
-        await lane.http.aclose()
+        await lane.aclose()
 
 
 class _StaleLane(Exception):  # noqa: N818  a signal inside this module

@@ -1,0 +1,52 @@
+"""What holds for every fault: the key is shown nowhere, and the run ends with one line per row."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import pytest
+
+from fakes import KEY
+
+pytest.register_assert_rewrite("faults.stage")
+if sys.platform != "linux":
+    # How much still arrives over a connection that is torn down is up to the system: the rows say what Linux does.
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(autouse=True)
+def key_is_not_shown(caplog, capfd):
+    """Whatever happens, the API key is in no log of any library, at any level, and in no output."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    output = capfd.readouterr()
+    assert KEY not in caplog.text + output.out + output.err
+
+
+@pytest.fixture
+def row(record_property):
+    """Return a function that names the row which a test plays, and the verdict that was required."""
+
+    def name(sentence, verdict):
+        record_property("row", sentence)
+        record_property("verdict", verdict)
+
+    return name
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print one line per row, when nothing but faults was run."""
+    reports = [report for group in ("passed", "failed", "error") for report in terminalreporter.stats.get(group, ())]
+    if not reports or not all("tests/faults/" in report.nodeid for report in reports):
+        return
+    rows, failed = {}, set()
+    for report in reports:
+        properties = dict(report.user_properties)
+        if "row" in properties:
+            rows[properties["row"]] = properties["verdict"]
+            if report.failed:
+                failed.add(properties["row"])
+    terminalreporter.section(f"{len(rows)} faults, {len(failed)} of them not withstood")
+    for sentence, verdict in sorted(rows.items(), key=lambda item: item[::-1]):
+        terminalreporter.write_line(f"{'FAILED' if sentence in failed else 'ok':6}  {verdict:26}  {sentence}")

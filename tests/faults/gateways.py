@@ -1,0 +1,239 @@
+"""Faults of our own beyond the table: content networks, load balancers, captive portals and proxies."""
+
+from __future__ import annotations
+
+import gzip
+
+from fakes import KEY
+from faults.answers import (
+    DENIED,
+    GARBLED,
+    HTML,
+    MISPLACED,
+    NOW,
+    OVERLOADED,
+    THROTTLED,
+    TOLD_TO_WAIT,
+    envelope,
+    page,
+    text,
+)
+from faults.bodies import body, garbled, tolerated
+from faults.fault import Fault
+from faults.network import BROKEN, TOO_SLOW
+from faults.stage import FOUND, OK, ok
+from payclient import PermissionDeniedError, ReferenceMismatchError, RejectedError
+from payclient._signal import Signal
+from raw_server import chunked, close, head, http, repeat, send, stall
+
+CLOUDFLARE = ("Server: cloudflare", "CF-RAY: 9a1b2c3d4e5f6a7b-SIN")
+CHALLENGE = (
+    b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><body>Checking your browser</body></html>"
+)
+MITIGATED = (HTML, "cf-mitigated: challenge", *CLOUDFLARE)
+PORTAL = b"<html><head><meta http-equiv=refresh content='0;url=http://login.wlan.example/'></head></html>"
+HEADER = f"Authorization: Bearer {KEY}"
+
+CONTENT_NETWORK = (
+    *(
+        Fault(f"Cloudflare {status}", page(f"{status} {words}", *CLOUDFLARE), says="9a1b2c3d4e5f6a7b-SIN", **OVERLOADED)
+        for status, words in (
+            (520, "Web Server Returned an Unknown Error"),
+            (521, "Web Server Is Down"),
+            (522, "Connection Timed Out"),
+            (523, "Origin Is Unreachable"),
+            (524, "A Timeout Occurred"),
+            (525, "SSL Handshake Failed"),
+            (526, "Invalid SSL Certificate"),
+            (527, "Railgun Error"),
+            (529, "Site is overloaded"),
+            (530, "Origin DNS Error"),
+        )
+    ),
+    Fault(
+        "Cloudflare 1015 with status 429", text("429 Too Many Requests", "error code: 1015", *CLOUDFLARE), **THROTTLED
+    ),
+    Fault("Cloudflare 1015 with status 403", text("403 Forbidden", "error code: 1015", *CLOUDFLARE), **THROTTLED),
+    Fault("Cloudflare 1015 with status 200", text("200 OK", "error code: 1015", *CLOUDFLARE), **THROTTLED),
+    Fault(
+        "Cloudflare 1015 as a page, for a day",
+        [
+            send(
+                http(
+                    b"<html><h1>You are being rate limited</h1></html>",
+                    "429 Too Many Requests",
+                    HTML,
+                    "Retry-After: 86400",
+                )
+            )
+        ],
+        pause=86400,
+        **TOLD_TO_WAIT,
+    ),
+    Fault("Cloudflare 1020 denies access", text("403 Forbidden", "error code: 1020", *CLOUDFLARE), **DENIED),
+    Fault("a Cloudflare challenge with status 403", [send(http(CHALLENGE, "403 Forbidden", *MITIGATED))], **OVERLOADED),
+    Fault("a Cloudflare challenge with status 503", [send(http(CHALLENGE, "503 Busy", *MITIGATED))], **OVERLOADED),
+    Fault("a Cloudflare challenge with status 200", body(CHALLENGE, *MITIGATED), says="a web page", **GARBLED),
+    Fault("a maintenance page with status 200", body(b"<html>Back soon</html>", HTML), says="a web page", **GARBLED),
+    Fault("a maintenance page with status 404", page("404 Not Found"), says="check base_url", **MISPLACED),
+)
+
+BEFORE_THE_ANSWER = (
+    tolerated("early hints", [send(head("HTTP/1.1 103 Early Hints", "Link: </a.css>; rel=preload")), ok]),
+    tolerated("100 Continue that nobody asked for", [send(head("HTTP/1.1 100 Continue")), ok]),
+    tolerated("five times 102 Processing", [send(head("HTTP/1.1 102 Processing") * 5), ok]),
+    Fault("early hints without end", [repeat(head("HTTP/1.1 103 Early Hints"))], **TOO_SLOW),
+    Fault("101 Switching Protocols", [send(head("HTTP/1.1 101 Switching Protocols", "Upgrade: h2c"))], **BROKEN),
+    Fault(
+        "101 and silence", [send(head("HTTP/1.1 101 X", "Upgrade: websocket", "Connection: upgrade")), stall], **BROKEN
+    ),
+)
+
+LOAD_BALANCERS = (
+    Fault("nginx 502", page("502 Bad Gateway", "Server: nginx"), **OVERLOADED),
+    Fault("nginx 504", page("504 Gateway Time-out", "Server: nginx"), **OVERLOADED),
+    Fault("nginx 499", page("499 Client Closed Request", "Server: nginx"), **MISPLACED),
+    Fault("a load balancer's 460", page("460 Client Closed Connection", "Server: awselb/2.0"), **MISPLACED),
+    Fault("HAProxy without a server", text("503 Service Unavailable", "No server is available"), **OVERLOADED),
+    Fault("Envoy without a host", text("503 Service Unavailable", "no healthy upstream"), **OVERLOADED),
+    Fault("an API gateway's limit", envelope("429 Too Many Requests", message="Limit Exceeded"), **THROTTLED),
+    Fault(
+        "a quota that is spent until a moment",
+        text("429 Too Many Requests", "quota", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1795255300", NOW),
+        pause=100,
+        **TOLD_TO_WAIT,
+    ),
+    Fault("a gateway that knows no such key", [send(http(b'{"message":"Forbidden"}', "403 No"))], **DENIED),
+    Fault("a firewall's block page", page("406 Not Acceptable"), **MISPLACED),
+    garbled("a firewall's block page with status 200", body(b"<html>Request Rejected</html>", HTML), "a web page"),
+)
+
+PORTALS_AND_PROXIES = (
+    Fault(
+        "a captive portal that redirects",
+        page("302 Found", "Location: http://login.wlan.example/?from=pay"),
+        says="redirect to http://login.wlan.example/",
+        **MISPLACED,
+    ),
+    garbled("a captive portal with status 200", body(PORTAL, HTML), "a web page"),
+    Fault("a captive portal with status 511", page("511 Network Authentication Required"), **OVERLOADED),
+    Fault("407 of a proxy in the way", page("407 Proxy Authentication Required", "Via: 1.1 squid"), **MISPLACED),
+    Fault("502 of a proxy in the way", text("502 Bad Gateway", "ERR_CONNECT_FAIL", "Via: 1.1 squid"), **OVERLOADED),
+    tolerated(
+        "a proxy that compresses",
+        body(gzip.compress(FOUND), "Content-Encoding: gzip", "Via: 1.1 squid", "Warning: 214 transformed"),
+    ),
+    garbled(
+        "a proxy that has an old answer for another request",
+        body(b'{"success":true,"data":{"reference":"","amount":1,"status":"Paid"}}', "Age: 9000", "X-Cache: HIT"),
+        "reference: empty text where text is needed",
+    ),
+)
+
+ECHOES = (
+    Fault("an error page that shows the request", text("500 Oops", f"POST / HTTP/1.1\r\n{HEADER}\r\n"), **OVERLOADED),
+    garbled("a debug page with status 200", body(f"<html><pre>{HEADER}</pre></html>".encode(), HTML), "a web page"),
+    Fault(
+        "a message with the key in it", envelope("400 No", message=f"Unknown key {KEY}"), RejectedError, says="Unknown"
+    ),
+    Fault(
+        "a message with the key as the name of a field",
+        envelope("422 No", errors={f"Bearer {KEY}": ["is not allowed"]}),
+        RejectedError,
+        says="is not allowed",
+    ),
+    Fault(
+        "a denial with the key cut short",
+        text("403 No", "x" * 380 + f"Bearer {KEY}"),
+        PermissionDeniedError,
+        1,
+        Signal.SILENT,
+    ),
+    Fault(
+        "the key where the reference should be",
+        body(f'{{"success":true,"data":{{"reference":"{KEY}","amount":1,"status":"Paid"}}}}'.encode()),
+        ReferenceMismatchError,
+        attempts=2,
+        signal=Signal.OVERLOADED,
+    ),
+    garbled(
+        "the key where money should be",
+        body(f'{{"success":true,"data":{{"reference":"T1","amount":"{KEY}","status":"Paid"}}}}'.encode()),
+        "amount: text .* is not an exact whole number",
+    ),
+)
+
+LENGTHS = (
+    tolerated("HTTP/1.0 that ends by closing", [send(head("HTTP/1.0 200 OK") + FOUND), close]),
+    tolerated("HTTP/1.0 with a length", [send(OK.replace(b"HTTP/1.1", b"HTTP/1.0")), close]),
+    tolerated("HTTP/1.0 kept alive", [send(http(FOUND, "200 OK", "Connection: keep-alive").replace(b"/1.1", b"/1.0"))]),
+    tolerated("no length, ends by closing", [send(head("HTTP/1.1 200 OK", "Content-Type: x") + FOUND), close]),
+    Fault("no length, and never closes", [send(head("HTTP/1.1 200 OK") + FOUND), stall], **TOO_SLOW),
+    tolerated(
+        "a length and chunks at once",
+        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Content-Length: 5") + chunked(FOUND))],
+    ),
+    tolerated("the same length twice", [send(http(FOUND, "200 OK", f"Content-Length: {len(FOUND)}"))]),
+    Fault("two lengths that differ", [send(http(FOUND, "200 OK", "Content-Length: 5"))], **BROKEN),
+    Fault("a negative length", [send(head("HTTP/1.1 200 OK", "Content-Length: -5") + FOUND)], **BROKEN),
+    Fault("a length of 5,000 digits", [send(head("HTTP/1.1 200 OK", "Content-Length: " + "9" * 5000))], **BROKEN),
+    garbled("a length that is too short", [send(head("HTTP/1.1 200 OK", "Content-Length: 40") + FOUND)], "not JSON"),
+    Fault(
+        "a length that is too long", [send(head("HTTP/1.1 200 OK", "Content-Length: 999") + FOUND), stall], **TOO_SLOW
+    ),
+    Fault(
+        "a chunk without a size",
+        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"\r\n" + FOUND)],
+        **BROKEN,
+    ),
+    Fault(
+        "a chunk of a negative size",
+        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"-1\r\n")],
+        **BROKEN,
+    ),
+    Fault(
+        "a chunk of more bytes than there are",
+        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"f" * 30 + b"\r\n")],
+        **BROKEN,
+    ),
+    Fault(
+        "a transfer coding of its own", [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"))], **BROKEN
+    ),
+    tolerated(
+        "chunks with a trailer",
+        [
+            send(
+                head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + chunked(FOUND, trailer=b"Server-Timing: db\r\n")
+            )
+        ],
+    ),
+)
+
+HEADS = (
+    Fault("a header of 200 KB", [send(http(FOUND, "200 OK", "X-Large: " + "x" * 200_000))], **BROKEN),
+    Fault("headers without end", [send(b"HTTP/1.1 200 OK\r\n"), repeat(b"X-More: " + b"x" * 4000 + b"\r\n")], **BROKEN),
+    tolerated("a header of 20 KB", [send(http(FOUND, "200 OK", "Set-Cookie: x=" + "x" * 20_000))]),
+    tolerated("five hundred cookies", [send(http(FOUND, "200 OK", *["Set-Cookie: x=1; HttpOnly"] * 500))]),
+    tolerated("a folded header", [send(http(FOUND, "200 OK", "X-Folded: one", "  two"))]),
+    tolerated("a header in Latin-1", [send(http(FOUND, "200 OK", "X-Name: caf\xe9"))]),
+    tolerated("names in capitals", [send(http(FOUND).replace(b"Content-Length", b"CONTENT-LENGTH"))]),
+    tolerated("lines that end with LF alone", [send(http(FOUND).replace(b"\r\n", b"\n"))]),
+    tolerated("a reason in lower case", [send(http(FOUND, "200 ok"))]),
+    tolerated("an empty reason", [send(http(FOUND, "200 "))]),
+    tolerated("no reason at all", [send(http(FOUND, "200"))]),
+    tolerated("a reason of another status", [send(http(FOUND, "200 Internal Server Error"))]),
+    Fault("a space before the colon", [send(http(FOUND, "200 OK", "X-Odd : 1"))], **BROKEN),
+    Fault("a header without a colon", [send(http(FOUND, "200 OK", "nonsense"))], **BROKEN),
+    Fault("a zero byte in a header", [send(http(FOUND, "200 OK", "X-Zero: a\0b"))], **BROKEN),
+    Fault("a status of two digits", [send(http(FOUND, "20 OK"))], **BROKEN),
+    Fault("a status line without HTTP", [send(OK.replace(b"HTTP/1.1", b"ICY"))], **BROKEN),
+    Fault("HTTP/2 that nobody agreed on", [send(b"\0\0\x12\x04\0\0\0\0\0" + b"\0\3\0\0\0\x64" * 3)], **BROKEN),
+    Fault("HTTP/0.9", [send(FOUND), close], **BROKEN),
+    Fault("random bytes", [send(bytes(range(256)) * 8)], **BROKEN),
+    Fault("an SSH server on the port", (), greeting=[send(b"SSH-2.0-OpenSSH_9.6\r\n"), stall], **TOO_SLOW),
+    Fault("a mail server on the port", (), greeting=[send(b"220 mail.example ESMTP\r\n"), stall], **TOO_SLOW),
+    Fault("a TLS server on the plain port", [send(b"\x15\x03\x01\x00\x02\x02\x46"), close], **BROKEN),
+)
+
+ON_THE_WIRE = (*BEFORE_THE_ANSWER, *LENGTHS, *HEADS)
+FAULTS = (*CONTENT_NETWORK, *LOAD_BALANCERS, *PORTALS_AND_PROXIES, *ECHOES, *ON_THE_WIRE)

@@ -1,0 +1,125 @@
+"""The stage on which a fault is played: a server, a client, and a look around when both have gone."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import traceback
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+
+from fakes import KEY, document
+from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
+from payclient._signal import Signal
+from raw_server import http, send
+
+FOUND = document("T1")
+OK = http(FOUND)
+ok = send(OK)
+AT_ONCE = RetryPolicy(first_backoff=0)
+DESCRIPTORS = Path("/proc/self/fd")
+
+
+@asynccontextmanager
+async def stage(server, *, carrier="own", scheme=None, **options):
+    """
+    Give a client that asks *server*, and see that nothing is left of what was asked.
+
+    Args:
+        server: Started and stopped here.
+        carrier: `own` for the transport of ours, `httpx` for a client that is passed in.
+        scheme: In the place of the server's own.
+        options: Of the client, in the place of the usual ones.
+    """
+    before = traces()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(server)
+        if carrier == "httpx":
+            options["http_client"] = await stack.enter_async_context(httpx.AsyncClient(trust_env=False))
+        url = server.url if scheme is None else f"{scheme}:{server.url.partition(':')[2]}"
+        options = {"base_url": url, "retry": AT_ONCE, "timeout": 5, **options}
+        async with AsyncClient(api_key=KEY, **options) as pay:
+            yield pay
+            assert at_rest(pay) == {"in flight": 0, "queued": 0, "flights": 0, "busy lanes": 0}
+        if carrier == "own":
+            assert await server.deserted() == 0
+            assert len(pay._engine._transport._lanes) == 0
+    await settle()
+    assert traces() == before
+
+
+async def settle():
+    """Let the event loop close what was told to close, which takes it some turns."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def traces():
+    """Return what could be left behind: tasks, and open descriptors where the system shows them."""
+    tasks = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+    return tasks, descriptors()
+
+
+def descriptors():
+    return {(path.name, _target(path)) for path in DESCRIPTORS.iterdir()} - {None} if DESCRIPTORS.is_dir() else set()
+
+
+def _target(path):
+    try:
+        return path.readlink().as_posix()
+    except FileNotFoundError:  # the one by which the directory was read
+        return ""
+
+
+def at_rest(pay):
+    """Return what a client holds while nobody asks it anything; all of it must be nothing."""
+    transport, limiter = pay._engine._transport, pay._engine._limiter
+    busy = getattr(transport, "_lanes", set()) - set(getattr(transport, "_idle", ()))
+    return {
+        "in flight": pay.stats.in_flight,
+        "queued": limiter.waiting,
+        "flights": len(pay._flights),
+        "busy lanes": len(busy),
+    }
+
+
+async def ask(pay, reference="T1"):
+    """Return what a lookup comes to: the transaction, or the error, in which the key is nowhere."""
+    try:
+        return await pay.get_transaction(reference)
+    except PayClientError as error:
+        failure = error
+    assert KEY not in shown(failure)
+    return failure
+
+
+async def ask_at_once(pay, count):
+    """Ask *count* times for the same at the same time, each time with a request of its own."""
+    views = [pay.with_options() for _ in range(count)]
+    return await asyncio.gather(*(ask(view) for view in views))
+
+
+async def signal_of(pay):
+    """Ask a dozen times, and return what the limiter must have been told, by what became of the limit."""
+    before = pay.stats.limit
+    for _ in range(3):  # a dozen shows an overload, of which the first nine are nothing unusual
+        await ask_at_once(pay, 4)
+        if pay.stats.throttled:
+            return Signal.THROTTLED if pay.stats.limit < before else None
+    if pay.stats.limit == before:
+        return Signal.SILENT
+    return Signal.ACCEPTED if pay.stats.limit > before else Signal.OVERLOADED
+
+
+def shown(error):
+    """Return all that a program could print or store of an error."""
+    texts = [str(error), repr(error), pickle.dumps(error).decode("latin-1")]
+    texts += traceback.TracebackException.from_exception(error, capture_locals=True).format()
+    return "\n".join(texts)
+
+
+def words(outcome):
+    """Return what an outcome says for people: the text of an error, or what was tolerated in a transaction."""
+    return "; ".join(outcome.deviations) if isinstance(outcome, Transaction) else str(outcome)

@@ -1,0 +1,59 @@
+"""Run a coroutine one await at a time, and cancel it at a chosen one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from enum import Enum
+
+
+class Moment(Enum):
+    """When, at one await, the cancellation strikes."""
+
+    WAITING = "while it waits"
+    GRANTED = "in the same tick as what it waits for is granted"
+
+
+class Stepper(Coroutine):
+    """
+    A coroutine around another, which counts the awaits and cancels its task at one of them.
+
+    Args:
+        work: The other coroutine.
+        cancel_at: The number of the await, from 1; 0 for none.
+        moment: When to strike there.
+    """
+
+    def __init__(self, work, *, cancel_at=0, moment=Moment.WAITING):
+        self._work = work
+        self._cancel_at = cancel_at
+        self._moment = moment
+        self.awaits = 0
+
+    @property
+    def is_struck(self):
+        """Whether the coroutine came as far as the await at which it was to be cancelled."""
+        return 0 < self._cancel_at <= self.awaits
+
+    def send(self, value):
+        return self._wait_for(self._work.send(value))
+
+    def throw(self, *error):
+        return self._wait_for(self._work.throw(*error))
+
+    def close(self):
+        self._work.close()
+
+    def __await__(self):
+        return self._work.__await__()
+
+    def _wait_for(self, waited_for):
+        self.awaits += 1
+        if self.awaits == self._cancel_at:
+            task = asyncio.current_task()
+            if self._moment is Moment.WAITING or waited_for is None:
+                task.cancel()
+            else:
+                # Before the callback by which the task wakes up, so that it has been granted, and is cancelled.
+                waited_for.add_done_callback(lambda _: task.cancel())
+        return waited_for

@@ -1,0 +1,249 @@
+"""Faults that meet a stream: what ends it at once, what costs a row, and what costs nothing but time."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import random
+import ssl
+
+import pytest
+import trustme
+
+from fakes import document
+from faults.answers import envelope, page
+from faults.stage import ask, ask_at_once, ok, stage
+from payclient import (
+    AuthenticationError,
+    ConnectionFailedError,
+    Failed,
+    Found,
+    PayClientError,
+    PermissionDeniedError,
+    RateLimitedError,
+    RejectedError,
+    ServiceError,
+    TLSVerificationError,
+    UnexpectedResponseError,
+)
+from payclient.transports import HttpxTransport
+from raw_server import RawServer, http, send, server_context
+
+
+def answering(choose):
+    """Return a server that asks *choose* for the steps that answer a reference; none: a transaction."""
+
+    async def serve(connection):
+        while (reference := await connection.request()) is not None:
+            for step in choose(reference) or [send(http(document(reference)))]:
+                await step(connection)
+
+    return RawServer(serve)
+
+
+async def collect(pay, references, **options):
+    """Return the outcomes of a stream, and the error that ended it, if one did."""
+    outcomes, failure = [], None
+    try:
+        async with pay.stream_transactions(references, **options) as stream:
+            async for outcome in stream:
+                outcomes.append(outcome)
+    except PayClientError as error:
+        failure = error
+    return outcomes, failure
+
+
+def kinds(outcomes):
+    return [type(outcome) for outcome in outcomes]
+
+
+NAMES = [f"T{n}" for n in range(200)]
+MOVED = page("301 Moved", "Location: https://elsewhere.example/")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "steps", "verdict"),
+    [
+        ("401 midway through a stream", envelope("401 Unauthorized"), AuthenticationError),
+        ("a redirect midway through a stream", MOVED, UnexpectedResponseError),
+        ("404 of another site midway through a stream", page("404 Not Found"), UnexpectedResponseError),
+        ("403 for everything midway through a stream", page("403 Forbidden"), PermissionDeniedError),
+        ("Retry-After of a day midway through a stream", page("429 X", "Retry-After: 86400"), RateLimitedError),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_fatal(sentence, steps, verdict, row):
+    """What is the same for every reference ends the stream once, keeps what came before, and asks no further."""
+    row(sentence, verdict.__name__)
+    server = answering(lambda reference: steps if int(reference[1:]) >= 50 else None)
+    async with stage(server, max_concurrency=8) as pay:
+        outcomes, failure = await collect(pay, NAMES)
+        assert type(failure) is verdict
+        found = [outcome for outcome in outcomes if isinstance(outcome, Found)]
+        assert sorted(outcome.index for outcome in found) == list(range(50))
+        assert len(server.requests) <= 50 + 20 + 8  # twenty denials in a row may be about rows
+        assert len(outcomes) <= 50 + 20 + 8
+
+
+async def test_not_reached_at_first(row):
+    """When the very first contacts fail, the address is wrong, and the stream ends."""
+    row("a stream to a port that nobody listens on", ConnectionFailedError.__name__)
+    async with RawServer() as gone:
+        url = gone.url
+    async with stage(RawServer(), base_url=url) as pay:
+        outcomes, failure = await collect(pay, NAMES)
+        assert (outcomes, type(failure)) == ([], ConnectionFailedError)
+        assert pay.stats.attempts == 3 * 4
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side
+async def test_certificate(row):
+    """A service that cannot prove who it is ends the stream with its first lookup."""
+    row("a stream to a service whose certificate has expired", TLSVerificationError.__name__)
+    authority, trust = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(trust)
+    past = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    server = RawServer(ssl=server_context(authority, "localhost", not_after=past))
+    async with stage(server, transport=HttpxTransport(ssl_context=trust), max_concurrency=4) as pay:
+        outcomes, failure = await collect(pay, NAMES)
+        assert (outcomes, type(failure)) == ([], TLSVerificationError)
+        assert pay.stats.attempts <= 4
+    assert server.requests == []
+
+
+async def test_denied_rows(row):
+    """Nineteen rows that are denied are rows; a success between them starts the count again."""
+    row("403 for some rows of a stream", PermissionDeniedError.__name__)
+    server = answering(lambda reference: page("403 Forbidden") if int(reference[1:]) % 10 else None)
+    async with stage(server, max_concurrency=1) as pay:
+        outcomes, failure = await collect(pay, NAMES)
+        assert (len(outcomes), failure) == (200, None)
+        assert kinds(outcomes).count(Found) == 20
+
+
+async def test_declined_rows(row):
+    """A row that the service declines is a row, however many there are, and the limit grows all the same."""
+    row("every row of a stream is declined", RejectedError.__name__)
+    steps = envelope("422 No", message="No such merchant")
+    async with stage(answering(lambda _: steps)) as pay:
+        before = pay.stats.limit
+        outcomes, failure = await collect(pay, NAMES)
+        assert (len(outcomes), failure) == (200, None)
+        assert {type(outcome.error) for outcome in outcomes} == {RejectedError}
+        assert pay.stats.limit > before
+
+
+async def test_burst(row):
+    """Any number of refusals of attempts that were under way together are one cut."""
+    row("a burst of 64 times 429", RateLimitedError.__name__)
+    is_refusing = asyncio.Event()
+
+    async def once_all_have_come(connection):
+        if server.open_requests == 64:
+            is_refusing.set()
+        await is_refusing.wait()
+        await connection.write(http(b"", "429 Too Many Requests"))
+
+    server = Counting(lambda: once_all_have_come if server.is_full else ok)
+    async with stage(server, retry=None, max_concurrency=64) as pay:
+        while pay.stats.limit < 64:
+            await ask_at_once(pay, 64)
+        server.is_full = True
+        before = pay._engine._limiter._learnt
+        outcomes = await ask_at_once(pay, 64)
+        assert [type(outcome) for outcome in outcomes] == [RateLimitedError] * 64
+        assert (pay.stats.throttled, pay._engine._limiter._learnt) == (64, before / 2)
+
+
+class Counting(RawServer):
+    """A server that knows how many requests wait for their answer."""
+
+    def __init__(self, choose):
+        self.open_requests = 0
+        self.is_full = False
+
+        async def serve(connection):
+            while await connection.request() is not None:
+                self.open_requests += 1
+                await choose()(connection)
+                self.open_requests -= 1
+
+        super().__init__(serve)
+
+
+@pytest.mark.virtual_time
+async def test_one_bad_row(row):
+    """One row that fails for ever fails, after its attempts, and costs the others nothing."""
+    row("500 for one reference of a stream", ServiceError.__name__)
+    server = answering(lambda reference: page("500 Internal Server Error") if reference == "T77" else None)
+    async with stage(server) as pay:
+        outcomes, failure = await collect(pay, NAMES)
+        failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
+        assert (len(outcomes), failure) == (200, None)
+        assert [(outcome.reference, type(outcome.error)) for outcome in failed] == [("T77", ServiceError)]
+        assert pay.stats.limit == 64
+
+
+@pytest.mark.virtual_time
+async def test_outage(row):
+    """Ten minutes in which nothing succeeds cost time, few requests, and no row."""
+    row("500 for everything, for ten minutes", Found.__name__)
+    loop = asyncio.get_running_loop()
+    server = answering(lambda _: page("500 Internal Server Error") if 1 < loop.time() < 601 else None)
+
+    async def slowly():
+        for name in NAMES:
+            await asyncio.sleep(0.01)
+            yield name
+
+    async with stage(server, max_concurrency=8) as pay:
+        outcomes, failure = await collect(pay, slowly())
+        assert (kinds(outcomes), failure) == ([Found] * 200, None)
+        assert pay.stats.attempts < 2 * 200
+        assert loop.time() > 601
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("seed", range(3))
+async def test_random_failures(seed, row):
+    """When three of ten answers are failures, every row is answered all the same."""
+    row("500 at random, three times of ten", Found.__name__)
+    draw = random.Random(seed)
+    server = answering(lambda _: page("500 Internal Server Error") if draw.random() < 0.3 else None)
+    async with stage(server) as pay:
+        outcomes, failure = await collect(pay, NAMES)
+        assert (kinds(outcomes), failure) == ([Found] * 200, None)
+
+
+async def test_one_at_a_time(row):
+    """A back end that locks its session answers one request after the other, and nobody is hurt."""
+    row("a session lock that lets one request in at a time", Found.__name__)
+    lock = asyncio.Lock()
+
+    async def serve(connection):
+        while (reference := await connection.request()) is not None:
+            async with lock:
+                await connection.write(http(document(reference)))
+
+    async with stage(RawServer(serve)) as pay:
+        outcomes, failure = await collect(pay, NAMES)
+        assert (kinds(outcomes), failure) == ([Found] * 200, None)
+        assert pay.stats.attempts == 200
+
+
+async def test_answers_to_the_wrong_lookup(row):
+    """A proxy that mixes up who asked what never makes one transaction pass for another."""
+    row("answers that are mixed up between connections", Found.__name__)
+    draw, asked = random.Random(7), ["T0"]
+
+    async def serve(connection):
+        while (reference := await connection.request()) is not None:
+            asked.append(reference)
+            shown = reference if draw.random() < 0.9 else draw.choice(asked)
+            await connection.write(http(document(shown)))
+
+    async with stage(RawServer(serve)) as pay:
+        outcomes, failure = await collect(pay, NAMES[:100], concurrency=16)
+        assert failure is None
+        assert all(outcome.transaction.reference == outcome.reference for outcome in outcomes if type(outcome) is Found)
+        assert await ask(pay, "T1") is not None

@@ -1,0 +1,78 @@
+"""Every fault of the tables: while it lasts, when it passes, and what the limiter learns of it."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+
+import pytest
+
+from faults import answers, bodies, gateways, network, php
+from faults.fault import UNCOUNTED
+from faults.stage import AT_ONCE, ask, ok, signal_of, stage, words
+from payclient import RetryPolicy, Transaction
+from raw_server import RawServer, Script, well_behaved
+
+FAULTS = (*network.FAULTS, *answers.FAULTS, *bodies.FAULTS, *php.FAULTS, *gateways.FAULTS)
+CARRIED = [(fault, "own") for fault in FAULTS]
+CARRIED += [(fault, "httpx") for fault in (*network.FAULTS, *bodies.BOMBS, *gateways.ON_THE_WIRE)]
+each_fault = pytest.mark.parametrize("fault", FAULTS, ids=str)
+each_carried = pytest.mark.parametrize(("fault", "carrier"), CARRIED, ids=[f"{f}, over {c}" for f, c in CARRIED])
+
+
+def server_with(fault, *, times=None):
+    """Return a server that has the fault at every request, or at its first so many."""
+    if times is None:
+        return RawServer(Script(fault.script, greeting=fault.greeting))
+    if fault.greeting:
+        return RawServer(*[Script(fault.script, greeting=fault.greeting)] * times, well_behaved)
+    return RawServer(Script(*[fault.script] * times, [ok]))
+
+
+@each_carried
+async def test_lasting(fault, carrier, row):
+    """While the fault lasts, a lookup ends with the required verdict, after the required attempts."""
+    row(fault.sentence, fault.verdict.__name__)
+    retry, attempts = (None, 1) if fault.attempts is UNCOUNTED else (AT_ONCE, fault.attempts)
+    async with stage(server_with(fault), carrier=carrier, **{"retry": retry, **fault.options}) as pay:
+        outcome = await ask(pay)
+        assert (type(outcome), pay.stats.attempts) == (fault.verdict, attempts)
+        assert re.search(fault.says, words(outcome))
+        assert pay.stats.paused_seconds == pytest.approx(fault.pause, abs=1)
+
+
+@each_carried
+async def test_passing(fault, carrier, row):
+    """When the fault passes, what could be asked again has been asked again, and no more than needed."""
+    row(fault.sentence, fault.verdict.__name__)
+    verdict = Transaction if fault.is_survived else fault.verdict
+    times = 2 if fault.attempts is UNCOUNTED else 1
+    attempts = 1 if fault.attempts == 1 else times + 1
+    options = {"retry": RetryPolicy(first_backoff=0, attempts=2), **fault.options}
+    if verdict is Transaction and "timeout" in options:
+        options["timeout"] = 0.5  # or a busy machine would miss it once more
+    async with stage(server_with(fault, times=times), carrier=carrier, **options) as pay:
+        outcome = await ask(pay)
+        assert (type(outcome), pay.stats.attempts) == (verdict, attempts)
+
+
+@each_fault
+async def test_signal(fault, row):
+    """The limiter is told of the fault what it must be told, and nothing more."""
+    row(fault.sentence, fault.verdict.__name__)
+    async with stage(server_with(fault), **{**fault.options, "retry": None}) as pay:
+        assert await signal_of(pay) is fault.signal
+
+
+@pytest.mark.parametrize("fault", bodies.BOMBS, ids=str)
+async def test_memory(fault, row):
+    """However much the service sends, or has sent compressed, memory grows by less than eight mebibytes."""
+    row(fault.sentence, fault.verdict.__name__)
+    async with stage(server_with(fault), retry=None) as pay:
+        tracemalloc.start()
+        try:
+            await ask(pay)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 8 * 2**20
