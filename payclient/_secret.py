@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from typing import NoReturn
@@ -49,10 +48,6 @@ class ApiKey:
             Transaction detail specification, part 5, rule 1.
         """
         return self._bearer
-
-    def fingerprint(self) -> str:
-        """Return eight hexadecimal digits that tell two keys apart and give neither away."""
-        return hashlib.sha256(self._text.encode()).hexdigest()[:8]
 
     def redact(self, text: str) -> str:
         """
