@@ -88,15 +88,6 @@ async def test_free_slot_does_not_suspend():
     assert limiter.in_flight == 1
 
 
-async def test_free_slot_at_the_end_of_a_pause():
-    """At the very moment that a pause ends, a slot is free."""
-    limiter = make()
-    limiter.pause(1.0)
-    asyncio.get_running_loop().advance(1.0)
-    with pytest.raises(StopIteration):
-        limiter.acquire().send(None)
-
-
 async def test_wait_for_a_release_needs_no_timer():
     """Who waits for a slot that only a release can free does not make the loop wake up for it."""
     limiter = make(1)

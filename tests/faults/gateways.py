@@ -215,7 +215,7 @@ HEADS = (
     tolerated("a header of 20 KB", [send(http(FOUND, "200 OK", "Set-Cookie: x=" + "x" * 20_000))]),
     tolerated("five hundred cookies", [send(http(FOUND, "200 OK", *["Set-Cookie: x=1; HttpOnly"] * 500))]),
     tolerated("a folded header", [send(http(FOUND, "200 OK", "X-Folded: one", "  two"))]),
-    tolerated("a header in Latin-1", [send(http(FOUND, "200 OK", "X-Name: caf\xe9"))]),
+    tolerated("a header in Latin-1", [send(http(FOUND, "200 OK", "X-Name: na\xefve"))]),
     tolerated("names in capitals", [send(http(FOUND).replace(b"Content-Length", b"CONTENT-LENGTH"))]),
     tolerated("lines that end with LF alone", [send(http(FOUND).replace(b"\r\n", b"\n"))]),
     tolerated("a reason in lower case", [send(http(FOUND, "200 ok"))]),

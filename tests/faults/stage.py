@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import traceback
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -20,6 +20,7 @@ OK = http(FOUND)
 ok = send(OK)
 AT_ONCE = RetryPolicy(first_backoff=0)
 DESCRIPTORS = Path("/proc/self/fd")
+NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy lanes": 0}
 
 
 @asynccontextmanager
@@ -42,7 +43,7 @@ async def stage(server, *, carrier="own", scheme=None, **options):
         options = {"base_url": url, "retry": AT_ONCE, "timeout": 5, **options}
         async with AsyncClient(api_key=KEY, **options) as pay:
             yield pay
-            assert at_rest(pay) == {"in flight": 0, "queued": 0, "flights": 0, "busy lanes": 0}
+            assert at_rest(pay) == NOTHING
         if carrier == "own":
             assert await server.deserted() == 0
             assert len(pay._engine._transport._lanes) == 0
@@ -57,24 +58,21 @@ async def settle():
 
 
 def traces():
-    """Return what could be left behind: tasks, and open descriptors where the system shows them."""
+    """Return what could be left behind: tasks and open descriptors."""
     tasks = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
     return tasks, descriptors()
 
 
 def descriptors():
-    return {(path.name, _target(path)) for path in DESCRIPTORS.iterdir()} - {None} if DESCRIPTORS.is_dir() else set()
-
-
-def _target(path):
-    try:
-        return path.readlink().as_posix()
-    except FileNotFoundError:  # the one by which the directory was read
-        return ""
+    found = set()
+    for path in DESCRIPTORS.iterdir():
+        with suppress(FileNotFoundError):  # the one by which the directory was read
+            found.add((path.name, path.readlink().as_posix()))
+    return found
 
 
 def at_rest(pay):
-    """Return what a client holds while nobody asks it anything; all of it must be nothing."""
+    """Return what a client holds while nobody asks it anything; that must be `NOTHING`."""
     transport, limiter = pay._engine._transport, pay._engine._limiter
     busy = getattr(transport, "_lanes", set()) - set(getattr(transport, "_idle", ()))
     return {

@@ -11,7 +11,7 @@ import trustme
 
 from fakes import ScriptedTransport, answer, client, document
 from faults.answers import page
-from faults.stage import ask, at_rest, ok, settle, stage, traces
+from faults.stage import NOTHING, ask, at_rest, ok, settle, stage, traces
 from faults.stepping import Moment, Stepper
 from payclient import Found, PayClientError, Transaction
 from payclient.transports import HttpxTransport
@@ -20,7 +20,6 @@ from raw_server import RawServer, Script, server_context
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
 SLOW_DOWN = answer(b"slow down", 429, retry_after="1")
 MIXED_UP = answer(document("T9"))
-NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy lanes": 0}
 each_moment = pytest.mark.parametrize("moment", Moment, ids=lambda moment: moment.name.lower())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import resource
 import socket
 import ssl
@@ -12,7 +13,7 @@ import pytest
 import trustme
 
 from fakes import KEY
-from faults.stage import AT_ONCE, ask, descriptors, signal_of, stage
+from faults.stage import AT_ONCE, ask, signal_of, stage
 from payclient import (
     AsyncClient,
     AttemptTimeoutError,
@@ -100,7 +101,9 @@ async def test_no_descriptors(row):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     def exhaust():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(number) for number, _ in descriptors()) - 1, hard))
+        lowest_free = os.dup(0)
+        os.close(lowest_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
 
     async with stage(RawServer(well_behaved)) as pay:
         try:

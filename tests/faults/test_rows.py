@@ -34,9 +34,11 @@ async def test_lasting(fault, carrier, row):
     """While the fault lasts, a lookup ends with the required verdict, after the required attempts."""
     row(fault.sentence, fault.verdict.__name__)
     retry, attempts = (None, 1) if fault.attempts is UNCOUNTED else (AT_ONCE, fault.attempts)
-    async with stage(server_with(fault), carrier=carrier, **{"retry": retry, **fault.options}) as pay:
+    server = server_with(fault)
+    async with stage(server, carrier=carrier, **{"retry": retry, **fault.options}) as pay:
         outcome = await ask(pay)
         assert (type(outcome), pay.stats.attempts) == (fault.verdict, attempts)
+        assert len(server.requests) <= attempts
         assert re.search(fault.says, words(outcome))
         assert pay.stats.paused_seconds == pytest.approx(fault.pause, abs=1)
 
