@@ -55,8 +55,8 @@ def other_tasks():
 async def test_every_row_once():
     """Each reference has one outcome, whose index is its place in the input."""
     references = [f"T{n % 30}" for n in range(100)]
-    outcomes = await collect(found, references)
-    assert sorted((o.index, o.reference) for o in outcomes) == list(enumerate(references))
+    outcomes = sorted(await collect(found, references), key=lambda o: o.index)
+    assert outcomes == [Found(name, transaction(name), index=n) for n, name in enumerate(references)]
 
 
 async def test_async_references():
@@ -133,6 +133,23 @@ async def test_leaving_early():
     assert other_tasks() == set()
 
 
+async def test_after_leaving():
+    """Who goes on reading after the block gets nothing, and no error either."""
+    async with stream(found, map(str, range(1000)), concurrency=8) as outcomes:
+        await anext(outcomes)
+    assert [outcome async for outcome in outcomes] == []
+
+
+@pytest.mark.virtual_time
+async def test_workers_have_names():
+    """In a list of all tasks, the workers of a stream are known by their names."""
+    async with stream(failing(None, "none"), map(str, range(9)), concurrency=2) as outcomes:
+        await anext(outcomes)
+        await asyncio.sleep(0)
+        names = {task.get_name() for task in other_tasks()}
+    assert names == {"payclient-stream-1", "payclient-stream-2"}
+
+
 async def test_error_in_the_block():
     """The caller's own exception comes out as itself, not in a group, and no worker is left."""
     with pytest.raises(KeyError, match="mine"):
@@ -172,6 +189,28 @@ async def test_cancelled_twice():
     await asyncio.sleep(1)
     task.cancel()
     await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert other_tasks() == set()
+
+
+@pytest.mark.virtual_time
+async def test_cancelled_while_leaving():
+    """A cancellation that comes while the workers are being ended is not lost."""
+
+    async def stubborn(reference):
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(5)
+
+    async def leave():
+        async with stream(stubborn, ["T1"], concurrency=1):
+            await asyncio.sleep(1)
+
+    task = asyncio.create_task(leave())
+    await asyncio.sleep(2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -228,6 +267,14 @@ async def test_fatal_is_raised_once():
     assert asked == ["1", "2", "3", "4", "5", "6", "7"]
 
 
+async def test_after_the_end():
+    """After the error that ended it a stream has ended, and does not raise again."""
+    async with stream(failing(AuthenticationError("refused")), ["T1"], concurrency=1) as outcomes:
+        with pytest.raises(AuthenticationError):
+            await anext(outcomes)
+        assert [outcome async for outcome in outcomes] == []
+
+
 @pytest.mark.virtual_time
 async def test_fatal_does_not_wait_for_a_slow_source():
     """The end of a stream does not wait for a reference that may never come."""
@@ -249,6 +296,22 @@ async def test_nobody_there():
     with pytest.raises(ConnectionFailedError):
         await collect(failing(ConnectionFailedError("refused", sent="no")), map(str, range(1000)))
     assert asyncio.get_running_loop().time() < 1
+
+
+@pytest.mark.virtual_time
+async def test_one_by_one_until_somebody_is_there():
+    """While nobody was reached yet, rows go out one by one; from then on, as many as the concurrency."""
+    asked = []
+
+    async def lookup(reference):
+        asked.append((asyncio.get_running_loop().time(), reference))
+        await asyncio.sleep(1)
+        if len(asked) <= 2:
+            raise ConnectionFailedError("refused", sent="no")
+        return transaction(reference)
+
+    await collect(lookup, map(str, range(6)), concurrency=3)
+    assert asked[:6] == [(0, "0"), (1, "1"), (2, "2"), (3, "3"), (3, "4"), (3, "5")]
 
 
 @pytest.mark.virtual_time
@@ -339,6 +402,20 @@ async def test_known_reference_is_not_asked_without_need():
 
 
 @pytest.mark.virtual_time
+async def test_no_reference_is_known():
+    """While no reference was answered there is none that could be asked, and nothing is but the rows."""
+    asked = set()
+
+    async def lookup(reference):
+        asked.add(reference)
+        raise ServiceError("down", status_code=500)
+
+    with pytest.raises(DeadlineExceededError):
+        await collect(lookup, ["T1", "T2"])
+    assert asked == {"T1", "T2"}
+
+
+@pytest.mark.virtual_time
 async def test_without_deferral():
     """With `defer=False` the first failure of a row is its last."""
     error = ServiceError("down", status_code=500)
@@ -374,6 +451,18 @@ async def test_stall(count):
 
 
 @pytest.mark.virtual_time
+async def test_stall_without_an_error():
+    """A lookup that never ends is a stall too; there is no error to name."""
+
+    async def lookup(reference):
+        await asyncio.sleep(10_000)
+
+    with pytest.raises(DeadlineExceededError, match="no lookup succeeded for 900 s") as caught:
+        await collect(lookup, ["T1"])
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.virtual_time
 async def test_slow_source_is_no_stall():
     """A source that has nothing to ask for an hour does not end the stream."""
 
@@ -383,6 +472,27 @@ async def test_slow_source_is_no_stall():
         yield "T2"
 
     assert len(await collect(found, references())) == 2
+
+
+@pytest.mark.virtual_time
+async def test_slow_source_after_a_pause_is_no_stall():
+    """Nor does it when rows were waiting for a later pass before, several of them at once."""
+    asked = set()
+
+    async def references():
+        for n in range(3 * 16 + 1):  # as many as may wait, and one that a worker holds
+            yield str(n)
+        await asyncio.sleep(3600)
+        yield "last"
+
+    async def lookup(reference):
+        if reference != "last" and reference not in asked:
+            asked.add(reference)
+            raise RateLimitedError("later", status_code=429, retry_after=600)
+        return transaction(reference)
+
+    outcomes = await collect(lookup, references(), concurrency=3)
+    assert [type(o) for o in outcomes] == [Found] * 50
 
 
 @pytest.mark.virtual_time
@@ -417,6 +527,22 @@ async def test_pause_is_kept_by_deferred_rows():
 
     await collect(lookup, ["T1"])
     assert asked[1] >= 600
+
+
+@pytest.mark.virtual_time
+async def test_deferred_rows_do_not_wait_for_the_end():
+    """A deferred row is asked again when it is due, and not only after the last row of the input."""
+    asked = []
+
+    async def lookup(reference):
+        asked.append(reference)
+        await asyncio.sleep(1)
+        if len(asked) == 1:
+            raise ServiceError("down", status_code=500)
+        return transaction(reference)
+
+    await collect(lookup, map(str, range(100)), concurrency=1)
+    assert 5 <= asked.index("0", 1) <= 16
 
 
 @pytest.mark.virtual_time
