@@ -21,7 +21,8 @@ from payclient.cli._sandbox_process import sandbox_process
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
-from payclient.reconcile import CsvLedger, Row
+from payclient.ledger import CsvLedger
+from payclient.reconcile import Row
 
 EXAMPLES = """
 ```console

@@ -17,7 +17,7 @@ from payclient._retry import judge
 from payclient.cli._status import Exit, most_urgent, status_of_outcome
 from payclient.cli._streams import Streams
 from payclient.cli._table import aligned
-from payclient.reconcile import visible
+from payclient.report import visible
 
 _COLUMNS = (
     "reference",

@@ -17,7 +17,8 @@ from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
-from payclient.reconcile import Bucket, CsvLedger, LedgerError, LedgerFile, Severity, Summary
+from payclient.ledger import CsvLedger, LedgerError, LedgerFile
+from payclient.reconcile import Bucket, Severity, Summary
 
 EXAMPLES = """
 ```console

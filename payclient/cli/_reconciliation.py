@@ -14,7 +14,9 @@ from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams
 from payclient.errors import PayClientError
-from payclient.reconcile import CsvLedger, ReportFiles, Row, Summary, reconcile
+from payclient.ledger import CsvLedger
+from payclient.reconcile import Row, Rules, Summary, reconcile
+from payclient.report import ReportFiles
 
 
 @frozen(kw_only=True)
@@ -67,7 +69,7 @@ class Reconciliation:
                 self.client.with_options(deadline=None).get_transaction,
                 concurrency=self.concurrency,
                 canary=self.canary,
-                time_zone=self.time_zone,
+                rules=Rules(time_zone=self.time_zone),
                 on_progress=on_progress,
             )
             async with aclosing(rows):

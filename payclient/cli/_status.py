@@ -8,7 +8,7 @@ from enum import IntEnum
 from payclient import errors
 from payclient._models import Found, Outcome
 from payclient._retry import judge
-from payclient.reconcile import LedgerError
+from payclient.ledger import LedgerError
 
 
 class Exit(IntEnum):

@@ -10,7 +10,7 @@ from typing import BinaryIO, NoReturn, TextIO
 from attrs import frozen
 from rich.console import Console
 
-from payclient.reconcile import visible
+from payclient.report import visible
 
 
 @frozen(kw_only=True)

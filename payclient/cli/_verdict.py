@@ -9,7 +9,8 @@ from heapq import heappush, heappushpop
 from attrs import define, field
 
 from payclient.cli._table import aligned
-from payclient.reconcile import COMPLETENESS, Bucket, Row, Step, Summary, summary_as_json, visible
+from payclient.reconcile import COMPLETENESS, Bucket, Row, Step, Summary
+from payclient.report import summary_as_json, visible
 
 _MOST_SHOWN = 5
 _STEPS = {

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, tzinfo
+from datetime import datetime
 
 from payclient._models import Transaction
-from payclient.reconcile._entry import ABSENT, Entry
+from payclient._visible import quoted, visible
+from payclient.ledger._entry import ABSENT, Entry
 from payclient.reconcile._expiry import is_expired
 from payclient.reconcile._finding import Code, Finding, Severity, in_order
+from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import CLOSED, Status, read_status
-from payclient.reconcile._visible import quoted, visible
 
 
-def compare(
-    entry: Entry, transaction: Transaction, *, at: datetime, time_zone: tzinfo | None = None
-) -> tuple[Finding, ...]:
+def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rules = STRICT) -> tuple[Finding, ...]:
     """
     Say where the two sides differ.
 
@@ -23,14 +22,13 @@ def compare(
         entry: What the ledger says; columns that it does not have are not compared.
         transaction: What the service says.
         at: When it said so, aware; decides whether an expiry has passed.
-        time_zone: What the service's `expdate` means. Without one, an expiry has passed when it has
-            passed everywhere on Earth.
+        rules: What the user decided.
 
     Returns:
         The most severe finding first; empty when all that is compared agrees.
     """
     found = [*_identity(entry, transaction), *_money(entry, transaction), *_contract(entry, transaction)]
-    if (status := _status(entry, transaction, at, time_zone)) is not None:
+    if (status := _status(entry, transaction, at, rules)) is not None:
         found.append(status)
     return in_order(found) if len(found) > 1 else tuple(found)
 
@@ -77,14 +75,14 @@ def _contract(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
         yield Finding(Code.TOLERATED_DEVIATION, f"the answer was not quite as documented: {said}", service=said)
 
 
-def _status(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> Finding | None:
+def _status(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Finding | None:
     if entry.status is ABSENT:
         return None
     code, remark = _status_code(read_status(entry.status), read_status(transaction.status), entry.status is None)
     if (
         code is None
         and read_status(transaction.status) is Status.PENDING
-        and is_expired(entry, transaction, at, time_zone)
+        and is_expired(entry, transaction, at, rules.time_zone)
     ):
         code, remark = Code.STALE_PENDING, f"although it expired at {transaction.expdate or entry.expdate}"
     if code is None:

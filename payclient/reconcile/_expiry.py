@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone, tzinfo
 
 from payclient._models import Transaction
-from payclient.reconcile._entry import Entry
+from payclient.ledger._entry import Entry
 
 _LAST_ON_EARTH = timezone(timedelta(hours=-12))
 

@@ -10,17 +10,16 @@ Design rules:
 
 from __future__ import annotations
 
-from datetime import tzinfo
-
 from attrs import frozen
 
+from payclient._visible import quoted, visible
+from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.reconcile._compare import compare
-from payclient.reconcile._entry import Entry, RejectedEntry
 from payclient.reconcile._finding import Code, Finding, in_order
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._row import Bucket, Row
+from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status, read_status
-from payclient.reconcile._visible import quoted, visible
 
 _LONGEST_REASON = 400
 
@@ -51,7 +50,7 @@ class Case:
     ended_by: Observation | None = None
 
 
-def judge(case: Case, *, time_zone: tzinfo | None = None) -> Row:
+def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     """Return the row that *case* makes."""
     entry, first, last = case.entry, case.first, case.second or case.first
     if isinstance(entry, RejectedEntry):
@@ -65,14 +64,14 @@ def judge(case: Case, *, time_zone: tzinfo | None = None) -> Row:
         return _row(case, entry, Bucket.UNRESOLVED, reason=f"{what}{last.message}")
     if last.answer is Answer.NOT_FOUND:
         return _missing(case, entry)
-    return _found(case, entry, last, time_zone)
+    return _found(case, entry, last, rules)
 
 
-def needs_confirmation(entry: Entry, first: Observation, *, time_zone: tzinfo | None = None) -> bool:
+def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT) -> bool:
     """Say whether *first* differs from the ledger, so that it has to be seen twice."""
     if first.transaction is None:
         return first.answer is Answer.NOT_FOUND
-    findings = compare(entry, first.transaction, at=first.at, time_zone=time_zone)
+    findings = compare(entry, first.transaction, at=first.at, rules=rules)
     return any(not finding.is_soft for finding in findings)
 
 
@@ -91,10 +90,10 @@ def _missing(case: Case, entry: Entry) -> Row:
     return _row(case, entry, Bucket.BREAK, findings=[missing])
 
 
-def _found(case: Case, entry: Entry, last: Observation, time_zone: tzinfo | None) -> Row:
+def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     transaction = last.transaction
     assert transaction is not None  # noqa: S101  FOUND means that there is one
-    findings = list(compare(entry, transaction, at=last.at, time_zone=time_zone))
+    findings = list(compare(entry, transaction, at=last.at, rules=rules))
     if case.paid_with:
         others = ", ".join(map(quoted, case.paid_with))
         sentence = f"merchant_reff {quoted(transaction.merchant_reff)} is paid under other references too: {others}"

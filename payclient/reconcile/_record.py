@@ -8,7 +8,7 @@ from typing import Any
 
 from payclient._codec import transaction_as_json as ten_fields
 from payclient._models import Transaction
-from payclient.reconcile._entry import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.ledger._entry import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.reconcile._observation import Answer, Observation
 
 _WRITTEN = ("reference", *COMPARED)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from attrs import frozen
 
 from payclient._models import Transaction
-from payclient.reconcile._entry import Entry, RejectedEntry
+from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.reconcile._finding import Finding, Severity
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, closing
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 from attrs import define, field
@@ -18,11 +18,12 @@ from attrs import define, field
 from payclient._models import Found, Outcome
 from payclient._stream import Lookup, stream
 from payclient.errors import ConfigurationError, PayClientError, TransactionNotFoundError
-from payclient.reconcile._entry import Entry, RejectedEntry
+from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.reconcile._judge import judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, failure, observe
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._row import Row
+from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._store import Round, Store
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
@@ -41,7 +42,7 @@ async def reconcile(
     *,
     concurrency: int = 50,
     canary: str | None = None,
-    time_zone: tzinfo | None = None,
+    rules: Rules = STRICT,
     stall_timeout: float = 900.0,
     clock: Callable[[], datetime] = _utc_now,
     on_progress: OnProgress | None = None,
@@ -56,8 +57,7 @@ async def reconcile(
         concurrency: Lookups under way at once.
         canary: A reference that is known to exist. It is asked first, and that it is found is what
             makes "not found" credible when nothing else is found.
-        time_zone: What the service's expiry times mean; without it, an expiry has passed when it has
-            passed everywhere on Earth.
+        rules: How differences are judged.
         stall_timeout: Seconds without any answer after which the run ends.
         clock: Tells the time of each answer; aware.
         on_progress: Gets a snapshot after each answer, and now and then between.
@@ -73,7 +73,7 @@ async def reconcile(
         ConfigurationError: In the same way, when the canary is not found.
     """
     with closing(Store()) as store:
-        run = _Run(store, lookup, concurrency, stall_timeout, time_zone, clock, on_progress)
+        run = _Run(store, lookup, concurrency, stall_timeout, rules, clock, on_progress)
         await run.read(entries)
         if store.references:
             await run.ask(canary)
@@ -92,7 +92,7 @@ class _Run:
     _lookup: Lookup
     _concurrency: int
     _stall_timeout: float
-    _time_zone: tzinfo | None
+    _rules: Rules
     _clock: Callable[[], datetime]
     _on_progress: OnProgress | None
     _done: int = field(init=False, default=0)
@@ -166,7 +166,7 @@ class _Run:
         if observation.answer in (Answer.FAILED, Answer.UNASKABLE):
             return False
         entries = self._store.entries_of(reference)
-        different = [e for e in entries if needs_confirmation(e, observation, time_zone=self._time_zone)]
+        different = [e for e in entries if needs_confirmation(e, observation, rules=self._rules)]
         self._differences += bool(different)
         self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
         return bool(different)
@@ -185,7 +185,7 @@ class _Run:
         self._begin()
         ended_by = None if self.ended_by is None else failure(self.ended_by, at=self._now())
         for case in self._store.cases(ended_by=ended_by, is_canary_found=self._is_canary_found):
-            yield judge(case, time_zone=self._time_zone)
+            yield judge(case, rules=self._rules)
 
     # Progress
 

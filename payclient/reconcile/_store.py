@@ -13,8 +13,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
+from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.reconcile import _record as record
-from payclient.reconcile._entry import Entry, RejectedEntry
 from payclient.reconcile._judge import Case
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._status import Status, read_status

@@ -13,7 +13,8 @@ from payclient.cli._demo import Check
 from payclient.cli._planting import Verdict, plant
 from payclient.cli._sandbox_process import sandbox_process
 from payclient.errors import ConfigurationError
-from payclient.reconcile import Bucket, Code, RejectedEntry, Row, Severity
+from payclient.ledger import RejectedEntry
+from payclient.reconcile import Bucket, Code, Row, Severity
 
 REJECTED = Row(entry=RejectedEntry(line=2, reason="x"), bucket=Bucket.REJECTED)
 

@@ -11,7 +11,8 @@ from payclient import AsyncClient
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams
-from payclient.reconcile import CsvLedger, Verdict
+from payclient.ledger import CsvLedger
+from payclient.reconcile import Verdict
 from payclient.testing import FakeService, Latency, Reply
 
 

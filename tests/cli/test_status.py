@@ -6,7 +6,7 @@ import pytest
 
 from payclient import errors
 from payclient.cli._status import Exit, most_urgent, status_of
-from payclient.reconcile import LedgerChangedError, LedgerError
+from payclient.ledger import LedgerChangedError, LedgerError
 
 
 @pytest.mark.parametrize(

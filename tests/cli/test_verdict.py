@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from payclient.cli._verdict import Worst
-from payclient.reconcile import Bucket, Code, Entry, Finding, Row
+from payclient.ledger import Entry
+from payclient.reconcile import Bucket, Code, Finding, Row
 
 
 def row(line, code, bucket=Bucket.BREAK):

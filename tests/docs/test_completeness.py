@@ -23,8 +23,10 @@ REFERENCE = PROJECT / "docs" / "reference"
 MODULES = (
     "payclient",
     "payclient.errors",
+    "payclient.ledger",
     "payclient.otel",
     "payclient.reconcile",
+    "payclient.report",
     "payclient.testing",
     "payclient.testing.plugin",
     "payclient.testing.respx",

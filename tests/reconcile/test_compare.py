@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Code, Entry, Severity, compare
+from payclient.ledger import Entry
+from payclient.reconcile import Code, Rules, Severity, compare
 from payclient.reconcile._finding import SEVERITIES
 
 EXPIRY = datetime.fromisoformat("2026-11-21 10:00:00")
@@ -30,7 +31,7 @@ TRANSACTION = Transaction(reference="T1", payment_name="Bank", **FIELDS)
 
 def codes(entry=None, transaction=None, *, at=BEFORE, time_zone=UTC):
     ours, theirs = attrs.evolve(ENTRY, **(entry or {})), attrs.evolve(TRANSACTION, **(transaction or {}))
-    return [finding.code.value for finding in compare(ours, theirs, at=at, time_zone=time_zone)]
+    return [finding.code.value for finding in compare(ours, theirs, at=at, rules=Rules(time_zone=time_zone))]
 
 
 def test_agreement():

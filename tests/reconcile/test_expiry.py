@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Entry
+from payclient.ledger import Entry
 from payclient.reconcile._expiry import expiry_rule, is_expired
 
 TEN = datetime.fromisoformat("2026-11-21 10:00:00")

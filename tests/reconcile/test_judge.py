@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from payclient import Transaction, errors
-from payclient.reconcile import Bucket, Entry, RejectedEntry
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket
 from payclient.reconcile._judge import Case, judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, failure
 

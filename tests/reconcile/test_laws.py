@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payclient import Transaction, errors
-from payclient.reconcile import Bucket, Entry, RejectedEntry, Tally, reconcile
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket, Tally, reconcile
 
 EXPIRY = datetime.fromisoformat("2026-11-21 10:00:00")
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")

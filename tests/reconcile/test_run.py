@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from payclient import Transaction, errors
-from payclient.reconcile import Bucket, Entry, Phase, RejectedEntry, reconcile
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket, Phase, Rules, reconcile
 
 DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
@@ -288,8 +289,8 @@ async def test_time_zone(service_of, rows_of, clock_from):
     expdate = datetime.fromisoformat("2026-11-21 12:30:00")  # the clock is at 12:00 UTC, 19:00 in Jakarta
     ledger = [entry(2, "A", status="pending")]
     answers = {"A": [paid("A", status="pending", expdate=expdate)]}
-    (utc,) = await rows_of(ledger, service_of(answers), time_zone=UTC)
-    (jakarta,) = await rows_of(ledger, service_of(answers), time_zone=ZoneInfo("Asia/Jakarta"))
+    (utc,) = await rows_of(ledger, service_of(answers), rules=Rules(time_zone=UTC))
+    (jakarta,) = await rows_of(ledger, service_of(answers), rules=Rules(time_zone=ZoneInfo("Asia/Jakarta")))
     assert (utc.bucket, jakarta.bucket) == (Bucket.OPEN, Bucket.BREAK)
 
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Bucket, Code, Entry, Finding, RejectedEntry, Row, Severity, Tally, TieOutError, Verdict
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Tally, TieOutError, Verdict
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

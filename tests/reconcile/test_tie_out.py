@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.reconcile import Bucket, Code, Entry, Finding, RejectedEntry, Row, Step, TieOutError
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket, Code, Finding, Row, Step, TieOutError
 from payclient.reconcile._tie_out import Bridge, step_of
 
 ENTRY = Entry(line=2, reference="T1", amount=100)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from payclient.reconcile._visible import quoted
+from payclient._visible import quoted
 
 _BLANK = " \t\r\n"
 _UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff]")

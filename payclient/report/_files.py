@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from payclient.reconcile._csv import CsvLedger
-from payclient.reconcile._replacement import Replacement
+from payclient.ledger._csv import CsvLedger
 from payclient.reconcile._row import Bucket, Row
-from payclient.reconcile._shape import BREAK_COLUMNS, break_cells, row_as_json, summary_as_json
 from payclient.reconcile._summary import Summary, Tally
-from payclient.reconcile._visible import spreadsheet_cell
+from payclient.report._replacement import Replacement
+from payclient.report._shape import BREAK_COLUMNS, break_cells, row_as_json, summary_as_json
+from payclient.report._spreadsheet import spreadsheet_cell
 
 NAMES = ("rows.jsonl", "breaks.csv", "summary.json")
 

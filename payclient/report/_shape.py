@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, tzinfo
 from typing import Any
 
+from payclient.ledger._csv import CsvLedger
+from payclient.ledger._entry import COMPARED, Entry
 from payclient.reconcile import _record as record
-from payclient.reconcile._csv import CsvLedger
-from payclient.reconcile._entry import COMPARED, Entry
 from payclient.reconcile._expiry import expiry_rule
 from payclient.reconcile._finding import Finding
 from payclient.reconcile._row import Row

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from payclient.reconcile import ABSENT, Entry
+from payclient.ledger import ABSENT, Entry
 
 
 @pytest.mark.parametrize("value", [15000.0, "15000", Decimal(15000), True])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile import ABSENT, CsvLedger, Entry, LedgerError, RejectedEntry
+from payclient.ledger import ABSENT, CsvLedger, Entry, LedgerError, RejectedEntry
 
 
 def read(text, **options):

@@ -11,15 +11,9 @@ import attrs
 import pytest
 
 from payclient import Transaction, errors
-from payclient.reconcile import (
-    COMPLETENESS,
-    CsvLedger,
-    Entry,
-    LedgerChangedError,
-    RejectedEntry,
-    ReportFiles,
-    reconcile,
-)
+from payclient.ledger import CsvLedger, Entry, LedgerChangedError, RejectedEntry
+from payclient.reconcile import COMPLETENESS, reconcile
+from payclient.report import ReportFiles
 
 LEDGER = """reference,merchant_reff,amount,status
 A,INV-1,100,paid

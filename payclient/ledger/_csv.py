@@ -16,12 +16,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
-from payclient.reconcile._cells import CellProblem, read_code, read_money, read_time, read_word
-from payclient.reconcile._columns import Columns, find_columns
-from payclient.reconcile._entry import Entry, RejectedEntry
-from payclient.reconcile._errors import LedgerError
-from payclient.reconcile._lines import read_lines
-from payclient.reconcile._source import Fingerprint, LedgerFile, Source
+from payclient.ledger._cells import CellProblem, read_code, read_money, read_time, read_word
+from payclient.ledger._columns import Columns, find_columns
+from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.ledger._errors import LedgerError
+from payclient.ledger._lines import read_lines
+from payclient.ledger._source import Fingerprint, LedgerFile, Source
 
 DELIMITERS = (",", ";", "\t")
 

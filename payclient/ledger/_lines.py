@@ -6,7 +6,7 @@ import codecs
 import io
 from collections.abc import Iterable, Iterator
 
-from payclient.reconcile._errors import LedgerError
+from payclient.ledger._errors import LedgerError
 
 _LONGEST_LINE = 1 << 20
 

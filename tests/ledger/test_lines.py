@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.reconcile import LedgerError
-from payclient.reconcile._lines import read_lines
+from payclient.ledger import LedgerError
+from payclient.ledger._lines import read_lines
 
 
 def read(data, size=1 << 16):

@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from payclient.reconcile import LedgerChangedError, LedgerError
-from payclient.reconcile._source import Source
+from payclient.ledger import LedgerChangedError, LedgerError
+from payclient.ledger._source import Source
 
 CONTENT = b"reference\nT1\nT2\n"
 

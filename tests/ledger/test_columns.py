@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payclient.reconcile import LedgerError
-from payclient.reconcile._columns import FIELDS, SYNONYMS, find_columns
+from payclient.ledger import LedgerError
+from payclient.ledger._columns import FIELDS, SYNONYMS, find_columns
 
 
 def test_names():

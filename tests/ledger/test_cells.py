@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from payclient.reconcile._cells import CellProblem, read_code, read_money, read_time, read_word
+from payclient.ledger._cells import CellProblem, read_code, read_money, read_time, read_word
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from payclient.reconcile._entry import COMPARED
-from payclient.reconcile._errors import LedgerError
-from payclient.reconcile._visible import quoted
+from payclient._visible import quoted
+from payclient.ledger._entry import COMPARED
+from payclient.ledger._errors import LedgerError
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -10,7 +10,7 @@ from typing import IO, TypeAlias
 
 from attrs import frozen
 
-from payclient.reconcile._errors import LedgerChangedError, LedgerError
+from payclient.ledger._errors import LedgerChangedError, LedgerError
 
 LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 """A path, or a stream that is open for reading; a stream is never closed by us."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from payclient.reconcile._replacement import Replacement
+from payclient.report._replacement import Replacement
 
 NAMES = ("rows", "summary")
 

@@ -1,0 +1,38 @@
+"""A service in memory, and a clock that can be read in a test."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from payclient.errors import TransactionNotFoundError
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+class Service:
+    """Answers each reference with the next of its answers, and with the last one from then on."""
+
+    def __init__(self, answers):
+        self._answers = {reference: list(each) for reference, each in answers.items()}
+        self.asked = []
+
+    async def __call__(self, reference):
+        self.asked.append(reference)
+        await asyncio.sleep(0)
+        answers = self._answers.get(reference) or [TransactionNotFoundError("no such transaction: not found")]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Clock:
+    """Noon, and one second later each time it is read."""
+
+    def __init__(self, start=NOON):
+        self.now = start
+
+    def __call__(self):
+        self.now += timedelta(seconds=1)
+        return self.now
