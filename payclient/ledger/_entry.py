@@ -78,6 +78,7 @@ class Entry:
         payment_method: Short code of the method.
         payment_code: Code the payer pays with.
         expdate: Expiry, without a time zone because the service shows none.
+        created_at: When it was recorded, without a time zone; not compared, but tells how young the row is.
 
     Everything but `line` and `reference` may be left out, and then it is not compared.
     """
@@ -92,6 +93,7 @@ class Entry:
     payment_method: Text = field(default=ABSENT, validator=_text)
     payment_code: Text = field(default=ABSENT, validator=_text)
     expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
+    created_at: datetime | Absent | None = field(default=ABSENT, validator=_naive)
 
 
 @frozen(kw_only=True)

@@ -8,7 +8,7 @@ from enum import Enum
 from attrs import frozen
 
 from payclient import errors
-from payclient._models import Found, Outcome, Transaction
+from payclient._models import Transaction
 
 
 class Answer(Enum):
@@ -50,13 +50,6 @@ class Observation:
     def agrees_with(self, other: Observation) -> bool:
         """Say whether both are evidence of the same."""
         return (self.answer, self.transaction) == (other.answer, other.transaction)
-
-
-def observe(outcome: Outcome, *, at: datetime) -> Observation:
-    """Return *outcome* as plain values."""
-    if isinstance(outcome, Found):
-        return Observation(answer=Answer.FOUND, at=at, transaction=outcome.transaction)
-    return failure(outcome.error, at=at)
 
 
 def failure(error: errors.PayClientError, *, at: datetime) -> Observation:

@@ -3,28 +3,35 @@ Reconcile a ledger with what a lookup function answers.
 
 Phases, one after the other: read the whole ledger; ask for each reference; ask again for each that
 differed; judge every row. No lookup is under way when a row is given, so leaving early leaves nothing behind.
+With a journal that an earlier run has begun, each phase goes on where that one ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from attrs import define, field
 
-from payclient._models import Found, Outcome
+from payclient._models import Found, Outcome, Transaction
 from payclient._stream import Lookup, stream
-from payclient.errors import ConfigurationError, PayClientError, TransactionNotFoundError
+from payclient.errors import (
+    ConfigurationError,
+    InvalidReferenceError,
+    PayClientError,
+    TransactionNotFoundError,
+)
 from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.reconcile._journal import Journal, Look, Question
 from payclient.reconcile._judge import judge, needs_confirmation
-from payclient.reconcile._observation import Answer, Observation, failure, observe
+from payclient.reconcile._observation import Answer, Observation, failure
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._row import Row
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._store import Round, Store
+from payclient.reconcile._status import Status, read_status
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
 
@@ -41,6 +48,7 @@ async def reconcile(
     lookup: Lookup,
     *,
     concurrency: int = 50,
+    journal: Journal | None = None,
     canary: str | None = None,
     rules: Rules = STRICT,
     stall_timeout: float = 900.0,
@@ -55,6 +63,8 @@ async def reconcile(
         lookup: Asks for one reference, such as `client.get_transaction`; raises a `PayClientError`
             when it cannot.
         concurrency: Lookups under way at once.
+        journal: Keeps what is known; with one on disk, an interrupted run is gone on with by calling this again
+            with the same entries.
         canary: A reference that is known to exist. It is asked first, and that it is found is what
             makes "not found" credible when nothing else is found.
         rules: How differences are judged.
@@ -64,37 +74,57 @@ async def reconcile(
 
     Shape:
         One row per entry, in the order of the ledger, each final. A reference is asked once however
-        many rows have it, and a second time when it differs. Rows wait in a temporary database, so
-        memory does not grow with the ledger; `Transaction.raw` is not kept.
+        many rows have it, and a second time when it differs. Rows wait in the journal, or else in a temporary
+        database, so memory does not grow with the ledger; `Transaction.raw` is not kept.
 
     Raises:
         PayClientError: After the last row, when the run ended early because no other lookup could
             succeed. Rows that were not asked, or not confirmed, are unresolved then.
         ConfigurationError: In the same way, when the canary is not found.
+        JournalError: When the journal began with other entries.
+        JournalWriteError: When the journal cannot be written, at once; it can be gone on with later.
     """
-    with closing(Store()) as store:
-        run = _Run(store, lookup, concurrency, stall_timeout, rules, clock, on_progress)
+    with Journal() if journal is None else nullcontext(journal) as kept:
+        run = _Run(kept, lookup, concurrency, stall_timeout, rules, clock, on_progress)
         await run.read(entries)
-        if store.references:
+        if kept.count_references():
             await run.ask(canary)
-        for row in run.rows():
+        total = kept.rows
+        for row in replay(kept, rules=rules):
             yield row
-            await run.turn(Phase.JUDGING, store.rows)
+            await run.turn(Phase.JUDGING, total)
         if run.ended_by is not None:
             raise run.ended_by
+
+
+def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = None) -> Iterator[Row]:
+    """
+    Judge every row of a journal again, without asking anybody.
+
+    Args:
+        journal: Of a run that has read its whole ledger; rows that it did not ask for are unresolved.
+        rules: How differences are judged.
+        reference: Only the rows that have it.
+
+    Shape:
+        In the order of the ledger, lazily; the same rows each time.
+    """
+    return (judge(case, rules=rules) for case in journal.cases(reference))
 
 
 @define
 class _Run:
     """One reconciliation under way."""
 
-    _store: Store
+    _journal: Journal
     _lookup: Lookup
     _concurrency: int
     _stall_timeout: float
     _rules: Rules
     _clock: Callable[[], datetime]
     _on_progress: OnProgress | None
+    _questions: dict[str, Question] = field(init=False, factory=dict)
+    _look: Look = field(init=False, default=0)
     _done: int = field(init=False, default=0)
     _unresolved: int = field(init=False, default=0)
     _differences: int = field(init=False, default=0)
@@ -105,71 +135,110 @@ class _Run:
     # Read
 
     async def read(self, entries: Entries) -> None:
-        """Take the whole ledger into the store."""
-        self._begin()
+        """Take the whole ledger into the journal."""
         if isinstance(entries, AsyncIterable):
             async for entry in entries:
                 await self._keep(entry)
         else:
             for entry in entries:
                 await self._keep(entry)
-        self._store.finish_ledger()
+        self._journal.finish_ledger()
         self._tell(Phase.READING, self._done)
 
     async def _keep(self, entry: Entry | RejectedEntry) -> None:
-        self._store.add(entry)
+        self._journal.add(entry)
         await self.turn(Phase.READING, None)
 
     # Ask
 
     async def ask(self, canary: str | None) -> None:
         """Ask for everything once, and again for what differs, unless something ends it early."""
+        self._journal.forget_failures()
+        self._differences, self._differences_amount = self._journal.doubted()
         try:
             if canary is not None:
                 await self._ask_canary(canary)
-            await self._ask_all(self._store.to_ask(), Phase.ASKING, self._store.references)
+            total = self._journal.count_references()
+            await self._ask_all(Phase.ASKING, self._journal.to_ask(), total, total - self._journal.count_to_ask())
             # Two answers that were confirmed can make a third one doubtful, so until there is no doubt.
-            while self._has_witness() and (doubted := self._store.count_to_confirm()):
-                await self._ask_all(self._store.to_confirm(), Phase.CONFIRMING, doubted)
+            while self._has_witness() and (doubted := self._journal.count_to_confirm()):
+                await self._ask_all(Phase.CONFIRMING, self._journal.to_confirm(), doubted, 0)
         except PayClientError as error:
             self.ended_by = error
+        self._begin()
+        ended_by = None if self.ended_by is None else failure(self.ended_by, at=self._now())
+        self._journal.end(ended_by, is_canary_found=self._is_canary_found)
 
     def _has_witness(self) -> bool:
         # Where nothing was found, "not found" is not believed, however often it is said.
-        return self._is_canary_found or self._store.count_found() > 0
+        return self._is_canary_found or self._journal.count_found() > 0
 
     async def _ask_canary(self, canary: str) -> None:
-        async with self._stream([canary]) as outcomes:
+        async with self._stream(self._lookup, [canary]) as outcomes:
             async for outcome in outcomes:
                 self._is_canary_found = isinstance(outcome, Found)
                 if not isinstance(outcome, Found) and isinstance(outcome.error, TransactionNotFoundError):
                     message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
                     raise ConfigurationError(message) from outcome.error
 
-    async def _ask_all(self, references: Iterable[str], phase: Phase, total: int) -> None:
-        self._begin()
+    async def _ask_all(self, phase: Phase, questions: Iterator[Question], total: int, done: int) -> None:
+        self._begin(done)
         self._tell(phase, total)
-        look: Round = 0 if phase is Phase.ASKING else 1
-        async with self._stream(references) as outcomes:
+        self._look = 0 if phase is Phase.ASKING else 1
+        async with self._stream(self._look_up, self._references(questions)) as outcomes:
             async for outcome in outcomes:
-                observation = observe(outcome, at=self._now())
-                is_doubted = look == 0 and self._is_different(outcome.reference, observation)
-                self._store.add_answer(outcome.reference, observation, number_of_look=look, is_doubted=is_doubted)
-                self._unresolved += observation.answer is Answer.FAILED
+                if not isinstance(outcome, Found):
+                    self._take(outcome.reference, failure(outcome.error, at=self._now()))
                 self._done += 1
                 self._tell(phase, total)
+        self._journal.commit()
 
-    def _stream(self, references: Iterable[str]) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
-        return stream(self._lookup, references, concurrency=self._concurrency, stall_timeout=self._stall_timeout)
+    def _stream(self, lookup: Lookup, references: Iterable[str]) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
+        return stream(lookup, references, concurrency=self._concurrency, stall_timeout=self._stall_timeout)
 
-    def _is_different(self, reference: str, observation: Observation) -> bool:
+    def _references(self, questions: Iterator[Question]) -> Iterator[str]:
+        for question in questions:
+            self._questions[question.reference] = question
+            yield question.reference
+
+    async def _look_up(self, reference: str) -> Transaction:
+        """Ask, and have the answer in the journal before the worker of the stream goes on."""
+        try:
+            transaction = await self._lookup(reference)
+        except (TransactionNotFoundError, InvalidReferenceError) as error:
+            self._take(reference, failure(error, at=self._now()))
+            await self._journal.committed()
+            raise
+        self._take(reference, Observation(answer=Answer.FOUND, at=self._now(), transaction=transaction))
+        await self._journal.committed()
+        return transaction
+
+    def _take(self, reference: str, observation: Observation) -> None:
+        """Note an answer, unless there is one: a stream asks for a reference again to see if the service is there."""
+        question = self._questions.pop(reference, None)
+        if question is None:
+            return
+        is_doubted = self._look == 0 and self._is_different(question, observation)
+        self._unresolved += observation.answer is Answer.FAILED
+        self._journal.add_answer(
+            question.position,
+            observation,
+            look=self._look,
+            is_doubted=is_doubted,
+            paid_reff=self._paid_reff(observation.transaction),
+        )
+
+    def _is_different(self, question: Question, observation: Observation) -> bool:
         if observation.answer in (Answer.FAILED, Answer.UNASKABLE):
             return False
-        entries = self._store.entries_of(reference)
-        different = [e for e in entries if needs_confirmation(e, observation, rules=self._rules)]
+        different = [e for e in question.entries if needs_confirmation(e, observation, rules=self._rules)]
         self._differences += bool(different)
         self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
         return bool(different)
+
+    def _paid_reff(self, transaction: Transaction | None) -> str | None:
+        is_paid = transaction is not None and read_status(transaction.status) is Status.PAID
+        return transaction.merchant_reff or None if transaction is not None and is_paid else None
 
     def _now(self) -> datetime:
         now = self._clock()
@@ -178,19 +247,10 @@ class _Run:
             raise ValueError(message)
         return now.astimezone(UTC)
 
-    # Judge
-
-    def rows(self) -> Iterator[Row]:
-        """Yield every row of the ledger, in its order."""
-        self._begin()
-        ended_by = None if self.ended_by is None else failure(self.ended_by, at=self._now())
-        for case in self._store.cases(ended_by=ended_by, is_canary_found=self._is_canary_found):
-            yield judge(case, rules=self._rules)
-
     # Progress
 
-    def _begin(self) -> None:
-        self._done = self._unresolved = 0
+    def _begin(self, done: int = 0) -> None:
+        self._done, self._unresolved = done, 0
 
     async def turn(self, phase: Phase, total: int | None) -> None:
         """Count one row, and let others run now and then."""

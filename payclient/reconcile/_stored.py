@@ -1,0 +1,128 @@
+"""Turn ledger entries and answers into columns of the journal, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from payclient._models import Transaction
+from payclient.ledger import ABSENT, Entry, RejectedEntry
+from payclient.reconcile._observation import Answer, Observation
+from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
+
+Cell: TypeAlias = str | int | bytes | None
+
+_ABSENT = b""
+_NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
+_NOTHING_BUT_ID = (None,) * (len(ENTRY_COLUMNS) - 3)
+
+
+def entry_cells(entry: Entry | RejectedEntry) -> tuple[Cell, ...]:
+    """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
+    if isinstance(entry, RejectedEntry):
+        return entry.line, entry.reason, entry.reference, None, entry.amount, *_NOTHING_BUT_ID
+    return (
+        entry.line,
+        None,
+        entry.reference,
+        _cell(entry.merchant_reff),
+        _cell(entry.amount),
+        _cell(entry.fee),
+        _cell(entry.amount_received),
+        _cell(entry.status),
+        _cell(entry.payment_method),
+        _cell(entry.payment_code),
+        _time_cell(entry.expdate),
+        _time_cell(entry.created_at),
+    )
+
+
+def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
+    """Return what `entry_cells` was given."""
+    line, rejected, reference, reff, amount, fee, received, status, method, code, expdate, created_at = cells
+    if rejected is not None:
+        return RejectedEntry(line=line, reason=rejected, reference=reference, amount=amount)
+    return Entry(
+        line=line,
+        reference=reference,
+        merchant_reff=_value(reff),
+        amount=_value(amount),
+        fee=_value(fee),
+        amount_received=_value(received),
+        status=_value(status),
+        payment_method=_value(method),
+        payment_code=_value(code),
+        expdate=_time_value(expdate),
+        created_at=_time_value(created_at),
+    )
+
+
+def observation_cells(observation: Observation) -> tuple[Cell, ...]:
+    """Return `ANSWER_COLUMNS` for *observation*."""
+    head = (observation.answer.value, observation.at.isoformat(), observation.error, observation.message or None)
+    found = observation.transaction
+    if found is None:
+        return (*head, *_NO_TRANSACTION)
+    return (
+        *head,
+        found.reference,
+        found.merchant_reff,
+        found.payment_method,
+        found.payment_name,
+        found.amount,
+        found.fee,
+        found.amount_received,
+        found.payment_code,
+        None if found.expdate is None else found.expdate.isoformat(),
+        found.status,
+        json.dumps(found.deviations) if found.deviations else None,
+    )
+
+
+def observation_from(cells: Sequence[Any]) -> Observation | None:
+    """Return what `observation_cells` was given; `Transaction.raw` is not kept. None where there is no answer."""
+    answer, at, error, message, *found = cells
+    if answer is None:
+        return None
+    return Observation(
+        answer=Answer(answer),
+        at=datetime.fromisoformat(at),
+        transaction=None if found[0] is None else _transaction(found),
+        error=error,
+        message=message or "",
+    )
+
+
+def _transaction(cells: Sequence[Any]) -> Transaction:
+    reference, reff, method, name, amount, fee, received, code, expdate, status, deviations = cells
+    return Transaction(
+        reference=reference,
+        merchant_reff=reff,
+        payment_method=method,
+        payment_name=name,
+        amount=amount,
+        fee=fee,
+        amount_received=received,
+        payment_code=code,
+        expdate=None if expdate is None else datetime.fromisoformat(expdate),
+        status=status,
+        deviations=tuple(json.loads(deviations)) if deviations else (),
+    )
+
+
+def _cell(value: Any) -> Any:
+    return _ABSENT if value is ABSENT else value
+
+
+def _value(cell: Any) -> Any:
+    return ABSENT if cell == _ABSENT else cell
+
+
+def _time_cell(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else _cell(value)
+
+
+def _time_value(cell: Any) -> Any:
+    return datetime.fromisoformat(cell) if isinstance(cell, str) else _value(cell)
