@@ -45,6 +45,7 @@ class Database:
             self.connection.close()
             raise
         self._is_open = True
+        self._failure = ""
         if self._holder is not None:
             with suppress(OSError):  # it only helps whoever comes second
                 self._holder.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
@@ -58,14 +59,14 @@ class Database:
             self.connection.executescript(schema.TABLES)
             return
         execute("PRAGMA locking_mode = EXCLUSIVE")
-        execute("PRAGMA journal_mode = WAL")
-        execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
         execute("BEGIN EXCLUSIVE")  # takes the lock, which is kept until the end
         if self._pragma("schema_version") == 0:
             for statement in schema.TABLES.split(";"):
                 execute(statement)
         execute("COMMIT")
         self._check()
+        execute("PRAGMA journal_mode = WAL")  # only now, because it stays with the file, which may be a stranger's
+        execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
 
     def _check(self) -> None:
         """Refuse what is not ours, or not whole."""
@@ -104,42 +105,50 @@ class Database:
         Give the connection with a transaction open, and turn what SQLite cannot write into an error of ours.
 
         Raises:
-            JournalWriteError: When the disk is full, was made read-only, or fails.
+            JournalWriteError: When the disk is full, was made read-only, or fails; and ever after, because SQLite may
+                have taken back all of the transaction, which nobody must believe to be committed then.
         """
+        if self._failure:
+            raise JournalWriteError(self._failure)
         try:
             if not self.connection.in_transaction:
                 self.connection.execute("BEGIN")
             yield self.connection
-        except sqlite3.OperationalError as error:
-            message = (
+        except sqlite3.DatabaseError as error:
+            self._failure = (
                 f"the journal {self.path or 'of this run'} cannot be written ({error}); all answers before are kept: "
                 "mend that, and run the same command again"
             )
-            raise JournalWriteError(message) from error
+            raise JournalWriteError(self._failure) from error
 
     def commit(self) -> None:
         """Make what was written last."""
-        if self.connection.in_transaction:
+        if self.connection.in_transaction or self._failure:
             with self.writing() as db:
                 db.execute("COMMIT")
 
     def close(self) -> None:
-        """Commit, and let others use the file; safe to call twice."""
+        """Commit, unless writing failed, and let others use the file; safe to call twice."""
         if not self._is_open:
             return
         self._is_open = False
         try:
-            self.commit()
+            if not self._failure:
+                self.commit()
         finally:
-            self.connection.close()
             if self._holder is not None:
-                self._holder.unlink(missing_ok=True)
+                with suppress(OSError):  # while the file is still ours, so that it is not another's that goes
+                    self._holder.unlink(missing_ok=True)
+            self.connection.close()
 
 
 def _prepare(path: Path, *, must_exist: bool) -> None:
     if must_exist and not path.exists():
         message = f"there is no journal at {path}"
         raise JournalError(message)
+    if path.exists() and not path.stat().st_size and path.with_name(f"{path.name}-wal").exists():
+        message = f"{path} is damaged (it is empty, and its answers are not); {_ANOTHER}"
+        raise JournalError(message)  # SQLite would throw the answers away, and begin anew
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -104,6 +104,8 @@ class Finding:
         ledger: What the ledger says.
         service: What the service says.
         severity: How much it matters.
+        waived: Why it does not make the row a break, such as `within the tolerance of 500 below`; safe to print,
+            and empty if it does.
     """
 
     code: Code
@@ -111,6 +113,12 @@ class Finding:
     ledger: Side = field(default=None, kw_only=True)
     service: Side = field(default=None, kw_only=True)
     severity: Severity = field(default=Factory(_of_its_code, takes_self=True), kw_only=True)
+    waived: str = field(default="", kw_only=True)
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether it makes its row a break: it is a difference, and nobody waived it."""
+        return not self.waived and self.code not in _SOFT
 
     @property
     def is_soft(self) -> bool:
@@ -119,5 +127,5 @@ class Finding:
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Return *findings* with the most severe first."""
-    return tuple(sorted(findings, key=lambda finding: (-finding.severity, _ORDER[finding.code])))
+    """Return *findings* with the most severe first, and what was waived behind all others."""
+    return tuple(sorted(findings, key=lambda each: (bool(each.waived), -each.severity, _ORDER[each.code])))

@@ -92,8 +92,7 @@ class Journal:
         except BaseException:
             self.close()
             raise
-        self._stored = self._all_entries()
-        self._rows = 0
+        self.begin_ledger()
 
     def _identify(self, identity: Mapping[str, str] | None) -> None:
         stored = self.note("identity")
@@ -147,6 +146,15 @@ class Journal:
         """Ledger rows that are in it."""
         return self._count(schema.COUNT_ENTRIES)
 
+    def count_rejected(self) -> int:
+        """Count the ledger rows that cannot be used."""
+        return self._count(schema.COUNT_REJECTED)
+
+    def begin_ledger(self) -> None:
+        """Take the ledger from its first row on, as a new journal does, and another run in the same one has to."""
+        self._stored, self._rows, self._is_complete = self._all_entries(), 0, self.is_ledger_complete
+        self._batch.clear()
+
     def add(self, entry: Entry | RejectedEntry) -> None:
         """
         Take the next ledger row; where an earlier run has been, it has to be the same row.
@@ -157,13 +165,14 @@ class Journal:
         """
         self._rows += 1
         stored = next(self._stored, None)
+        if stored is None and self._is_complete:
+            raise self._another_ledger(f"it has {self.rows} rows, and this one has more")
         if stored is None:
             self._batch.append((self._rows, *entry_cells(entry)))
             if len(self._batch) == _ROWS_PER_COMMIT:
                 self._write_batch()
         elif stored != entry:
-            message = f"{self._which()} began with another ledger: on line {entry.line}, {_differing(stored, entry)}"
-            raise JournalError(message)
+            raise self._another_ledger(f"on line {entry.line}, {_differing(stored, entry)}")
 
     def finish_ledger(self) -> None:
         """
@@ -173,11 +182,9 @@ class Journal:
             JournalError: When an earlier run had more, or fewer.
             JournalWriteError: When it cannot be written.
         """
-        is_longer = next(self._stored, None) is not None
-        if is_longer or (self.is_ledger_complete and self._batch):
-            message = f"{self._which()} began with another ledger: it has {self.rows} rows, and this one {self._rows}"
-            raise JournalError(message)
-        if self.is_ledger_complete:
+        if next(self._stored, None) is not None:
+            raise self._another_ledger(f"it has {self.rows} rows, and this one {self._rows}")
+        if self._is_complete:
             return
         self._write_batch()
         with self._database.writing() as db:
@@ -193,10 +200,10 @@ class Journal:
         self._batch.clear()
 
     def _all_entries(self) -> Iterator[Entry | RejectedEntry]:
-        return map(entry_from, self._db.execute(schema.ALL_ENTRIES))
+        yield from map(entry_from, self._db.execute(schema.ALL_ENTRIES))
 
-    def _which(self) -> str:
-        return f"the journal {self._database.path}"
+    def _another_ledger(self, how: str) -> JournalError:
+        return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
 
     # The questions
 
@@ -311,8 +318,8 @@ class Journal:
 
     def doubted(self) -> tuple[int, int]:
         """Return how many references differed at the first look, and what the ledger states for them."""
-        rows, amount = self._db.execute(schema.DOUBTED).fetchone()
-        return rows, amount
+        rows, high, low = self._db.execute(schema.DOUBTED).fetchone()
+        return rows, high * schema.SPLIT + low
 
     def _count(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])

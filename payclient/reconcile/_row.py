@@ -17,8 +17,8 @@ class Bucket(StrEnum):
     Where a row lands.
 
     Attributes:
-        MATCHED: Every compared field agrees.
-        OPEN: Both sides are pending, and the expiry has not passed.
+        MATCHED: Every compared field agrees, or the rules waive the difference.
+        OPEN: Both sides are pending, and the expiry has not passed; or the row is within the grace.
         BREAK: A confirmed difference.
         UNRESOLVED: No trustworthy answer; it may be anything.
         REJECTED: The ledger row itself cannot be used.
@@ -39,7 +39,7 @@ class Row:
     Attributes:
         entry: What the ledger says.
         bucket: Where it lands.
-        findings: The most severe first.
+        findings: The most severe first, and what was waived behind all others.
         transaction: What the service said last, if it did.
         reason: Why it is unresolved or rejected; empty otherwise.
         error: Name of the error class of a lookup that failed; None otherwise.

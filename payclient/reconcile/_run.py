@@ -25,13 +25,14 @@ from payclient.errors import (
     TransactionNotFoundError,
 )
 from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._journal import Journal, Look, Question
 from payclient.reconcile._judge import judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, failure
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._row import Row
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._status import Status, read_status
+from payclient.reconcile._status import Status
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
 
@@ -52,6 +53,7 @@ async def reconcile(
     canary: str | None = None,
     rules: Rules = STRICT,
     stall_timeout: float = 900.0,
+    stop: asyncio.Event | None = None,
     clock: Callable[[], datetime] = _utc_now,
     on_progress: OnProgress | None = None,
 ) -> AsyncGenerator[Row, None]:
@@ -69,6 +71,7 @@ async def reconcile(
             makes "not found" credible when nothing else is found.
         rules: How differences are judged.
         stall_timeout: Seconds without any answer after which the run ends.
+        stop: When it is set, nothing more is asked; what is under way is finished, and the run ends.
         clock: Tells the time of each answer; aware.
         on_progress: Gets a snapshot after each answer, and now and then between.
 
@@ -81,11 +84,12 @@ async def reconcile(
         PayClientError: After the last row, when the run ended early because no other lookup could
             succeed. Rows that were not asked, or not confirmed, are unresolved then.
         ConfigurationError: In the same way, when the canary is not found.
+        StoppedError: When *stop* was set.
         JournalError: When the journal began with other entries.
         JournalWriteError: When the journal cannot be written, at once; it can be gone on with later.
     """
     with Journal() if journal is None else nullcontext(journal) as kept:
-        run = _Run(kept, lookup, concurrency, stall_timeout, rules, clock, on_progress)
+        run = _Run(kept, lookup, concurrency, stall_timeout, rules, stop, clock, on_progress)
         await run.read(entries)
         if kept.count_references():
             await run.ask(canary)
@@ -121,6 +125,7 @@ class _Run:
     _concurrency: int
     _stall_timeout: float
     _rules: Rules
+    _stop: asyncio.Event | None
     _clock: Callable[[], datetime]
     _on_progress: OnProgress | None
     _questions: dict[str, Question] = field(init=False, factory=dict)
@@ -136,6 +141,7 @@ class _Run:
 
     async def read(self, entries: Entries) -> None:
         """Take the whole ledger into the journal."""
+        self._journal.begin_ledger()
         if isinstance(entries, AsyncIterable):
             async for entry in entries:
                 await self._keep(entry)
@@ -163,6 +169,9 @@ class _Run:
             # Two answers that were confirmed can make a third one doubtful, so until there is no doubt.
             while self._has_witness() and (doubted := self._journal.count_to_confirm()):
                 await self._ask_all(Phase.CONFIRMING, self._journal.to_confirm(), doubted, 0)
+        except StoppedError:
+            self._journal.commit()
+            raise
         except PayClientError as error:
             self.ended_by = error
         self._begin()
@@ -198,8 +207,14 @@ class _Run:
 
     def _references(self, questions: Iterator[Question]) -> Iterator[str]:
         for question in questions:
+            self._check_stop()
             self._questions[question.reference] = question
             yield question.reference
+
+    def _check_stop(self) -> None:
+        if self._stop is not None and self._stop.is_set():
+            message = "the reconciliation was stopped; what was answered is kept"
+            raise StoppedError(message)
 
     async def _look_up(self, reference: str) -> Transaction:
         """Ask, and have the answer in the journal before the worker of the stream goes on."""
@@ -237,8 +252,9 @@ class _Run:
         return bool(different)
 
     def _paid_reff(self, transaction: Transaction | None) -> str | None:
-        is_paid = transaction is not None and read_status(transaction.status) is Status.PAID
-        return transaction.merchant_reff or None if transaction is not None and is_paid else None
+        if transaction is None or self._rules.read_status(transaction.status) is not Status.PAID:
+            return None
+        return transaction.merchant_reff or None
 
     def _now(self) -> datetime:
         now = self._clock()
@@ -257,6 +273,7 @@ class _Run:
         self._done += 1
         if self._done % _ROWS_PER_TURN == 0:
             self._tell(phase, total)
+            self._check_stop()
             await asyncio.sleep(0)
 
     def _tell(self, phase: Phase, total: int | None) -> None:

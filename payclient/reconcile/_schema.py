@@ -70,9 +70,12 @@ FINISH_LEDGER = (
 ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries ORDER BY position"
 ENTRIES_OF = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
 COUNT_ENTRIES = "SELECT count(*) FROM entries"
+COUNT_REJECTED = "SELECT count(*) FROM entries WHERE rejected IS NOT NULL"
 COUNT_REFERENCES = "SELECT count(*) FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)"
 
 # The answers
+
+SPLIT = 10**9
 
 _UNANSWERED = """
     FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)
@@ -93,8 +96,9 @@ NEXT_TO_CONFIRM = (
 )
 ADD_ANSWER = f"INSERT INTO answers VALUES (?, ?, ?, {_marks(ANSWER_COLUMNS)})"
 FORGET_FAILURES = "DELETE FROM answers WHERE answer = 'failed'"
-DOUBTED = """
-    SELECT count(*), coalesce(sum(amount), 0) FROM (
+# In two parts, because the sum of 64-bit numbers does not fit into one.
+DOUBTED = f"""
+    SELECT count(*), coalesce(sum(amount / {SPLIT}), 0), coalesce(sum(amount % {SPLIT}), 0) FROM (
         SELECT iif(typeof(entries.amount) = 'integer', entries.amount, 0) AS amount
         FROM answers AS look JOIN entries ON position = look.id / 2 WHERE look.is_doubted AND look.id % 2 = 0
     )

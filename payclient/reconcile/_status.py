@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class Status(StrEnum):
@@ -26,9 +28,26 @@ class Status(StrEnum):
 CLOSED = frozenset({Status.CANCELED, Status.EXPIRED, Status.FAILED, Status.REFUNDED})
 """States in which no payment is expected."""
 
-_WORDS = {status.value: status for status in Status} | {"cancelled": Status.CANCELED}
+WORDS: Mapping[str, Status] = MappingProxyType(
+    {status.value: status for status in Status} | {"cancelled": Status.CANCELED}
+)
+"""The words that everybody reads in the same way, folded."""
 
 
-def read_status(word: str | None) -> Status | None:
-    """Return what *word* means, whatever its case and its spaces, dashes and underscores; None if not known."""
-    return None if word is None else _WORDS.get(re.sub(r"[-_\s]+", " ", word.casefold()).strip())
+def folded(word: str) -> str:
+    """Return *word* without the differences that do not matter: case, and spaces, dashes and underscores."""
+    return re.sub(r"[-_\s]+", " ", word.casefold()).strip()
+
+
+def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType({})) -> Status | None:
+    """
+    Return what *word* means, whatever its case and its spaces, dashes and underscores; None if not known.
+
+    Args:
+        word: As a side wrote it; None where it wrote nothing.
+        more: Other words that are known, folded, such as `Rules.statuses`.
+    """
+    if word is None:
+        return None
+    plain = folded(word)
+    return WORDS.get(plain) or more.get(plain)

@@ -15,6 +15,7 @@ from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
 Cell: TypeAlias = str | int | bytes | None
 
 _ABSENT = b""
+_BOUND = 2**63
 _NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
 _NOTHING_BUT_ID = (None,) * (len(ENTRY_COLUMNS) - 3)
 
@@ -22,15 +23,15 @@ _NOTHING_BUT_ID = (None,) * (len(ENTRY_COLUMNS) - 3)
 def entry_cells(entry: Entry | RejectedEntry) -> tuple[Cell, ...]:
     """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
     if isinstance(entry, RejectedEntry):
-        return entry.line, entry.reason, entry.reference, None, entry.amount, *_NOTHING_BUT_ID
+        return entry.line, entry.reason, entry.reference, None, _money_cell(entry.amount), *_NOTHING_BUT_ID
     return (
         entry.line,
         None,
         entry.reference,
         _cell(entry.merchant_reff),
-        _cell(entry.amount),
-        _cell(entry.fee),
-        _cell(entry.amount_received),
+        _money_cell(entry.amount),
+        _money_cell(entry.fee),
+        _money_cell(entry.amount_received),
         _cell(entry.status),
         _cell(entry.payment_method),
         _cell(entry.payment_code),
@@ -43,14 +44,14 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
     """Return what `entry_cells` was given."""
     line, rejected, reference, reff, amount, fee, received, status, method, code, expdate, created_at = cells
     if rejected is not None:
-        return RejectedEntry(line=line, reason=rejected, reference=reference, amount=amount)
+        return RejectedEntry(line=line, reason=rejected, reference=reference, amount=_money_value(amount))
     return Entry(
         line=line,
         reference=reference,
         merchant_reff=_value(reff),
-        amount=_value(amount),
-        fee=_value(fee),
-        amount_received=_value(received),
+        amount=_money_value(amount),
+        fee=_money_value(fee),
+        amount_received=_money_value(received),
         status=_value(status),
         payment_method=_value(method),
         payment_code=_value(code),
@@ -71,9 +72,9 @@ def observation_cells(observation: Observation) -> tuple[Cell, ...]:
         found.merchant_reff,
         found.payment_method,
         found.payment_name,
-        found.amount,
-        found.fee,
-        found.amount_received,
+        _money_cell(found.amount),
+        _money_cell(found.fee),
+        _money_cell(found.amount_received),
         found.payment_code,
         None if found.expdate is None else found.expdate.isoformat(),
         found.status,
@@ -102,9 +103,9 @@ def _transaction(cells: Sequence[Any]) -> Transaction:
         merchant_reff=reff,
         payment_method=method,
         payment_name=name,
-        amount=amount,
-        fee=fee,
-        amount_received=received,
+        amount=_money_value(amount),
+        fee=_money_value(fee),
+        amount_received=_money_value(received),
         payment_code=code,
         expdate=None if expdate is None else datetime.fromisoformat(expdate),
         status=status,
@@ -118,6 +119,15 @@ def _cell(value: Any) -> Any:
 
 def _value(cell: Any) -> Any:
     return ABSENT if cell == _ABSENT else cell
+
+
+def _money_cell(value: Any) -> Any:
+    # SQLite has 64 bits; what our own readers accept fits, what a program makes may not.
+    return str(value) if type(value) is int and not -_BOUND <= value < _BOUND else _cell(value)
+
+
+def _money_value(cell: Any) -> Any:
+    return int(cell) if isinstance(cell, str) else _value(cell)
 
 
 def _time_cell(value: Any) -> Any:

@@ -23,7 +23,7 @@ class Step(StrEnum):
     Why the service's total is not the ledger's, in the order of the bridge.
 
     Attributes:
-        TOLERATED: Matched rows whose amounts differ within tolerance.
+        TOLERATED: Matched rows whose amounts differ within tolerance, or whose difference is accepted.
         MISSING: The service has no such transaction, so its amount is taken off.
         DUPLICATES: The reference is on a row before it, where it is counted; taken off.
         UNDER_OR_OVERPAID: The service's amount takes the place of the ledger's.
@@ -102,9 +102,7 @@ class Bridge:
         self._service_total += _confirmed(row)
         step = step_of(row)
         self._rows[step] += 1
-        self._amounts[step] -= amount
-        if step in (Step.TOLERATED, Step.UNDER_OR_OVERPAID):
-            self._amounts[step] += row.service_amount or 0
+        self._amounts[step] += _carried(row, step) - amount
 
     def tie_out(self) -> TieOut:
         """
@@ -126,7 +124,7 @@ class Bridge:
 
 
 def step_of(row: Row) -> Step:
-    """Return the step that *row* belongs to."""
+    """Return the step that *row* belongs to; of a break, also what was waived says where its money is."""
     if row.bucket is Bucket.MATCHED:
         return Step.TOLERATED
     if row.bucket is not Bucket.BREAK:
@@ -137,6 +135,15 @@ def step_of(row: Row) -> Step:
     if row.is_repeat:
         return Step.DUPLICATES
     return Step.STATUS_BREAKS if codes & STATUS_CODES else Step.UNDER_OR_OVERPAID
+
+
+def _carried(row: Row, step: Step) -> int:
+    """Return what of *row* a step leaves for the service's total."""
+    is_carried = step is Step.UNDER_OR_OVERPAID
+    if step is Step.TOLERATED:
+        # An accepted difference is still one: the service does not confirm what it does not know, or knows otherwise.
+        is_carried = not row.is_repeat and not {finding.code for finding in row.findings} & STATUS_CODES
+    return (row.service_amount or 0) if is_carried else 0
 
 
 def _confirmed(row: Row) -> int:

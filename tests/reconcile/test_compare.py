@@ -9,7 +9,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry
-from payclient.reconcile import Code, Rules, Severity, compare
+from payclient.reconcile import STRICT, Code, FeeSchedule, Rules, Severity, Tolerance, compare
 from payclient.reconcile._finding import SEVERITIES
 
 EXPIRY = datetime.fromisoformat("2026-11-21 10:00:00")
@@ -166,3 +166,213 @@ def test_most_severe_first():
     assert found == [
         *("paid_not_recorded", "merchant_reff_differs", "overpaid", "fee_differs", "method_differs", "expiry_differs"),
     ]
+
+
+def waivers(entry=None, transaction=None, *, at=BEFORE, **rules):
+    ours, theirs = attrs.evolve(ENTRY, **(entry or {})), attrs.evolve(TRANSACTION, **(transaction or {}))
+    return [(finding.code.value, finding.waived) for finding in compare(ours, theirs, at=at, rules=Rules(**rules))]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code", "other"),
+    [
+        ("amount", 14_990, "underpaid", "overpaid"),
+        ("fee", 490, "fee_differs", "fee_differs"),
+        ("amount_received", 14_490, "net_differs", "net_differs"),
+    ],
+)
+def test_tolerance(field, value, code, other):
+    """A difference within the tolerance of its own field and side is waived, and says so."""
+    rules = {"tolerances": {field: Tolerance(below=10)}}
+    within, beyond, above = ({field: value}, {field: value - 1}, {field: FIELDS[field] + 1})
+    assert (code, "within the tolerance of 10 below") in waivers(transaction=within, **rules)
+    assert (code, "") in waivers(transaction=beyond, **rules)
+    assert (other, "") in waivers(transaction=above, **rules)
+    for another in {"amount", "fee", "amount_received"} - {field}:
+        assert (code, "") in waivers(transaction=within, tolerances={another: Tolerance(below=10)})
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(None, 0), (0, None)])
+def test_nothing_is_not_near(ours, theirs):
+    """Nothing is near no number, whatever the tolerance."""
+    rules = {"tolerances": {"fee": Tolerance(above=9, below=9)}}
+    assert waivers({"fee": ours}, {"fee": theirs, "amount_received": 15_000}, **rules)[-1] == ("fee_differs", "")
+
+
+def test_waived_come_last():
+    """What is waived stands behind what is not, however severe."""
+    rules = {"tolerances": {"amount": Tolerance(below=10)}}
+    found = waivers(transaction={"amount": 14_990, "expdate": None}, **rules)
+    assert [code for code, _ in found] == ["expiry_differs", "service_arithmetic", "underpaid"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ("settled", "Paid", []),
+        ("paid", "SETTLED", []),
+        ("settled", "pending", ["recorded_not_paid"]),
+        ("settled", "in-review", ["recorded_not_paid"]),
+        ("in review", "Pending", []),
+        ("other", "settled", ["unknown_status"]),
+        (None, "settled", ["paid_not_recorded"]),
+    ],
+)
+def test_status_words(ours, theirs, expected):
+    """Words of the rules are compared by what they mean, on both sides."""
+    rules = {"statuses": {"settled": "paid", "in review": "pending"}}
+    assert [code for code, _ in waivers({"status": ours}, {"status": theirs}, **rules)] == expected
+
+
+def test_stale_word():
+    """A word of the rules that means pending can be stale."""
+    rules = {"statuses": {"waiting": "pending"}, "time_zone": UTC}
+    found = waivers({"status": "waiting"}, {"status": "waiting"}, at=AFTER, **rules)
+    assert found == [("stale_pending", "")]
+
+
+YOUNG = {"created_at": (BEFORE - timedelta(minutes=59)).replace(tzinfo=None)}
+OLD = {"created_at": (BEFORE - timedelta(minutes=60)).replace(tzinfo=None)}
+GRACE = {"grace": timedelta(hours=1), "time_zone": UTC}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "is_waived"),
+    [
+        ("pending", "Paid", True),
+        ("paid", "pending", True),
+        ("pending", "expired", True),
+        ("canceled", "pending", True),
+        ("expired", "Paid", False),
+        ("paid", "refunded", False),
+        ("expired", "Canceled", False),
+        ("pending", "odd", False),
+        ("odd", "pending", False),
+        (None, "Paid", False),
+    ],
+)
+def test_grace(ours, theirs, is_waived):
+    """A young row may be pending on one side; everything else about its state counts."""
+    ((_, waived),) = waivers({"status": ours, **YOUNG}, {"status": theirs}, **GRACE)
+    assert waived == ("the row is younger than the grace of 1h" if is_waived else "")
+    ((_, waived),) = waivers({"status": ours, **OLD}, {"status": theirs}, **GRACE)
+    assert waived == ""
+
+
+def test_grace_and_expiry():
+    """A young row that has expired while it was pending on both sides is stale all the same."""
+    entry = {"status": "pending", "created_at": EXPIRY}
+    assert waivers(entry, {"status": "pending"}, at=AFTER, grace=timedelta(days=1), time_zone=UTC) == [
+        ("stale_pending", "")
+    ]
+
+
+def test_grace_and_money():
+    """A young row may not differ in money."""
+    assert waivers(YOUNG, {"amount": 1}, **GRACE)[0] == ("underpaid", "")
+
+
+SCHEDULE = {"fees": {"VA": FeeSchedule(flat=400, percent="1")}}
+
+
+@pytest.mark.parametrize("ours", [{"fee": None}, "no column"])
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        ({"fee": 550, "amount_received": 14_450}, []),
+        ({"fee": 551, "amount_received": 14_449}, ["fee_differs"]),
+        ({"fee": 550, "payment_method": "QR"}, None),
+        ({"fee": None}, ["fee_differs"]),
+        ({"fee": None, "status": "pending"}, []),
+        ({"fee": 1, "status": "pending", "amount_received": 14_999}, ["fee_differs"]),
+    ],
+)
+def test_scheduled_fee(ours, theirs, expected):
+    """Where the ledger states no fee, the schedule of the service's method is expected once a fee is due or stated."""
+    entry = Entry(line=1, reference="T1") if ours == "no column" else Entry(line=1, reference="T1", **ours)
+    found = [
+        finding.code
+        for finding in compare(entry, attrs.evolve(TRANSACTION, **theirs), at=BEFORE, rules=Rules(**SCHEDULE))
+    ]
+    if expected is None:  # without a schedule, an empty cell is compared, and no column is not
+        expected = [] if ours == "no column" else ["fee_differs"]
+    assert [code for code in found if code != "service_arithmetic"] == expected
+
+
+def test_stated_fee():
+    """A fee that the ledger states is compared with, whatever the schedule says."""
+    assert waivers({"fee": 500}, {}, **SCHEDULE) == []
+
+
+def test_scheduled_fee_tolerance():
+    """The tolerance of the fee holds for a scheduled one, too; the sentence says what was expected."""
+    rules = Rules(**SCHEDULE, tolerances={"fee": Tolerance(above=1)})
+    entry, transaction = attrs.evolve(ENTRY, fee=None), attrs.evolve(TRANSACTION, fee=551, amount_received=None)
+    finding = next(each for each in compare(entry, transaction, at=BEFORE, rules=rules) if each.code == "fee_differs")
+    assert (finding.waived, finding.ledger, finding.service) == ("within the tolerance of 1 above", None, 551)
+    assert finding.sentence == (
+        "fee is nothing in the ledger and 551 at the service, "
+        "where the schedule of 'VA' expects 550 on an amount of 15000"
+    )
+
+
+def test_acceptance_is_not_comparing():
+    """What two sides say does not depend on what somebody accepts: that is for the row."""
+    assert waivers(transaction={"amount": 1})[0] == ("underpaid", "")
+
+
+SENTENCES = {
+    "merchant_reff_differs": ({"merchant_reff": "X"}, "merchant_reff is 'INV-1' in the ledger and 'X' at the service"),
+    "method_differs": ({"payment_method": "QR"}, "payment_method is 'VA' in the ledger and 'QR' at the service"),
+    "payment_code_differs": ({"payment_code": None}, "payment_code is '0077' in the ledger and nothing at the service"),
+    "underpaid": ({"amount": 9}, "amount is 15000 in the ledger and 9 at the service, which is 14991 less"),
+    "overpaid": ({"amount": 15001}, "amount is 15000 in the ledger and 15001 at the service, which is 1 more"),
+    "fee_differs": ({"fee": 501}, "fee is 500 in the ledger and 501 at the service"),
+    "net_differs": ({"amount_received": 1}, "amount_received is 14500 in the ledger and 1 at the service"),
+    "service_arithmetic": (
+        {"fee": 501},
+        "the service's own numbers do not add up: amount 15000 less fee 501 is 14499, and amount_received is 14500",
+    ),
+    "expiry_differs": (
+        {"expdate": EXPIRY + timedelta(days=1)},
+        "expdate is '2026-11-21 10:00:00' in the ledger and '2026-11-22 10:00:00' at the service",
+    ),
+    "tolerated_deviation": ({"deviations": ("odd",)}, "the answer was not quite as documented: odd"),
+    "recorded_not_paid": (
+        {"status": "pending"},
+        (
+            "status is 'paid' in the ledger and 'pending' at the service: "
+            "recorded as paid, and the service does not say so"
+        ),
+    ),
+    "unknown_status": (
+        {"status": "2"},
+        "status is 'paid' in the ledger and '2' at the service: a word that is not known is not compared",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", SENTENCES)
+def test_sentences(code):
+    """Each sentence is plain, and holds both sides in full."""
+    changes, expected = SENTENCES[code]
+    found = compare(ENTRY, attrs.evolve(TRANSACTION, **changes), at=BEFORE, rules=STRICT)
+    assert [finding.sentence for finding in found if finding.code == code] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "at", "code", "remark"),
+    [
+        ("pending", "Paid", BEFORE, "paid_not_recorded", "paid, and the ledger does not record it"),
+        ("expired", "Paid", BEFORE, "late_payment", "paid after the ledger had closed it"),
+        ("failed", "Canceled", BEFORE, "closed_differently", "closed on both sides, for different reasons"),
+        ("pending", "failed", BEFORE, "stale_pending", "still pending on one side, and closed on the other"),
+        ("pending", "pending", AFTER, "stale_pending", "although it expired at 2026-11-21 10:00:00"),
+    ],
+)
+def test_status_sentences(ours, theirs, at, code, remark):
+    """The sentence of a state holds both words as they were written, and what they mean together."""
+    entry, transaction = attrs.evolve(ENTRY, status=ours), attrs.evolve(TRANSACTION, status=theirs)
+    (finding,) = compare(entry, transaction, at=at, rules=Rules(time_zone=UTC))
+    assert finding.code == code
+    assert finding.sentence == f"status is '{ours}' in the ledger and '{theirs}' at the service: {remark}"

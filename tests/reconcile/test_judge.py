@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import attrs
 import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket
+from payclient.reconcile import Accepted, Bucket, Code, Rules, Tolerance
 from payclient.reconcile._judge import Case, judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, failure
 
@@ -216,3 +217,194 @@ def test_hostile_reason():
 def test_needs_confirmation(first, expected):
     """A second look is for what differs and for what was not found, and for nothing else."""
     assert needs_confirmation(ENTRY, first) is expected
+
+
+def rules_accepting(*codes, reference="T1", expires="2026-11-21", **rules):
+    fields = {"reference": reference, "reason": "agreed", "owner": "Ana", "expires": expires}
+    return Rules(accepted=[Accepted(code=code, **fields) for code in codes], time_zone=UTC, **rules)
+
+
+def judged(entry, first, second=None, *, rules, **case):
+    row = judge(Case(entry=entry, first=first, second=second, **{"witnesses": 1} | case), rules=rules)
+    return row.bucket.value, [(finding.code.value, finding.waived) for finding in row.findings]
+
+
+TEN_BELOW = Rules(tolerances={"amount": Tolerance(below=10)})
+WITHIN = "within the tolerance of 10 below"
+ANA = "accepted by Ana until 2026-11-21: agreed"
+
+
+def test_within_tolerance():
+    """What is within tolerance is matched after one look, and says so."""
+    assert judged(ENTRY, found(amount=90), rules=TEN_BELOW) == ("matched", [("underpaid", WITHIN)])
+    assert not needs_confirmation(ENTRY, found(amount=90), rules=TEN_BELOW)
+
+
+def test_within_tolerance_and_different():
+    """A row that is within tolerance and differs elsewhere is a break, and the other difference leads."""
+    seen = found(amount=90, payment_code="78")
+    assert needs_confirmation(ENTRY, seen, rules=TEN_BELOW)
+    assert judged(ENTRY, seen, seen, rules=TEN_BELOW) == (
+        "break",
+        [("payment_code_differs", ""), ("underpaid", WITHIN)],
+    )
+
+
+def test_within_tolerance_and_pending():
+    """A row that is pending on both sides, and within tolerance, is open."""
+    entry = attrs.evolve(ENTRY, status="pending")
+    assert judged(entry, found(amount=90, status="pending"), rules=TEN_BELOW)[0] == "open"
+
+
+@pytest.mark.parametrize(
+    ("seen", "code"),
+    [
+        (found(amount=90), "underpaid"),
+        (found(status="refunded"), "recorded_not_paid"),
+        (found(status="odd"), "unknown_status"),
+        (found(payment_code="78"), "payment_code_differs"),
+        (failed(NOT_FOUND), "missing_at_service"),
+    ],
+)
+def test_accepted(seen, code):
+    """A difference that somebody answers for is matched when it was seen twice, and until then unresolved."""
+    rules = rules_accepting(code)
+    assert needs_confirmation(ENTRY, seen, rules=rules)
+    assert judged(ENTRY, seen, rules=rules) == ("unresolved", [])
+    assert judged(ENTRY, seen, seen, rules=rules) == ("matched", [(code, ANA)])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        rules_accepting("overpaid"),
+        rules_accepting("underpaid", reference="T2"),
+        rules_accepting("underpaid", expires="2026-11-20"),
+    ],
+    ids=["other code", "other reference", "over"],
+)
+def test_not_accepted(rules):
+    """Another difference, another row, or a day that has passed: the break is one."""
+    assert judged(ENTRY, found(amount=90), found(amount=90), rules=rules) == ("break", [("underpaid", "")])
+
+
+def test_last_answer_decides():
+    """Whether an acceptance still holds is judged by the time of the last answer."""
+    first, rules = found(amount=90), rules_accepting("underpaid")
+    assert judged(ENTRY, first, found(NOON + timedelta(hours=11), amount=90), rules=rules)[0] == "matched"
+    assert judged(ENTRY, first, found(NOON + timedelta(hours=12), amount=90), rules=rules)[0] == "break"
+
+
+def test_accepted_in_part():
+    """One accepted difference does not excuse another one of the same row."""
+    seen = found(amount=90, payment_code="78")
+    assert judged(ENTRY, seen, seen, rules=rules_accepting("underpaid")) == (
+        "break",
+        [("payment_code_differs", ""), ("underpaid", ANA)],
+    )
+
+
+def test_tolerance_before_acceptance():
+    """What a tolerance waives needs nobody to answer for it."""
+    rules = rules_accepting("underpaid", tolerances=TEN_BELOW.tolerances)
+    assert judged(ENTRY, found(amount=90), rules=rules) == ("matched", [("underpaid", WITHIN)])
+
+
+def test_accepted_duplicate():
+    """A doubled reference can be accepted, and then its rows are what they are otherwise."""
+    rules = rules_accepting("duplicate_reference")
+    assert judged(ENTRY, found(), rules=rules, rows=2) == ("matched", [("duplicate_reference", ANA)])
+    pending = attrs.evolve(ENTRY, status="pending")
+    assert judged(pending, found(status="pending"), rules=rules, rows=2)[0] == "open"
+    assert judged(ENTRY, found(amount=90), found(amount=90), rules=rules, rows=2)[0] == "break"
+    assert judged(ENTRY, None, rules=rules, rows=2) == ("unresolved", [("duplicate_reference", "")])
+
+
+def test_accepted_paid_twice():
+    """A merchant_reff that is paid twice can be accepted."""
+    rules = rules_accepting("paid_twice")
+    assert judged(ENTRY, found(), found(), rules=rules, paid_with=("T2",)) == ("matched", [("paid_twice", ANA)])
+    assert judged(ENTRY, found(), rules=rules, paid_with=("T2",))[0] == "unresolved"
+
+
+def test_accepted_missing_without_witness():
+    """Accepted or not, a row is missing only when somebody else was found."""
+    seen = failed(NOT_FOUND)
+    assert judged(ENTRY, seen, seen, rules=rules_accepting("missing_at_service"), witnesses=0)[0] == "unresolved"
+
+
+def test_accepted_lost_zeros():
+    """A code without its zeros can be accepted, and the row is not rejected then."""
+    seen = found(payment_code="0077")
+    assert judged(ENTRY, seen, seen, rules=rules_accepting("payment_code_differs"))[0] == "matched"
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("canceled", "pending"), ("pending", "pending")])
+def test_accepted_and_pending(ours, theirs):
+    """A row whose state is accepted does not wait for anything: it is matched, also where it is pending."""
+    entry = attrs.evolve(ENTRY, status=ours)
+    seen = found(status=theirs, expdate=datetime(2026, 11, 20))  # noqa: DTZ001  the service shows no zone
+    rules = rules_accepting("stale_pending")
+    assert judged(entry, seen, seen, rules=Rules(time_zone=UTC))[0] == "break"
+    assert judged(entry, seen, seen, rules=rules) == ("matched", [("stale_pending", ANA)])
+
+
+YOUNG = attrs.evolve(ENTRY, created_at=(NOON - timedelta(minutes=58)).replace(tzinfo=None))
+GRACE = Rules(grace=timedelta(hours=1), time_zone=UTC)
+EXCUSE = "the row is younger than the grace of 1h"
+
+
+@pytest.mark.parametrize(
+    ("seen", "code"), [(found(status="pending"), "recorded_not_paid"), (failed(NOT_FOUND), "missing_at_service")]
+)
+def test_grace(seen, code):
+    """A young row that is missing, or pending on one side, is open after one look."""
+    assert not needs_confirmation(YOUNG, seen, rules=GRACE)
+    assert judged(YOUNG, seen, rules=GRACE) == ("open", [(code, EXCUSE)])
+    assert judged(YOUNG, seen, attrs.evolve(seen, at=LATER), rules=GRACE) == ("break", [(code, "")])
+
+
+def test_grace_without_witness():
+    """A young row is not called open when the key may be wrong."""
+    assert judged(YOUNG, failed(NOT_FOUND), rules=GRACE, witnesses=0)[0] == "unresolved"
+
+
+def test_grace_and_different():
+    """A young row that differs in anything else is a break."""
+    seen = found(status="pending", amount=90)
+    assert judged(YOUNG, seen, seen, rules=GRACE) == ("break", [("underpaid", ""), ("recorded_not_paid", EXCUSE)])
+
+
+def test_grace_and_acceptance():
+    """A young row that is accepted, too, still waits."""
+    rules = attrs.evolve(rules_accepting("recorded_not_paid", "underpaid"), grace=GRACE.grace)
+    seen = found(status="pending", amount=90)
+    assert judged(YOUNG, seen, seen, rules=rules) == ("open", [("recorded_not_paid", EXCUSE), ("underpaid", ANA)])
+
+
+def test_young_duplicate():
+    """A young row whose reference is doubled is a break by that alone."""
+    assert judged(YOUNG, failed(NOT_FOUND), rules=GRACE, rows=2) == (
+        "break",
+        [("duplicate_reference", ""), ("missing_at_service", EXCUSE)],
+    )
+
+
+def test_words_of_the_rules():
+    """A word that means pending by the rules makes a row open."""
+    entry, rules = attrs.evolve(ENTRY, status="pending"), Rules(statuses={"waiting": "pending"})
+    assert judged(entry, found(status="Waiting"), rules=rules) == ("open", [])
+
+
+def test_every_code_can_be_accepted():
+    """There is no code that nobody may answer for."""
+    assert [rules_accepting(code).acceptance(code, "T1").code for code in Code] == list(Code)
+
+
+def test_sentences():
+    """What a row says by itself names the reference, and how often or where else it is."""
+    missing = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND), witnesses=1, rows=2))
+    assert [finding.sentence for finding in missing.findings] == [
+        "the service knows no transaction 'T1'; the ledger has an amount of 100",
+        "2 rows of the ledger have the reference 'T1'",
+    ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
@@ -26,9 +28,21 @@ def bridge(*rows):
     return bridge.tie_out()
 
 
+def waived(each):
+    return attrs.evolve(each, findings=tuple(attrs.evolve(finding, waived="agreed") for finding in each.findings))
+
+
 CASES = [
     (row(Bucket.MATCHED), Step.TOLERATED, 0),
     (row(Bucket.MATCHED, service=99), Step.TOLERATED, -1),
+    (waived(row(Bucket.MATCHED, Code.UNDERPAID, service=90)), Step.TOLERATED, -10),
+    (waived(row(Bucket.MATCHED, Code.MISSING_AT_SERVICE, service=None)), Step.TOLERATED, -100),
+    (waived(row(Bucket.MATCHED, Code.RECORDED_NOT_PAID, Code.OVERPAID, service=120)), Step.TOLERATED, -100),
+    (waived(row(Bucket.MATCHED, Code.DUPLICATE_REFERENCE, is_repeat=True)), Step.TOLERATED, -100),
+    (waived(row(Bucket.MATCHED, Code.DUPLICATE_REFERENCE)), Step.TOLERATED, 0),
+    (waived(row(Bucket.MATCHED, Code.PAID_TWICE)), Step.TOLERATED, 0),
+    (waived(row(Bucket.OPEN, Code.MISSING_AT_SERVICE, service=None)), Step.OPEN, -100),
+    (waived(row(Bucket.OPEN, Code.PAID_NOT_RECORDED)), Step.OPEN, -100),
     (row(Bucket.BREAK, Code.MISSING_AT_SERVICE, service=None), Step.MISSING, -100),
     (row(Bucket.BREAK, Code.MISSING_AT_SERVICE, service=None, is_repeat=True), Step.MISSING, -100),
     (row(Bucket.BREAK, Code.DUPLICATE_REFERENCE, is_repeat=True), Step.DUPLICATES, -100),
@@ -52,6 +66,38 @@ def test_steps(each, step, amount):
     moved = {found.step: found.amount for found in result.steps if found.rows}
     assert (step_of(each), moved) == (step, {step: amount})
     assert (result.ledger_total, result.service_total, result.residual) == (100, 100 + amount, 0)
+
+
+def test_waived_in_a_break():
+    """Where the money of a break is does not depend on what of it was waived."""
+    accepted = Finding(Code.RECORDED_NOT_PAID, "", waived="agreed")
+    each = row(Bucket.BREAK, Code.UNDERPAID, service=90)
+    each = attrs.evolve(each, findings=(*each.findings, accepted))
+    assert (step_of(each), bridge(each).service_total) == (Step.STATUS_BREAKS, 0)
+
+
+ANY_ROW = st.builds(
+    lambda bucket, codes, service, is_repeat, excused: attrs.evolve(
+        each := row(bucket, *codes, service=service, is_repeat=is_repeat),
+        findings=tuple(
+            attrs.evolve(finding, waived="agreed" if is_waived else "")
+            for finding, is_waived in zip(each.findings, excused, strict=False)
+        ),
+    ),
+    st.sampled_from(list(Bucket)),
+    st.lists(st.sampled_from(list(Code)), max_size=4, unique=True),
+    st.none() | st.integers(-200, 200),
+    st.booleans(),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+)
+
+
+@given(rows=st.lists(ANY_ROW, max_size=8))
+def test_any_rows(rows):
+    """Whatever rows there are, even such as no judge would make, nothing is left over."""
+    result = bridge(*rows)
+    assert result.residual == 0
+    assert sum(step.rows for step in result.steps) == len(rows)
 
 
 def test_all_together():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import date, datetime, timedelta, tzinfo
+from decimal import Decimal
+from pathlib import Path
 from typing import Any, assert_never, assert_type
 from zoneinfo import ZoneInfo
 
@@ -40,6 +42,21 @@ from payclient import (
     UnexpectedResponseError,
     errors,
     transports,
+)
+from payclient.reconcile import (
+    Accepted,
+    Code,
+    FeeSchedule,
+    Finding,
+    Rounding,
+    Rules,
+    RulesError,
+    Status,
+    Tolerance,
+    parse_rules,
+    read_rules,
+    rules_as_json,
+    rules_from_json,
 )
 
 
@@ -217,3 +234,31 @@ def remaining() -> list[type[errors.PayClientError]]:
         errors.TransportError,
         errors.UnexpectedResponseError,
     ]
+
+
+def judging(finding: Finding) -> Rules:
+    """The rules of a reconciliation, and how to read and keep them."""
+    rules = Rules(
+        columns={"amount": "Total"},
+        tolerances={"amount": Tolerance(below=500, above_percent="0.5"), "fee": Tolerance(below_percent=Decimal(1))},
+        statuses={"settled": "paid", "done": Status.PAID},
+        grace=timedelta(hours=2),
+        time_zone=ZoneInfo("Asia/Jakarta"),
+        fees={"VA": FeeSchedule(flat=4000, percent="0.7", minimum=1, maximum=None, rounding=Rounding.HALF_UP)},
+        accepted=[Accepted(code="underpaid", reference="T1", reason="x", owner="Ana", expires=date(2026, 12, 31))],
+    )
+    assert_type(rules.columns, Mapping[str, str])
+    assert_type(rules.tolerances["amount"].waiver(1, 2), str)
+    assert_type(rules.read_status("settled"), Status | None)
+    assert_type((rules.grace, rules.time_zone, rules.fingerprint), tuple[timedelta, tzinfo | None, str])
+    assert_type(rules.fees["VA"].fee_of(1), int)
+    assert_type(rules.accepted, tuple[Accepted, ...])
+    assert_type(rules.acceptance(Code.UNDERPAID, "T1"), Accepted | None)
+    assert_type(rules.accepted[0].is_valid(datetime.now(rules.time_zone), None), bool)
+    assert_type((finding.waived, finding.is_decisive, finding.is_soft), tuple[str, bool, bool])
+    try:
+        print(read_rules(Path("rules.toml")), read_rules("rules.toml"))
+        return parse_rules("", name="rules")
+    except RulesError as error:
+        assert_type((error.key, error.line), tuple[tuple[str | int, ...], int])
+    return rules_from_json(assert_type(rules_as_json(rules), dict[str, Any]))

@@ -1,0 +1,142 @@
+"""Checks of the single values that rules are made of; each message begins with the name of the field."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta, timezone, tzinfo
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from attrs import Attribute
+
+from payclient._visible import quoted
+from payclient.reconcile._errors import RulesError
+
+_MOST = 10**18
+_DECIMAL_PLACES = 6
+_PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(\d{1,9})s)?", re.ASCII)
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+def problem(name: str, wanted: str, got: object) -> RulesError:
+    """Return the error that says what *name* must be, and what it is."""
+    return RulesError(f"{name} must be {wanted}, got {quoted(got)}", key=(name,))
+
+
+def is_whole(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is not a whole number of the unit, 0 or more."""
+    if type(value) is not int or not 0 <= value <= _MOST:
+        raise problem(attribute.name, "a whole number that is not negative", value)
+
+
+def is_whole_or_none(instance: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is neither a whole number, 0 or more, nor None."""
+    if value is not None:
+        is_whole(instance, attribute, value)
+
+
+def to_percent(value: Any) -> Any:
+    """Return text and whole numbers as `Decimal`, and everything else as it is, for a validator to refuse."""
+    is_number = type(value) is int or (isinstance(value, str) and _PERCENT.fullmatch(value))
+    return Decimal(value) if is_number else value
+
+
+def is_percent(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is not a percentage from 0 to 100 with few decimal places; a `float` is never exact enough."""
+    if (
+        not isinstance(value, Decimal)
+        or not value.is_finite()
+        or not 0 <= value <= 100
+        or value != round(value, _DECIMAL_PLACES)
+    ):
+        wanted = f"a percentage from 0 to 100 with at most {_DECIMAL_PLACES} decimal places"
+        raise problem(attribute.name, wanted, value)
+
+
+def is_percent_or_none(instance: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is neither a percentage nor None."""
+    if value is not None:
+        is_percent(instance, attribute, value)
+
+
+def percent_text(value: Decimal) -> str:
+    """Return the shortest text of a percentage, the same for equal ones."""
+    text = f"{value:.{_DECIMAL_PLACES}f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def is_filled(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is not text, and text of which nothing can be seen."""
+    if not isinstance(value, str) or not value.strip():
+        raise problem(attribute.name, "text that is not empty", value)
+
+
+def to_date(value: Any) -> Any:
+    """Return text such as `2026-12-31` as a date, and everything else as it is, for a validator to refuse."""
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return value
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        return value
+
+
+def is_date(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is not a plain date; a `datetime` is one only by inheritance."""
+    if type(value) is not date:
+        raise problem(attribute.name, "a date such as 2026-12-31", value)
+
+
+def zone_text(value: tzinfo | None) -> str | None:
+    """Return a time zone as rules write it: a name, or an offset such as `+07:00`; None if it has neither."""
+    if isinstance(value, ZoneInfo):
+        return value.key
+    if not isinstance(value, timezone):
+        return None
+    minutes, rest = divmod(value.utcoffset(None), timedelta(minutes=1))
+    if rest:
+        return None
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "UTC"
+
+
+def is_zone_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse a time zone that has no text, because a report could not be made with it again."""
+    if value is not None and (not isinstance(value, tzinfo) or zone_text(value) is None):
+        raise problem(attribute.name, "a ZoneInfo with a name, or a timezone of whole minutes", value)
+
+
+def to_member(kind: type[_Member], name: str, value: object) -> _Member:
+    """Return the member of *kind* that *value* is the word for, and refuse other words."""
+    if not isinstance(value, str) or value not in set(kind):
+        raise problem(name, f"one of {', '.join(kind)}", value)
+    return kind(value)
+
+
+def duration_text(value: timedelta) -> str:
+    """Return a duration as rules write it, such as `1d 12h`; parts of a second are dropped."""
+    minutes, seconds = divmod(value.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = {"d": value.days, "h": hours, "m": minutes, "s": seconds}
+    return " ".join(f"{number}{unit}" for unit, number in parts.items() if number) or "0s"
+
+
+def read_duration(text: str) -> timedelta | None:
+    """Return what `duration_text` was given; None if *text* is no duration."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not match[0]:
+        return None
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def plain(value: object) -> object:
+    """Return a single value of a rule as JSON holds it; percentages, words and dates are text."""
+    if isinstance(value, Decimal):
+        return percent_text(value)
+    if isinstance(value, StrEnum):
+        return value.value
+    return value.isoformat() if isinstance(value, date) else value

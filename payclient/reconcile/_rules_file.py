@@ -1,0 +1,190 @@
+"""Read rules from a TOML file, strictly: what is not understood is refused, with its line and its key."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from datetime import UTC, timedelta, timezone, tzinfo
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from attrs import NOTHING, fields
+
+from payclient._visible import quoted, visible
+from payclient.reconcile._accepted import Accepted
+from payclient.reconcile._errors import RulesError
+from payclient.reconcile._fees import FeeSchedule
+from payclient.reconcile._rule_values import problem, read_duration
+from payclient.reconcile._rules import Rules
+from payclient.reconcile._tolerance import Tolerance
+from payclient.reconcile._toml_lines import Key, line_of
+
+_MOST_BYTES = 4 * 2**20
+_OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
+_AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
+_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted)
+
+
+def read_rules(path: str | os.PathLike[str]) -> Rules:
+    """
+    Read a rules file.
+
+    Args:
+        path: Of a TOML file in UTF-8.
+
+    Raises:
+        RulesError: When it cannot be read, or used. The first fault is named, with its line and its key.
+    """
+    name = Path(path).name
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        message = f"the rules file {name} cannot be read: {error.strerror}"
+        raise RulesError(message) from error
+    if len(content) > _MOST_BYTES:
+        message = f"the rules file {name} has more than {_MOST_BYTES} bytes, so it is something else"
+        raise RulesError(message)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"{name}, line {line}: it is not UTF-8; save the file in that encoding"
+        raise RulesError(message, line=line) from error
+    return parse_rules(text, name=name)
+
+
+def parse_rules(text: str, *, name: str = "rules") -> Rules:
+    """
+    Read rules from the text of a file.
+
+    Args:
+        text: TOML.
+        name: What messages call the file.
+
+    Raises:
+        RulesError: When it cannot be used. The first fault is named, with its line and its key.
+    """
+    name = visible(name)
+    try:
+        document = tomllib.loads(text, parse_float=Decimal)
+    # Beside its own error, `tomllib` lets through those of numbers that are too long and of lists that nest too deep.
+    except (ValueError, RecursionError) as error:
+        raise _not_toml(name, str(error)) from error
+    try:
+        return _rules(document)
+    except RulesError as error:
+        line = line_of(text, error.key)
+        where = f"{name}, line {line}" if line else name
+        raise RulesError(f"{where}: {error.message}", key=error.key, line=line) from error
+
+
+def rules_from_json(value: Mapping[str, Any]) -> Rules:
+    """
+    Return the rules that `rules_as_json` was given.
+
+    Raises:
+        RulesError: When they cannot be used.
+    """
+    return _rules(value)
+
+
+def _not_toml(name: str, why: str) -> RulesError:
+    match = _AT_LINE.search(why)
+    line = int(match[1]) if match else 0
+    where = f"{name}, line {line}" if line else name
+    return RulesError(f"{where}: it is not TOML: {visible(_AT_LINE.sub('', why), longest=200)}", line=line)
+
+
+def _rules(document: Mapping[str, Any]) -> Rules:
+    readers: dict[str, Callable[[Any], Any]] = {
+        "time_zone": _time_zone,
+        "grace": _grace,
+        "columns": _table("columns"),
+        "tolerances": lambda value: _tables(Tolerance, "tolerances", value),
+        "statuses": _table("statuses"),
+        "fees": lambda value: _tables(FeeSchedule, "fees", value),
+        "accepted": _accepted,
+    }
+    _check_keys((), document, readers)
+    return Rules(**{name: readers[name](value) for name, value in document.items() if value is not None})
+
+
+def _time_zone(value: object) -> tzinfo:
+    if value == "UTC":
+        return UTC
+    match = _OFFSET.fullmatch(value) if isinstance(value, str) else None
+    if match:
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-offset if match[1] == "-" else offset)
+    try:
+        return ZoneInfo(value if isinstance(value, str) else "")
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones is an OSError
+        raise problem("time_zone", "a name such as Asia/Jakarta, or an offset such as +07:00", value) from error
+
+
+def _grace(value: object) -> timedelta:
+    duration = read_duration(value) if isinstance(value, str) else None
+    if duration is None:
+        raise problem("grace", "a duration such as '90m', '12h' or '1d 12h'", value)
+    return duration
+
+
+def _table(name: str) -> Callable[[Any], Mapping[str, Any]]:
+    return lambda value: _checked_table((name,), value)
+
+
+def _tables(kind: type[_Value], name: str, value: Any) -> dict[str, _Value]:
+    return {key: _made(kind, (name, key), each) for key, each in _checked_table((name,), value).items()}
+
+
+def _accepted(value: Any) -> list[Accepted]:
+    if type(value) is not list:
+        message = "accepted must be a list of tables, each under [[accepted]]"
+        raise RulesError(message, key=("accepted",))
+    tables: list[Any] = value
+    return [_made(Accepted, ("accepted", place), each) for place, each in enumerate(tables)]
+
+
+def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
+    """Make a value of *kind* from a table, and say in which table a fault is."""
+    table = _checked_table(key, value)
+    known = {each.name: each for each in fields(kind)}
+    _check_keys(key, table, known)
+    if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
+        message = f"{_dotted(key)} has no {missing[0]}; {' and '.join(missing)} must be given"
+        raise RulesError(message, key=key)
+    with _inside(key):
+        return kind(**table)
+
+
+def _checked_table(key: Key, value: Any) -> dict[str, Any]:
+    if type(value) is not dict:
+        message = f"{_dotted(key)} must be a table of keys and values, got {quoted(value)}"
+        raise RulesError(message, key=key)
+    table: dict[str, Any] = value
+    return table
+
+
+def _check_keys(key: Key, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    if unknown := next((name for name in table if name not in known), None):
+        where = f"{_dotted(key)}: " if key else ""
+        message = f"{where}there is no key {quoted(unknown)}; the keys are {', '.join(known)}"
+        raise RulesError(message, key=(*key, unknown))
+
+
+@contextmanager
+def _inside(key: Key) -> Generator[None]:
+    try:
+        yield
+    except RulesError as error:
+        raise RulesError(f"{_dotted(key)}.{error.message}", key=(*key, *error.key)) from error
+
+
+def _dotted(key: Key) -> str:
+    return ".".join(visible(part) for part in key if isinstance(part, str))

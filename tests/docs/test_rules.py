@@ -1,0 +1,62 @@
+"""The page of the rules names every key, with its default, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
+from payclient.reconcile._rules import COLUMN_FIELDS, MONEY
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
+EXAMPLE = re.search(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1]
+
+
+def section(heading):
+    return re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
+
+
+def keys(heading):
+    """Return the default of each key in the table of a section."""
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|", section(heading), re.MULTILINE)
+    return {name: default.strip("`") for name, default in rows}
+
+
+def shown(field):
+    if field.default is attrs.NOTHING:
+        return "required"
+    if field.default is None:
+        return "none"
+    return f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"), [("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)]
+)
+def test_tables(heading, kind):
+    """Every key of a table stands in its section, with its default."""
+    assert keys(heading) == {field.name: shown(field) for field in attrs.fields(kind)}
+
+
+def test_top():
+    """Every key of the file stands in the first table, and `grace` with its default."""
+    strict = rules_as_json(Rules())
+    assert set(keys("The whole file")) == set(strict)
+    assert keys("The whole file")["grace"] == f'"{strict["grace"]}"'
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"), [("columns", COLUMN_FIELDS), ("tolerances", MONEY), ("statuses", tuple(Status))]
+)
+def test_names(heading, names):
+    """Every field and every state that may be named is named."""
+    assert set(names) <= set(re.findall(r"`(\w+)`", section(heading)))
+
+
+def test_example():
+    """The example shows every table, and is one that can be used."""
+    used = rules_as_json(parse_rules(EXAMPLE))
+    assert [name for name, value in used.items() if not value] == []

@@ -1,0 +1,262 @@
+"""A rules file is read exactly, or refused with its line and its key."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, timedelta, timezone
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from payclient.reconcile import (
+    STRICT,
+    Accepted,
+    FeeSchedule,
+    Rules,
+    RulesError,
+    Tolerance,
+    parse_rules,
+    read_rules,
+    rules_from_json,
+)
+
+TEXT = """\
+time_zone = "Asia/Jakarta"
+grace = "36h"
+[columns]
+amount = "Betrag"
+[tolerances.amount]
+below = 500
+above_percent = 0.5
+[tolerances]
+fee = { above = 1 }
+[statuses]
+Settled = "paid"
+[fees.VA]
+flat = 4000
+percent = 0.70
+rounding = "up"
+[[accepted]]
+code = "underpaid"
+reference = "T1"
+reason = "agreed"
+owner = "Ana"
+expires = 2026-12-31
+"""
+RULES = Rules(
+    time_zone=ZoneInfo("Asia/Jakarta"),
+    grace=timedelta(hours=36),
+    columns={"amount": "Betrag"},
+    tolerances={"amount": Tolerance(below=500, above_percent="0.5"), "fee": Tolerance(above=1)},
+    statuses={"settled": "paid"},
+    fees={"VA": FeeSchedule(flat=4000, percent=Decimal("0.7"), rounding="up")},
+    accepted=[Accepted(code="underpaid", reference="T1", reason="agreed", owner="Ana", expires=date(2026, 12, 31))],
+)
+
+
+def refusal(text):
+    with pytest.raises(RulesError) as caught:
+        parse_rules(text, name="rules.toml")
+    return str(caught.value), caught.value.line
+
+
+def test_everything():
+    """Every key means what it says."""
+    assert parse_rules(TEXT) == RULES
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "[accepted]\n".replace("[accepted]", "accepted = []")])
+def test_nothing(text):
+    """A file without rules is strict."""
+    assert parse_rules(text) == STRICT
+
+
+@pytest.mark.parametrize(
+    "content", [TEXT.encode(), TEXT.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + TEXT.encode()]
+)
+def test_file(tmp_path, content):
+    """A file may have a byte order mark and the line ends of any system."""
+    (tmp_path / "rules.toml").write_bytes(content)
+    assert read_rules(tmp_path / "rules.toml") == RULES
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        (
+            "below = 500",
+            "below = -500",
+            6,
+            "tolerances.amount.below must be a whole number that is not negative, got -500",
+        ),
+        (
+            "below = 500",
+            "below = 1.5",
+            6,
+            "tolerances.amount.below must be a whole number that is not negative, got 1.5",
+        ),
+        (
+            "below = 500",
+            "below = true",
+            6,
+            "tolerances.amount.below must be a whole number that is not negative, got True",
+        ),
+        ("below = 500", "belwo = 500", 6, "tolerances.amount: there is no key 'belwo'; the keys are above, below, "),
+        ("0.5\n", "nan\n", 7, "tolerances.amount.above_percent must be a percentage from 0 to 100 "),
+        ("{ above = 1 }", "1", 9, "tolerances.fee must be a table of keys and values, got 1"),
+        ("above = 1 ", "up = 1 ", 9, "tolerances.fee: there is no key 'up'"),
+        ("fee =", "fees =", 9, "tolerances: there is no field 'fees'; the fields are amount, fee, amount_received"),
+        ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', got 36"),
+        ('"36h"', '"36"', 2, "grace must be a duration such as"),
+        ('"36h"', '""', 2, "grace must be a duration such as"),
+        (
+            "Asia/Jakarta",
+            "Asia/Nowhere",
+            1,
+            "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got ",
+        ),
+        ("Asia/Jakarta", "../../etc", 1, "time_zone must be a name"),
+        ("Asia/Jakarta", "Asia", 1, "time_zone must be a name"),
+        ("Asia/Jakarta", "", 1, "time_zone must be a name"),
+        ("[columns]", "[column]", 3, "there is no key 'column'; the keys are time_zone, grace, columns, tolerances, "),
+        ("amount =", "sum =", 4, "columns: there is no field 'sum'"),
+        ('"Betrag"', "3", 4, "columns.amount must be the name of a column, got 3"),
+        ('"paid"', '"payed"', 11, "statuses.Settled must be one of paid, pending, "),
+        ("Settled", "Canceled", 11, "statuses.Canceled must not be paid: everybody reads 'Canceled' as canceled"),
+        ("Settled", "1", 11, "statuses: '1' is no word"),
+        ('"up"', '"even"', 15, "fees.VA.rounding must be one of half_up, up, down, got 'even'"),
+        (
+            "[fees.VA]",
+            "[fees.VA]\nmaximum = 1\nminimum = 2",
+            13,
+            "fees.VA.maximum must be at least the minimum 2, got 1",
+        ),
+        ("[[accepted]]", "[accepted]", 16, "accepted must be a list of tables, each under [[accepted]]"),
+        ('owner = "Ana"\n', "", 16, "accepted has no owner; owner must be given"),
+        ('"agreed"', '""', 19, "accepted.reason must be text that is not empty, got ''"),
+        ("2026-12-31", "2026-12-31T10:00:00", 21, "accepted.expires must be a date such as 2026-12-31, got "),
+        ("underpaid", "underpayed", 17, "accepted.code must be one of "),
+        ("flat = 4000", "flat = ", 13, "it is not TOML: Invalid value"),
+        ("flat = 4000", "flat = 1\nflat = 2", 14, "it is not TOML: Cannot overwrite a value"),
+    ],
+)
+def test_refused(old, new, line, message):
+    """The first fault is named with its line, its key and what to write instead."""
+    found, found_line = refusal(TEXT.replace(old, new, 1))
+    assert found.startswith(f"rules.toml, line {line}: {message}")
+    assert found_line == line
+
+
+def test_twice():
+    """A difference that is accepted twice is refused at its second place."""
+    block = TEXT[TEXT.index("[[accepted]]") :]
+    assert refusal(TEXT + block) == (
+        "rules.toml, line 22: accepted: underpaid of 'T1' is there twice; keep one, with one last day",
+        22,
+    )
+
+
+@pytest.mark.parametrize("text", ["a = [" * 5000, "a = " + "9" * 5000, "\x00", "a = '\n"])
+def test_no_toml(text):
+    """What is not TOML is refused as that, however odd."""
+    assert "it is not TOML" in refusal(text)[0]
+
+
+def test_hostile():
+    """A name or a value of a file cannot act on the terminal that shows the message."""
+    assert refusal('"\\u001b[2J\\u202e" = 1')[0].isprintable()
+    assert refusal('[fees."\\u001b[2J"]\nflat = "\\u202e"')[0].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("UTC", UTC),
+        ("+07:00", timezone(timedelta(hours=7))),
+        ("UTC-03:30", timezone(-timedelta(hours=3, minutes=30))),
+        ("Europe/Berlin", ZoneInfo("Europe/Berlin")),
+    ],
+)
+def test_time_zone(text, expected):
+    """A time zone has a name, or is an offset from UTC."""
+    assert parse_rules(f'time_zone = "{text}"').time_zone == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90m", 5400), ("1d 12h", 129600), ("2h30m", 9000), ("5s", 5), ("0s", 0), (" 3d ", 259200)]
+)
+def test_grace(text, seconds):
+    """A duration is days, hours, minutes and seconds, in this order."""
+    assert parse_rules(f'grace = "{text}"').grace == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["-1h", "1.5h", "1 week", "12", "1h 1d", "1h1h", "٣h", "1h "[:0]])
+def test_no_grace(text):
+    """What is no duration is refused."""
+    assert "grace must be a duration" in refusal(f'grace = "{text}"')[0]
+
+
+def test_quoted():
+    """Percentages and days may stand in quotes, as they do in JSON."""
+    text = TEXT.replace("0.5\n", '"0.5"\n').replace("2026-12-31", '"2026-12-31"')
+    assert parse_rules(text) == RULES
+
+
+def test_no_file(tmp_path):
+    """A file that cannot be read is refused by its name, without its folder."""
+    with pytest.raises(RulesError, match=r"^the rules file none.toml cannot be read: No such file or directory$"):
+        read_rules(tmp_path / "none.toml")
+
+
+def test_other_encoding(tmp_path):
+    """A file in another encoding is refused with the line."""
+    (tmp_path / "rules.toml").write_bytes(b"a = 1\nb = '\xe9'\n")
+    with pytest.raises(RulesError, match=r"^rules.toml, line 2: it is not UTF-8"):
+        read_rules(tmp_path / "rules.toml")
+
+
+def test_too_large(tmp_path):
+    """A file that is no rules file is not read to its end."""
+    (tmp_path / "ledger.csv").write_bytes(b"#" * (4 * 2**20 + 1))
+    with pytest.raises(RulesError, match=r"has more than 4194304 bytes"):
+        read_rules(tmp_path / "ledger.csv")
+
+
+def test_json_refused():
+    """Rules in JSON are read as strictly, without a line."""
+    with pytest.raises(RulesError) as caught:
+        rules_from_json({"tolerances": {"amount": {"below": 1.0}}})
+    assert (caught.value.key, caught.value.line) == (("tolerances", "amount", "below"), 0)
+
+
+PIECES = st.sampled_from(
+    [
+        *TEXT.splitlines(),
+        *(
+            "[tolerances.fee]",
+            "[[fees]]",
+            "[statuses.x]",
+            "fees = 1",
+            "accepted = [1]",
+            'x = """',
+            '"""',
+            "below = 0x1F",
+        ),
+        *("percent = inf", "percent = '7'", "expires = 10:00:00", "code = {}", "columns.amount = []", "]", "a.b.c = 1"),
+    ]
+)
+
+
+@settings(max_examples=300)
+@given(lines=st.lists(PIECES, max_size=12))
+def test_any_text(lines):
+    """Any text gives rules, or an error that names a line of it."""
+    try:
+        rules = parse_rules("\n".join(lines), name="r")
+    except RulesError as error:
+        assert error.line in range(len(lines) + 1)
+        assert error.line or "at end of document" in str(error)
+    else:
+        assert isinstance(rules, Rules)

@@ -1,0 +1,90 @@
+"""Entries and answers as columns of the journal."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient import Transaction
+from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.reconcile import Answer, Observation
+from payclient.reconcile._schema import ANSWER_COLUMNS, ENTRY_COLUMNS
+from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+NUMBERS = st.integers(-(10**30), 10**30) | st.sampled_from([2**63, 2**63 - 1, -(2**63), -(2**63) - 1])
+TIMES = st.datetimes()
+KINDS = dict.fromkeys(COMPARED, TEXTS) | dict.fromkeys(("amount", "fee", "amount_received"), NUMBERS)
+KINDS |= {"expdate": TIMES}
+
+
+def anything(kind):
+    return st.none() | kind | st.just(ABSENT)
+
+
+ENTRIES = st.builds(
+    Entry,
+    line=st.integers(0, 2**40),
+    reference=NAMES,
+    created_at=anything(TIMES),
+    **{name: anything(kind) for name, kind in KINDS.items()},
+)
+REJECTED = st.builds(
+    RejectedEntry, line=st.integers(0, 2**40), reason=TEXTS, reference=st.none() | TEXTS, amount=st.none() | NUMBERS
+)
+TRANSACTIONS = st.builds(
+    Transaction,
+    reference=NAMES,
+    status=NAMES,
+    payment_name=st.none() | TEXTS,
+    deviations=st.lists(TEXTS, max_size=3).map(tuple),
+    **{name: (KINDS[name] if name == "amount" else st.none() | KINDS[name]) for name in COMPARED if name != "status"},
+)
+MOMENTS = st.datetimes(timezones=st.just(UTC))
+OBSERVATIONS = st.builds(Observation, answer=st.just(Answer.FOUND), at=MOMENTS, transaction=TRANSACTIONS) | st.builds(
+    Observation,
+    answer=st.sampled_from([answer for answer in Answer if answer is not Answer.FOUND]),
+    at=MOMENTS,
+    error=NAMES,
+    message=TEXTS,
+)
+
+
+def through_sqlite(cells):
+    """Return what SQLite gives back for *cells*, in columns without a type as those of the journal are."""
+    marks = ", ".join("?" * len(cells))
+    return sqlite3.connect(":memory:").execute(f"SELECT {marks}", cells).fetchone()
+
+
+@given(entry=ENTRIES | REJECTED)
+def test_entries(entry):
+    """A ledger row comes back equal, an absent column apart from an empty cell and from an empty text."""
+    cells = entry_cells(entry)
+    assert (entry_from(through_sqlite(cells)), len(cells)) == (entry, 2 + len(ENTRY_COLUMNS))
+
+
+@given(observation=OBSERVATIONS)
+def test_observations(observation):
+    """An answer comes back equal, with what was tolerated in it."""
+    cells = observation_cells(observation)
+    back = observation_from(through_sqlite(cells))
+    assert (back, len(cells)) == (observation, len(ANSWER_COLUMNS))
+    tolerated = [None if each.transaction is None else each.transaction.deviations for each in (back, observation)]
+    assert tolerated[0] == tolerated[1]
+
+
+def test_nothing():
+    """Where no answer is stored, there is none."""
+    assert observation_from((None,) * len(ANSWER_COLUMNS)) is None
+
+
+def test_raw_is_left_out():
+    """What the service sent beyond the ten fields is not kept."""
+    transaction = Transaction(reference="A", amount=1, status="Paid", raw={"customer": "Ana"})
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    cells = observation_cells(Observation(answer=Answer.FOUND, at=noon, transaction=transaction))
+    assert (dict(observation_from(cells).transaction.raw), "Ana" in repr(cells)) == ({}, False)
