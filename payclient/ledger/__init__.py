@@ -4,6 +4,8 @@ from payclient.ledger._columns import Columns
 from payclient.ledger._csv import CsvLedger
 from payclient.ledger._entry import ABSENT, Absent, Entry, RejectedEntry
 from payclient.ledger._errors import LedgerChangedError, LedgerError
+from payclient.ledger._ledger import Ledger, LedgerFormat
+from payclient.ledger._open import open_ledger
 from payclient.ledger._source import Fingerprint, LedgerFile
 
 __all__ = [
@@ -13,8 +15,11 @@ __all__ = [
     "CsvLedger",
     "Entry",
     "Fingerprint",
+    "Ledger",
     "LedgerChangedError",
     "LedgerError",
     "LedgerFile",
+    "LedgerFormat",
     "RejectedEntry",
+    "open_ledger",
 ]

@@ -13,7 +13,7 @@ from datetime import datetime
 from payclient._visible import quoted
 
 _BLANK = " \t\r\n"
-_UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff]")
+_UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff\ud800-\udfff]")
 _DAMAGED = re.compile(
     r"""
     [+-]?\d+(?:[.,]\d+)?[eE]\+\d+        # 1.23457E+15
@@ -24,7 +24,7 @@ _DAMAGED = re.compile(
     re.ASCII | re.VERBOSE,
 )
 _WHOLE = re.compile(r"([+-]?\d{1,18})(?:\.(0+))?", re.ASCII)
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:\.0{1,6})?", re.ASCII)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?", re.ASCII)
 
 
 class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
@@ -98,12 +98,26 @@ def read_time(cell: str) -> datetime | None:
         CellProblem: Unless it is written `YYYY-MM-DD HH:MM:SS`; a `T` between, and no seconds, are
             accepted. A zone is refused, because the service's own times have none to compare with.
     """
+    return _read_time(cell)
+
+
+def read_creation(cell: str) -> datetime | None:
+    """
+    Return a time like `read_time`, but accept and drop a fraction of a second.
+
+    Raises:
+        CellProblem: Unless it is written `YYYY-MM-DD HH:MM:SS`, or nearly so.
+    """
+    return _read_time(cell, may_have_fraction=True)
+
+
+def _read_time(cell: str, *, may_have_fraction: bool = False) -> datetime | None:
     text = read_word(cell)
     if text is None:
         return None
     match = _TIME.fullmatch(text)
     try:
-        if match:
+        if match and (may_have_fraction or not (match[3] or "").strip("0")):
             return datetime.fromisoformat(f"{match[1]} {match[2]}")
     except ValueError:
         pass  # the 31st of February

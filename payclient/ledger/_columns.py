@@ -33,11 +33,18 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("exp_date", "expiry", "expiry_date", "expiry_time", "expiration", "expiration_date"),
             *("expires", "expires_at", "expire_date", "expired_at", "expired_date", "kedaluwarsa"),
         ),
+        "created_at": (
+            *("created", "created_on", "created_time", "date", "transaction_date", "tanggal", "order_date"),
+        ),
     }
 )
 """Other names that people give to each field, as `folded` spells them."""
 
-FIELDS = ("reference", *COMPARED)
+FIELDS = ("reference", *COMPARED, "created_at")
+"""What a column can mean, in the order of every list."""
+
+
+_FIELD_OF = {name: field for field in FIELDS for name in (field, *SYNONYMS[field])}
 
 
 @frozen
@@ -61,6 +68,11 @@ class Columns:
 def folded(name: str) -> str:
     """Return a column's name without the differences that do not matter: case, spaces, points, dashes."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
+
+
+def field_of(name: str) -> str | None:
+    """Return the field that a column called *name* would be found for; None if for none."""
+    return _FIELD_OF.get(folded(name))
 
 
 def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None) -> Columns:

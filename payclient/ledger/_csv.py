@@ -11,46 +11,52 @@ Design rules:
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Self
 
-from payclient.ledger._cells import CellProblem, read_code, read_money, read_time, read_word
 from payclient.ledger._columns import Columns, find_columns
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._ledger import Ledger
 from payclient.ledger._lines import read_lines
-from payclient.ledger._source import Fingerprint, LedgerFile, Source
+from payclient.ledger._rows import RowReader
+from payclient.ledger._source import LedgerFile, Source
+from payclient.ledger._table import NO_COLUMNS, Table
 
 DELIMITERS = (",", ";", "\t")
 
-_READERS: Mapping[str, Callable[[str], Any]] = {
-    "reference": read_code,
-    "merchant_reff": read_code,
-    "amount": read_money,
-    "fee": read_money,
-    "amount_received": read_money,
-    "status": read_word,
-    "payment_method": read_word,
-    "payment_code": read_code,
-    "expdate": read_time,
-}
-_NEEDED = ("reference", "amount")
 
-
-class CsvLedger:
+def read_csv(
+    chunks: Iterable[bytes], *, columns: Mapping[str, str] | None = None, delimiter: str | None = None
+) -> Table:
     """
-    A ledger in CSV; iterate over it once for its entries.
+    Return the table that the bytes of a CSV file stand for.
+
+    Args:
+        chunks: The bytes, cut anywhere.
+        columns: The header's name for a field, where it is not found by itself.
+        delimiter: Recognised from the header if not given: comma, semicolon or tab.
+
+    Raises:
+        LedgerError: When the header, the encoding or the quotes cannot be trusted; for rows, when
+            they are read.
+    """
+    lines = read_lines(chunks)
+    first, header = next(((number, line) for number, line in enumerate(lines, 1) if line.strip()), (0, ""))
+    delimiter, understood = _understand(header, columns, DELIMITERS if delimiter is None else (delimiter,), first)
+    warnings: list[str] = []
+    rows = _rows(_records(lines, delimiter, before=first), RowReader(understood, warnings), len(understood.header))
+    return Table(columns=understood, rows=rows, warnings=warnings, delimiter=delimiter)
+
+
+class CsvLedger(Ledger):
+    """
+    A ledger in CSV; `open_ledger` opens it too, and every other format.
 
     Args:
         ledger: A path, or an open stream, such as standard input.
         columns: The header's name for a field, where it is not found by itself.
         delimiter: Recognised from the header if not given: comma, semicolon or tab.
-
-    Shape:
-        Use it as a context manager. The header is read at once, the rows lazily and in their order;
-        memory does not grow with the file. Blank lines are skipped.
 
     Raises:
         LedgerError: When the file, its header, its encoding or its quotes cannot be trusted.
@@ -59,57 +65,21 @@ class CsvLedger:
     def __init__(
         self, ledger: LedgerFile, *, columns: Mapping[str, str] | None = None, delimiter: str | None = None
     ) -> None:
-        self._source = Source(ledger)
+        source = Source(ledger)
         with ExitStack() as on_failure:
-            on_failure.callback(self._source.close)
-            self._lines = read_lines(self._source.chunks())
-            self._first_line, header = self._read_header()
-            delimiters = DELIMITERS if delimiter is None else (delimiter,)
-            understood = _understand(header, columns, delimiters, self._first_line)
+            on_failure.callback(source.close)
+            super().__init__(source, read_csv(source.chunks(), columns=columns, delimiter=delimiter), format="csv")
             on_failure.pop_all()
-        self.delimiter: str = understood[0]
-        self.columns: Columns = understood[1]
-        self._count = 0
 
-    def _read_header(self) -> tuple[int, str]:
-        """Return the first line that is not blank, with its number; 0 and nothing for an empty file."""
-        return next(((number, line) for number, line in enumerate(self._lines, 1) if line.strip()), (0, ""))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._source.close()
-
-    def __iter__(self) -> Iterator[Entry | RejectedEntry]:
-        for line, cells in _records(self._lines, self.delimiter, before=self._first_line):
-            if any(map(str.strip, cells)):
-                self._count += 1
-                yield _read_row(line, cells, self.columns)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a person should know, once all is read."""
-        if self._count:
-            return ()
-        what = "has a header and no rows" if self._first_line else "is empty"
-        return (f"the ledger {what}: nothing was read",)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Of the whole ledger, once all is read."""
-        return self._source.fingerprint
-
-    def check_unchanged(self) -> None:
-        """
-        Make sure that the file is still what was read; call it before a report is written.
-
-        Raises:
-            LedgerChangedError: When it is not. A stream cannot be checked.
-        """
-        self._source.check_unchanged()
+def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader, width: int) -> Iterator[Entry | RejectedEntry]:
+    for line, cells in records:
+        if not any(map(str.strip, cells)):
+            continue
+        if len(cells) == width:
+            yield reader.read(line, cells)
+        else:
+            yield RejectedEntry(line=line, reason=f"has {len(cells)} cells where the header has {width}")
 
 
 def _understand(
@@ -117,7 +87,7 @@ def _understand(
 ) -> tuple[str, Columns]:
     """Return the delimiter that splits the header into most columns, and what these mean."""
     if not line:
-        return delimiters[0], Columns({}, (), {}, ())
+        return delimiters[0], NO_COLUMNS
     splits = {delimiter: cells for delimiter in delimiters if (cells := _split_header(header, delimiter))}
     if not splits:
         message = f"line {line}: the quotes of the header do not pair"
@@ -154,30 +124,3 @@ def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
     what = "a quote opens and does not close on the same line, so rows after it would be lost"
     message = f"line {line}: {what if is_open else 'the quotes do not pair'} ({detail}); mend or double the quote"
     return LedgerError(message, line=line)
-
-
-def _read_row(line: int, cells: list[str], columns: Columns) -> Entry | RejectedEntry:
-    if len(cells) != len(columns.header):
-        reason = f"has {len(cells)} cells where the header has {len(columns.header)}"
-        return RejectedEntry(line=line, reason=reason)
-    values: dict[str, Any] = {}
-    problems: list[str] = []
-    for field, place in columns.places.items():
-        try:
-            value = _READERS[field](cells[place])
-        except CellProblem as problem:
-            problems.append(f"{field}: {problem}")
-            continue
-        if value is None and field in _NEEDED:
-            problems.append(f"{field}: the cell is empty")
-        values[field] = value
-    if not problems:
-        return Entry(line=line, **values)
-    if tuple(cells) == columns.header:
-        problems = ["is the header again; were two files joined?"]
-    return RejectedEntry(
-        line=line,
-        reason="; ".join(problems),
-        reference=cells[columns.places["reference"]].strip() or None,
-        amount=values.get("amount"),
-    )

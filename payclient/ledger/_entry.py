@@ -56,9 +56,9 @@ def _named(_: object, __: object, value: str) -> None:
         raise ValueError(message)
 
 
-def _naive(_: object, __: object, value: object) -> None:
+def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, datetime) and value.tzinfo is not None:
-        message = "expdate must be without a time zone, as the service's is"
+        message = f"{attribute.name} must be without a time zone, as the service's times are"
         raise ValueError(message)
 
 

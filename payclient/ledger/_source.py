@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TypeAlias, cast
 
 from attrs import frozen
 
@@ -51,6 +53,7 @@ class Source:
             self._identity = _identity(os.fstat(self._stream.fileno()))
         else:
             self._stream = ledger
+        self._copy: IO[bytes] | None = None
         self._digest = hashlib.sha256()
         self._size = 0
 
@@ -60,6 +63,24 @@ class Source:
             self._digest.update(chunk)
             self._size += len(chunk)
             yield chunk
+
+    def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
+        """
+        Return all bytes as one file to move about in; `close` closes it.
+
+        Args:
+            chunks: What `chunks` gives, of which nothing may have been lost.
+
+        Raises:
+            LedgerError: When there is no room for a copy of a stream.
+        """
+        if self._path is not None:
+            deque(chunks, maxlen=0)  # for the fingerprint
+            file = cast(IO[bytes], self._stream)
+        else:
+            file = self._copy = _copied(chunks)
+        file.seek(0)
+        return file
 
     def _read(self) -> bytes:
         try:
@@ -73,10 +94,14 @@ class Source:
             raise LedgerError(message) from error
 
     @property
+    def name(self) -> str:
+        """Of the file, without its folder; empty for a stream."""
+        return self._path.name if self._path else ""
+
+    @property
     def fingerprint(self) -> Fingerprint:
         """Of what has been read so far, so of the whole ledger once `chunks` has ended."""
-        name = self._path.name if self._path else ""
-        return Fingerprint(name=name, size_bytes=self._size, sha256=self._digest.hexdigest())
+        return Fingerprint(name=self.name, size_bytes=self._size, sha256=self._digest.hexdigest())
 
     def check_unchanged(self) -> None:
         """
@@ -102,6 +127,8 @@ class Source:
         """Close the file, if it was opened here."""
         if self._path is not None:
             self._stream.close()
+        if self._copy is not None:
+            self._copy.close()
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -110,6 +137,20 @@ def _open(path: Path) -> IO[bytes]:
     except OSError as error:
         message = f"{path} cannot be opened: {error.strerror}"
         raise LedgerError(message) from error
+
+
+def _copied(chunks: Iterable[bytes]) -> IO[bytes]:
+    copy = tempfile.TemporaryFile()  # noqa: SIM115  closed with the source
+    try:
+        copy.writelines(chunks)
+    except LedgerError:
+        copy.close()
+        raise
+    except OSError as error:
+        copy.close()
+        message = f"the stream cannot be copied to a temporary file: {error.strerror}; give the file by its path"
+        raise LedgerError(message) from error
+    return copy
 
 
 def _identity(stat: os.stat_result) -> tuple[int, ...]:

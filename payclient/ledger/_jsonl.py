@@ -1,0 +1,113 @@
+"""
+Read a ledger from JSON Lines: one object per line, strictly and lazily.
+
+Design rules:
+
+- The keys of the first object are the columns. A later key that means a field, but is not among
+  them, rejects its row: it would else be left out of the comparison. Any other is ignored, with one
+  warning. A key that is missing later is an empty cell, like null.
+- One line is one row. A line that is no object rejects that row; on the first line it refuses the
+  file, because then there are no columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from payclient._json import JSONProblem, is_object, kind, read_json
+from payclient._visible import quoted
+from payclient.ledger._columns import Columns, field_of, find_columns
+from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.ledger._errors import LedgerError
+from payclient.ledger._lines import read_lines
+from payclient.ledger._rows import RowReader
+from payclient.ledger._table import NO_COLUMNS, Table
+from payclient.ledger._typed import TYPED_READERS
+
+
+def read_json_lines(chunks: Iterable[bytes], *, columns: Mapping[str, str] | None = None) -> Table:
+    """
+    Return the table that the bytes of a JSON Lines file stand for.
+
+    Args:
+        chunks: The bytes, cut anywhere.
+        columns: The key for a field, where it is not found by itself.
+
+    Raises:
+        LedgerError: When the first object or the encoding cannot be trusted; for rows, when they
+            are read.
+    """
+    lines = ((number, line) for number, line in enumerate(read_lines(chunks), 1) if line.strip())
+    line, text = next(lines, (0, ""))
+    if not line:
+        return Table(columns=NO_COLUMNS, rows=iter(()))
+    first = _first_object(line, text)
+    understood = find_columns(tuple(first), columns)
+    warnings: list[str] = []
+    return Table(columns=understood, rows=_Rows(understood, warnings).read(line, first, lines), warnings=warnings)
+
+
+def _first_object(line: int, text: str) -> dict[str, Any]:
+    try:
+        return _object(text)
+    except JSONProblem as problem:
+        message = (
+            f"line {line}: {problem}; JSON Lines has one whole object in each line, "
+            "which jq -c makes of objects and jq -c '.[]' of a list"
+        )
+        raise LedgerError(message, line=line) from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = read_json(text.encode())
+    if is_object(value):
+        return value
+    message = f"found {kind(value)} where an object must be"
+    raise JSONProblem(message)
+
+
+class _Rows:
+    """Makes entries of objects."""
+
+    def __init__(self, columns: Columns, warnings: list[str]) -> None:
+        self._header = columns.header
+        self._used = frozenset((*columns.used, "created_at"))  # which is not compared
+        self._keys = frozenset(columns.header)
+        self._warnings = warnings
+        self._reader = RowReader(columns, warnings, TYPED_READERS)
+        self._has_unknown_key = False
+
+    def read(
+        self, line: int, first: dict[str, Any], lines: Iterable[tuple[int, str]]
+    ) -> Iterator[Entry | RejectedEntry]:
+        """Yield the entry of the *first* object, and then of those in *lines*."""
+        yield self._read_object(line, first)
+        for number, text in lines:
+            try:
+                value = _object(text)
+            except JSONProblem as problem:
+                yield RejectedEntry(line=number, reason=str(problem))
+            else:
+                yield self._read_object(number, value)
+
+    def _read_object(self, line: int, value: dict[str, Any]) -> Entry | RejectedEntry:
+        row = self._reader.read(line, [value.get(key) for key in self._header])
+        if value.keys() <= self._keys:
+            return row
+        unknown = [key for key in value if key not in self._keys]
+        meant = [key for key in unknown if (field_of(key) or "created_at") not in self._used]
+        if meant:
+            keys = ", ".join(map(quoted, meant))
+            reason = f"has {keys}, which the first row has not; give every row the same keys, with null where empty"
+            return RejectedEntry(line=line, reason=reason, reference=row.reference, amount=_known(row.amount))
+        if not self._has_unknown_key:
+            self._has_unknown_key = True
+            self._warnings.append(
+                f"{quoted(unknown[0])} (line {line}) is not a key of the first row; such keys are not used"
+            )
+        return row
+
+
+def _known(amount: object) -> int | None:
+    return amount if isinstance(amount, int) else None

@@ -1,0 +1,108 @@
+"""
+Read a ledger from Parquet: only the columns that are used, a few thousand rows at a time.
+
+The one module that needs pyarrow; the extra `parquet` brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import IO, Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from payclient._visible import visible
+from payclient.ledger._columns import Columns, find_columns
+from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.ledger._errors import LedgerError
+from payclient.ledger._rows import RowReader
+from payclient.ledger._table import NO_COLUMNS, Table
+from payclient.ledger._typed import TYPED_READERS, Unreadable
+
+_arrow: Any = pa  # it says nothing of its types
+_parquet: Any = pq
+_BATCH_ROWS = 4096
+_BUFFER_BYTES = 1 << 20
+_DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeError)
+_UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
+
+
+def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -> Table:
+    """
+    Return the table in a Parquet file. Its rows are counted from 1.
+
+    Args:
+        file: Must stay open while the rows are read.
+        columns: The name of the column for a field, where it is not found by itself.
+
+    Raises:
+        LedgerError: When the file is damaged or its columns cannot be understood; for rows, when
+            they are read.
+    """
+    try:
+        parquet = _parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
+        header: tuple[str, ...] = tuple(parquet.schema_arrow.names)
+    except _DAMAGE as error:
+        raise _damaged(error) from error
+    if not header:
+        return Table(columns=NO_COLUMNS, rows=iter(()))
+    understood = find_columns(header, columns)
+    warnings: list[str] = []
+    rows = _rows(parquet, RowReader(_only_used(understood), warnings, TYPED_READERS), tuple(understood.used.values()))
+    return Table(columns=understood, rows=rows, warnings=warnings)
+
+
+def _damaged(error: Exception) -> LedgerError:
+    detail = visible(" ".join(str(error).split()), longest=200)
+    return LedgerError(f"the Parquet file is damaged or of a kind that cannot be read ({detail}); export it again")
+
+
+def _only_used(columns: Columns) -> Columns:
+    """Return *columns* as they stand in rows that hold nothing else."""
+    places = {field: place for place, field in enumerate(columns.used)}
+    return Columns(columns.used, (), places, tuple(columns.used.values()))
+
+
+def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[Entry | RejectedEntry]:
+    number = 0
+    for batch in _batches(parquet, names):
+        for cells in zip(*batch, strict=True):
+            number += 1
+            yield reader.read(number, cells)
+
+
+def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
+    """Yield the values of each column in *names*, some thousand rows at a time."""
+    try:
+        batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False)
+        while (batch := next(batches, None)) is not None:
+            yield [_values(batch.column(batch.schema.get_field_index(name))) for name in names]
+    except _DAMAGE as error:
+        raise _damaged(error) from error
+
+
+def _values(column: Any) -> list[Any]:
+    """Return what *column* holds; a value that Python cannot hold becomes `Unreadable`."""
+    if _arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python's times end there
+    try:
+        values: list[Any] = column.to_pylist()
+    except _UNREADABLE:
+        values = [_value(scalar) for scalar in column]
+    if _arrow.types.is_decimal(column.type):
+        return [_whole(value) for value in values]
+    return values
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except _UNREADABLE as error:
+        return Unreadable(f"cannot be read ({type(error).__name__})")
+
+
+def _whole(value: Any) -> Any:
+    """Return a whole decimal as an int: its scale is a property of the column, and nobody's thousands point."""
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

@@ -1,0 +1,262 @@
+"""What the rows of an XLSX file lean on: its sheets, its texts, and which of its numbers are dates."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from attrs import frozen
+
+from payclient._visible import quoted
+from payclient.ledger._archive import MIB, Archive, Attributes
+from payclient.ledger._errors import LedgerError
+
+_MOST_TEXT_BYTES = 256 * MIB
+_MOST_OTHER_BYTES = 16 * MIB
+_MOST_CHARACTERS = MIB
+
+_DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)})
+"""The formats that every spreadsheet program has built in and that show a date or a time."""
+_NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+
+
+@frozen(kw_only=True)
+class Sheet:
+    """
+    One sheet of a workbook.
+
+    Attributes:
+        name: As its tab shows it.
+        part: Where its rows are in the archive.
+        is_hidden: Its tab is not shown.
+    """
+
+    name: str
+    part: str
+    is_hidden: bool
+
+
+@frozen(kw_only=True)
+class Workbook:
+    """
+    A workbook without its rows.
+
+    Attributes:
+        archive: Where the rows are.
+        sheets: In the order of their tabs.
+        texts: By the number that a cell has for its text.
+        date_styles: Numbers of the styles that show a date or a time.
+        epoch: The day from which the dates of this workbook are counted.
+    """
+
+    archive: Archive
+    sheets: tuple[Sheet, ...]
+    texts: tuple[str, ...]
+    date_styles: frozenset[int]
+    epoch: datetime
+
+    def text_of(self, number: str) -> str:
+        """
+        Return the text that a cell points to.
+
+        Raises:
+            ValueError: When there is none.
+        """
+        if not number.isdecimal() or int(number) >= len(self.texts):
+            message = f"there is no text {number}"
+            raise ValueError(message)
+        return self.texts[int(number)]
+
+    def time_of(self, serial: float) -> datetime:
+        """
+        Return the time that the number of a date stands for, to the millisecond, which is all it holds.
+
+        Raises:
+            OverflowError: When there is no such day.
+        """
+        return self.epoch + timedelta(milliseconds=round(serial * 86_400_000))
+
+
+def read_workbook(archive: Archive) -> Workbook:
+    """
+    Read everything of a workbook but its rows.
+
+    Shape:
+        All texts are held in memory, because a cell may point to any of them.
+
+    Raises:
+        LedgerError: When this is no workbook, or a damaged one.
+    """
+    root = "xl/workbook.xml"
+    if root not in archive:
+        starts = [target for kind, target in _relations(archive, "").values() if kind == "officeDocument"]
+        root = starts[0] if starts else root
+    if root not in archive:
+        message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
+        raise LedgerError(message)
+    relations = _relations(archive, root)
+    book = _Book()
+    _read(archive, root, book)
+    parts = {kind: target for kind, target in relations.values() if target in archive}
+    return Workbook(
+        archive=archive,
+        sheets=tuple(_sheets(book, relations)),
+        texts=_texts(archive, parts.get("sharedStrings")),
+        date_styles=_date_styles(archive, parts.get("styles")),
+        epoch=datetime(1904, 1, 1) if book.is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
+    )
+
+
+def unescaped(text: str) -> str:
+    """Return *text* with `_x000D_`, by which XLSX writes what XML cannot hold, as the character."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text
+
+
+class TextParts:
+    """The text of a cell, without what is written above it to say how it is pronounced."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._is_open = False
+        self._is_pronunciation = False
+
+    def start(self, name: str) -> None:
+        """See the start of an element."""
+        if name == "rPh":
+            self._is_pronunciation = True
+        elif name == "t":
+            self._is_open = not self._is_pronunciation
+
+    def end(self, name: str) -> None:
+        """See the end of an element."""
+        if name == "rPh":
+            self._is_pronunciation = False
+        elif name == "t":
+            self._is_open = False
+
+    def add(self, text: str) -> None:
+        """
+        See text.
+
+        Raises:
+            LedgerError: When it is more than any cell can hold.
+        """
+        if self._is_open:
+            self._parts.append(text)
+            self._length += len(text)
+            if self._length > _MOST_CHARACTERS:
+                message = f"a cell holds more than {_MOST_CHARACTERS} characters; this is no ledger"
+                raise LedgerError(message)
+
+    def take(self) -> str:
+        """Return the text, and begin another."""
+        text = "".join(self._parts)
+        self._parts.clear()
+        self._length = 0
+        return unescaped(text)
+
+
+class _Relations:
+    def __init__(self, folder: str) -> None:
+        self.found: dict[str, tuple[str, str]] = {}
+        self._folder = folder
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        if name == "Relationship" and attributes.get("TargetMode") != "External":
+            target = posixpath.normpath(posixpath.join("/", self._folder, attributes["Target"])).lstrip("/")
+            self.found[attributes["Id"]] = attributes["Type"].rpartition("/")[2], target
+
+
+class _Book:
+    def __init__(self) -> None:
+        self.sheets: list[tuple[str, str, bool]] = []
+        self.is_1904 = False
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        if name == "sheet":
+            relation = next((value for key, value in attributes.items() if key.endswith(":id")), "")
+            self.sheets.append((attributes["name"], relation, attributes.get("state", "visible") != "visible"))
+        elif name == "workbookPr":
+            self.is_1904 = attributes.get("date1904") in ("1", "true", "on")
+
+
+class _Styles:
+    def __init__(self) -> None:
+        self.date_styles: set[int] = set()
+        self._date_formats = set(_DATE_FORMATS)
+        self._is_in_cells = False
+        self._count = 0
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        if name == "numFmt" and "numFmtId" in attributes:
+            number = int(attributes["numFmtId"])
+            change = self._date_formats.add if _shows_date(attributes["formatCode"]) else self._date_formats.discard
+            change(number)
+        elif name == "xf" and self._is_in_cells:
+            if int(attributes.get("numFmtId", "0")) in self._date_formats:
+                self.date_styles.add(self._count)
+            self._count += 1
+        elif name in ("cellXfs", "cellStyles"):
+            self._is_in_cells = name == "cellXfs"
+
+
+class _Texts:
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.parts = TextParts()
+
+    def start(self, name: str, _: Attributes) -> None:
+        self.parts.start(name)
+
+    def end(self, name: str) -> None:
+        self.parts.end(name)
+        if name == "si":
+            self.found.append(self.parts.take())
+
+
+def _shows_date(code: str) -> bool:
+    return not {*"ymdhs"}.isdisjoint(_NO_DATE_LETTERS.sub("", code).casefold().replace("general", ""))
+
+
+def _read(archive: Archive, part: str, seen: _Book | _Relations | _Styles) -> None:
+    archive.read(part, on_start=seen.start, on_end=lambda _: None, on_text=lambda _: None, most_bytes=_MOST_OTHER_BYTES)
+
+
+def _relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
+    """Return kind and place of what *part* leans on, by its id."""
+    folder, name = posixpath.split(part)
+    place = posixpath.join(folder, "_rels", f"{name}.rels")
+    relations = _Relations(folder)
+    if place in archive:
+        _read(archive, place, relations)
+    return relations.found
+
+
+def _sheets(book: _Book, relations: dict[str, tuple[str, str]]) -> Iterator[Sheet]:
+    for name, relation, is_hidden in book.sheets:
+        kind, part = relations.get(relation, ("", ""))
+        if not kind:
+            message = f"the sheet {quoted(name)} is not in the XLSX file; open it and save it again"
+            raise LedgerError(message)
+        if kind == "worksheet":  # a chart has a sheet of its own, without rows
+            yield Sheet(name=name, part=part, is_hidden=is_hidden)
+
+
+def _texts(archive: Archive, part: str | None) -> tuple[str, ...]:
+    if part is None:
+        return ()
+    texts = _Texts()
+    archive.read(part, on_start=texts.start, on_end=texts.end, on_text=texts.parts.add, most_bytes=_MOST_TEXT_BYTES)
+    return tuple(texts.found)
+
+
+def _date_styles(archive: Archive, part: str | None) -> frozenset[int]:
+    if part is None:
+        return frozenset()
+    styles = _Styles()
+    _read(archive, part, styles)
+    return frozenset(styles.date_styles)

@@ -1,0 +1,237 @@
+"""
+Read a ledger from XLSX: one sheet, row by row, and never another value than the one that is stored.
+
+Design rules:
+
+- A formula counts with the result that was stored with it; one without is refused, not empty.
+- No row is left out: rows that are hidden or filtered away are read, and rows out of order refuse
+  the file. openpyxl drops such a row in silence, and shows a formula without a result as an empty
+  cell; therefore the sheet is parsed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from payclient._visible import quoted
+from payclient.ledger._archive import Archive, Attributes, Parser
+from payclient.ledger._columns import find_columns
+from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.ledger._errors import LedgerError
+from payclient.ledger._rows import RowReader
+from payclient.ledger._table import NO_COLUMNS, Table
+from payclient.ledger._typed import TYPED_READERS, Unreadable
+from payclient.ledger._workbook import Sheet, TextParts, Workbook, read_workbook, unescaped
+
+_MOST_ROWS = 1_048_576
+_MOST_COLUMNS = 16_384
+_MOST_WHOLE = 10**15  # beyond fifteen digits a spreadsheet keeps others than were typed
+_BLANK = re.compile("[ \t\r\n]*")
+_PLACE = re.compile("([A-Z]{1,3})[0-9]+")
+_NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
+
+
+def read_xlsx(file: IO[bytes], *, columns: Mapping[str, str] | None = None, sheet: str | None = None) -> Table:
+    """
+    Return the table on one sheet of an XLSX file. The first row that is not empty is the header.
+
+    Args:
+        file: Must stay open while the rows are read.
+        columns: The header's name for a field, where it is not found by itself.
+        sheet: Its name; the first that is not hidden if not given.
+
+    Raises:
+        LedgerError: When the file is damaged, has a password or is out of all bounds, or its header
+            cannot be understood; for rows, when they are read.
+    """
+    book = read_workbook(Archive(file))
+    chosen = _choose(book, sheet)
+    warnings = list(_other_sheets(book, chosen))
+    parser = _SheetParser(book)
+    rows = _filled(parser.rows(chosen.part))
+    first = next(rows, None)
+    if first is None:
+        return Table(columns=NO_COLUMNS, rows=iter(()), warnings=warnings)
+    cells = first[1]
+    header = tuple(_name(cells.get(place)) for place in range(max(cells) + 1))
+    understood = find_columns(header, columns)
+    reader = RowReader(understood, warnings, TYPED_READERS)
+    return Table(columns=understood, rows=_entries(rows, reader, len(header), parser, warnings), warnings=warnings)
+
+
+def _choose(book: Workbook, name: str | None) -> Sheet:
+    if name is None:
+        shown = [each for each in book.sheets if not each.is_hidden]
+    else:
+        shown = [each for each in book.sheets if each.name == name]
+    if not shown:
+        names = ", ".join(quoted(each.name) for each in book.sheets) or "none"
+        what = "a sheet that is not hidden" if name is None else f"a sheet called {quoted(name)}"
+        message = f"the workbook has not {what}; its sheets are {names}"
+        raise LedgerError(message)
+    return shown[0]
+
+
+def _other_sheets(book: Workbook, chosen: Sheet) -> Iterator[str]:
+    """Name the sheets that hold anything and are not read."""
+    others = [each for each in book.sheets if each != chosen]
+    filled = [each.name for each in others if next(_filled(_SheetParser(book).rows(each.part)), None)]
+    if filled:
+        names = ", ".join(map(quoted, filled))
+        yield f"only the sheet {quoted(chosen.name)} was read; there are rows in {names} too"
+
+
+def _filled(rows: Iterator[tuple[int, dict[int, Any]]]) -> Iterator[tuple[int, dict[int, Any]]]:
+    return ((line, cells) for line, cells in rows if cells)
+
+
+def _name(value: Any) -> str:
+    return "" if value is None or isinstance(value, Unreadable) else str(value)
+
+
+def _entries(
+    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, width: int, parser: _SheetParser, warnings: list[str]
+) -> Iterator[Entry | RejectedEntry]:
+    places = range(width)
+    has_told = False
+    for line, cells in rows:
+        if parser.hidden_row and not has_told:
+            has_told = True
+            warnings.append(f"row {parser.hidden_row} is hidden; it was read, as every hidden row is")
+        if max(cells) < width:
+            yield reader.read(line, list(map(cells.get, places)))
+        else:
+            reason = f"has a value in column {_letters(max(cells))}, to the right of the header"
+            yield RejectedEntry(line=line, reason=reason)
+
+
+class _SheetParser:
+    """
+    Parses the rows of a sheet.
+
+    Attributes:
+        hidden_row: The first row that is hidden; 0 if none was met.
+    """
+
+    def __init__(self, book: Workbook) -> None:
+        self.hidden_row = 0
+        self._book = book
+        self._texts = TextParts()
+        self._done: list[tuple[int, dict[int, Any]]] = []
+        self._row = 0
+        self._cells: dict[int, Any] = {}
+        self._next_place = 0
+        self._kind = "n"
+        self._style = "0"
+        self._value: str | None = None
+        self._is_in_value = False
+        self._has_formula = False
+
+    def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
+        """Yield the number of each row with its filled cells, by their place from 0."""
+        parser = Parser(on_start=self._start, on_end=self._end, on_text=self._text)
+        for piece in self._book.archive.pieces(part):
+            parser.feed(piece)
+            yield from self._done
+            self._done = []
+        parser.feed(b"", is_last=True)
+        yield from self._done
+
+    def _start(self, name: str, attributes: Attributes) -> None:
+        if name == "c":
+            self._start_cell(attributes)
+        elif name == "v":
+            self._is_in_value = True
+            self._value = ""
+        elif name == "row":
+            self._start_row(attributes)
+        elif name == "f":
+            self._has_formula = True
+        else:
+            self._texts.start(name)
+
+    def _text(self, text: str) -> None:
+        if self._is_in_value:
+            self._value = f"{self._value}{text}" if self._value else text
+        else:
+            self._texts.add(text)
+
+    def _end(self, name: str) -> None:
+        if name == "v":
+            self._is_in_value = False
+        elif name == "c":
+            value = self._cell_value()
+            if value is not None and not (isinstance(value, str) and _BLANK.fullmatch(value)):
+                self._cells[self._next_place - 1] = value
+        elif name == "row":
+            self._done.append((self._row, self._cells))
+            self._cells = {}
+        else:
+            self._texts.end(name)
+
+    def _start_row(self, attributes: Attributes) -> None:
+        row = int(attributes.get("r", self._row + 1))
+        if not self._row < row <= _MOST_ROWS:
+            message = f"row {row} stands after row {self._row}, so rows may be lost; open the file and save it again"
+            raise LedgerError(message, line=row)
+        if not self.hidden_row and attributes.get("hidden") in ("1", "true"):
+            self.hidden_row = row
+        self._row = row
+        self._next_place = 0
+
+    def _start_cell(self, attributes: Attributes) -> None:
+        place = self._next_place
+        if "r" in attributes:
+            match = _PLACE.fullmatch(attributes["r"])
+            place = _place(match[1]) if match else -1
+        if not self._next_place <= place < _MOST_COLUMNS:
+            message = f"row {self._row}: the cells are not in order; open the file and save it again"
+            raise LedgerError(message, line=self._row)
+        self._next_place = place + 1
+        self._kind = attributes.get("t", "n")
+        self._style = attributes.get("s", "0")
+        self._value = None
+        self._has_formula = False
+        self._texts.take()
+
+    def _cell_value(self) -> Any:
+        """Return the value of the cell that ends here; None when it is empty."""
+        text = self._value
+        if self._kind == "inlineStr":
+            return self._texts.take()
+        if text is None or (not text and self._kind != "str"):
+            return _NO_RESULT if self._has_formula else None
+        if self._kind == "s":
+            return self._book.text_of(text)
+        if self._kind in ("str", "d"):
+            return unescaped(text)
+        if self._kind == "e":
+            return Unreadable(f"{quoted(text)} is an error of the spreadsheet")
+        return text == "1" if self._kind == "b" else self._number(text)
+
+    def _number(self, text: str) -> Any:
+        number = float(text)
+        if int(self._style) not in self._book.date_styles:
+            return int(number) if number.is_integer() and abs(number) < _MOST_WHOLE else number
+        try:
+            return self._book.time_of(number)
+        except (OverflowError, ValueError):
+            return Unreadable(f"{quoted(text)} is not the number of a day")
+
+
+def _place(letters: str) -> int:
+    place = 0
+    for letter in letters:
+        place = place * 26 + ord(letter) - 64
+    return place - 1
+
+
+def _letters(place: int) -> str:
+    letters = ""
+    place += 1
+    while place:
+        place, letter = divmod(place - 1, 26)
+        letters = chr(65 + letter) + letters
+    return letters
