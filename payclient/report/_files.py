@@ -1,23 +1,25 @@
-"""Write the files of a report: `rows.jsonl`, `breaks.csv` and `summary.json`."""
+"""Write the files of a report while its rows come, and put them in their places together."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-from datetime import tzinfo
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from payclient.ledger._csv import CsvLedger
-from payclient.reconcile._row import Bucket, Row
-from payclient.reconcile._summary import Summary, Tally
+from payclient.ledger import Ledger
+from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
+from payclient.report._about import About
+from payclient.report._lines import BreakLines, RowLines
+from payclient.report._manifest import FORMATS, MANIFEST, manifest_as_json
+from payclient.report._matrix import Matrix
 from payclient.report._replacement import Replacement
-from payclient.report._shape import BREAK_COLUMNS, break_cells, row_as_json, summary_as_json
-from payclient.report._spreadsheet import spreadsheet_cell
+from payclient.report._summary_shape import summary_as_json
 
-NAMES = ("rows.jsonl", "breaks.csv", "summary.json")
+if TYPE_CHECKING:
+    from payclient.report._html import HtmlReport
 
 
 class ReportFiles:
@@ -26,23 +28,41 @@ class ReportFiles:
 
     Args:
         folder: Where the files go; made if it is not there.
+        rules: By which the rows were judged.
+        formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
+            stays as it is.
 
     Shape:
         Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
         whole or not at all; if the block is left without `finish`, an older report stays as it is. The same rows
-        give the same bytes. Nothing is held in memory.
+        give the same bytes. Memory does not grow with the rows.
+
+    Raises:
+        ModuleNotFoundError: When a format needs a package that is not installed.
+        ValueError: When there is no such format.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._replacement = Replacement(Path(folder), NAMES)
-        self._tally = Tally()
+    def __init__(
+        self, folder: str | os.PathLike[str], *, rules: Rules = STRICT, formats: Collection[str] = FORMATS
+    ) -> None:
+        if unknown := [name for name in formats if name not in FORMATS]:
+            message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
+            raise ValueError(message)
+        self._formats = [name for name in FORMATS if name in formats]
+        self._rules = rules
+        self._page = _html_report() if "report.html" in formats else None
+        self._replacement = Replacement(Path(folder), [*self._formats, MANIFEST])
+        self._tally, self._matrix = Tally(), Matrix()
+        self._take: list[Callable[[Row], None]] = [self._tally.add, self._matrix.add]
 
     def __enter__(self) -> Self:
-        files = self._replacement.__enter__().files
-        self._rows = files["rows.jsonl"]
-        self._summary = files["summary.json"]
-        self._breaks = csv.writer(files["breaks.csv"], lineterminator="\n")
-        self._breaks.writerow(BREAK_COLUMNS)
+        new = self._replacement.__enter__()
+        if "rows.jsonl" in self._formats:
+            self._take.append(RowLines(new.text("rows.jsonl"), self._rules).add)
+        if "breaks.csv" in self._formats:
+            self._take.append(BreakLines(new.text("breaks.csv")).add)
+        if self._page is not None:
+            self._take.append(self._page.add)
         return self
 
     def __exit__(
@@ -52,29 +72,50 @@ class ReportFiles:
 
     def add(self, row: Row) -> None:
         """Write *row*."""
-        self._tally.add(row)
-        # ASCII only: the escapes of JSON keep every character, and none can act on a terminal.
-        self._rows.write(json.dumps(row_as_json(row), ensure_ascii=True, separators=(",", ":")) + "\n")
-        if row.bucket is Bucket.BREAK:
-            self._breaks.writerow(map(spreadsheet_cell, break_cells(row)))
+        for take in self._take:
+            take(row)
 
-    def finish(self, *, time_zone: tzinfo | None = None, ledger: CsvLedger | None = None) -> Summary:
+    def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """
         Put the files in their places.
 
         Args:
-            time_zone: The one that was given to `reconcile`; the report says how expiry was judged.
-            ledger: What was read; it is checked once more, and described in the summary.
+            about: The run; its rules are those that `ReportFiles` was given.
+            ledger: What was read; it is checked once more.
 
         Raises:
             LedgerChangedError: When the ledger is no longer what was read; no file is changed then.
             TieOutError: When the sums do not tie, which is a bug of ours; no file is changed then.
+            ValueError: When *about* has other rules; no file is changed then.
             OSError: When a file cannot be written; no file is changed then.
         """
+        if about.rules.fingerprint != self._rules.fingerprint:
+            message = "the report was begun with other rules than it ends with; give ReportFiles the same ones"
+            raise ValueError(message)
         summary = self._tally.summary()
         if ledger is not None:
             ledger.check_unchanged()
-        json.dump(summary_as_json(summary, time_zone=time_zone, ledger=ledger), self._summary, indent=2)
-        self._summary.write("\n")
+        if "summary.json" in self._formats:
+            self._write_json("summary.json", summary_as_json(summary, about, self._matrix))
+        if self._page is not None:
+            page = self._replacement.text("report.html")
+            self._page.write(page, summary, about, matrix=self._matrix, files=(*self._formats, MANIFEST))
+        sealed = [self._replacement.seal(name) for name in self._formats]
+        self._write_json(MANIFEST, manifest_as_json(about, sealed))
         self._replacement.commit()
         return summary
+
+    def _write_json(self, name: str, value: dict[str, Any]) -> None:
+        self._replacement.text(name).write(json.dumps(value, indent=2) + "\n")
+
+
+def _html_report() -> HtmlReport:
+    try:
+        from payclient.report._html import HtmlReport  # noqa: PLC0415  it imports the extra
+    except ModuleNotFoundError as error:
+        message = (
+            f"report.html needs {error.name}; install it with: pip install 'payclient[report]', "
+            "or choose other files with formats=…"
+        )
+        raise ModuleNotFoundError(message, name=error.name) from error
+    return HtmlReport()

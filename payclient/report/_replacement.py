@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
+
+from payclient.ledger import Fingerprint
+from payclient.report._leftover import clear_leftovers, lock
+
+_ROOM_BYTES = 1 << 18
 
 
 class Replacement:
@@ -19,23 +26,25 @@ class Replacement:
         names: Of the files; the last takes its place last.
 
     Shape:
-        Use it as a context manager, write to `files[name]`, then call `commit`. Without that the old
-        files stay as they are, and nothing else is left behind.
+        Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without that the
+        old files stay as they are, and nothing else is left behind, also of runs that were killed.
     """
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder
         # In the same folder, because a rename is atomic only within one file system.
         self._partial = {name: folder / f".{name}.{os.getpid()}.partial" for name in names}
-        self.files: dict[str, IO[str]] = {}
+        self._files: dict[str, IO[Any]] = {}
+        self._sealed: dict[str, Fingerprint] = {}
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as on_failure:
             on_failure.callback(self._discard)
             for name, path in self._partial.items():
-                path.unlink(missing_ok=True)  # of a run that was killed and had this process's number
-                self.files[name] = path.open("x", encoding="utf-8", newline="")
+                clear_leftovers(self._folder, f".{name}.*.partial")
+                self._files[name] = path.open("x+b", buffering=_ROOM_BYTES)
+                lock(self._files[name])
             on_failure.pop_all()
         return self
 
@@ -44,18 +53,42 @@ class Replacement:
     ) -> None:
         self._discard()
 
+    def binary(self, name: str) -> IO[bytes]:
+        """Return the new file for bytes."""
+        return self._files[name]
+
+    def text(self, name: str) -> IO[str]:
+        """Return the new file for text, in UTF-8 and without translation of line ends; call it once."""
+        self._files[name] = wrapper = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
+        return wrapper
+
+    def seal(self, name: str) -> Fingerprint:
+        """
+        Put all of one file on the disk, so that a full one shows; nothing more can be written to it.
+
+        Returns:
+            By what its content is known again.
+        """
+        file = self._files[name]
+        file.flush()
+        raw: IO[bytes] = getattr(file, "buffer", file)
+        os.fsync(raw.fileno())
+        raw.seek(0)
+        sha256 = hashlib.file_digest(raw, "sha256").hexdigest()  # type: ignore[arg-type]  it is open for reading too
+        self._sealed[name] = Fingerprint(name=name, size_bytes=raw.tell(), sha256=sha256)
+        file.close()
+        return self._sealed[name]
+
     def commit(self) -> None:
-        """Put every file in its place; a full disk shows before the first one is."""
-        for file in self.files.values():
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
+        """Put every file in its place, after all of them are on the disk."""
+        for name in self._partial.keys() - self._sealed.keys():
+            self.seal(name)
         for name, path in self._partial.items():
             path.replace(self._folder / name)
         _sync(self._folder)
 
     def _discard(self) -> None:
-        for file in self.files.values():
+        for file in self._files.values():
             try:
                 file.close()
             except OSError:  # its last bytes do not fit on the disk, and are not wanted any more

@@ -1,0 +1,100 @@
+"""What a person has to know about a run to sign its report: what was read, who was asked, when and by which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from attrs import frozen
+
+from payclient.reconcile import Rules, Summary
+from payclient.reconcile._expiry import expiry_rule
+from payclient.reconcile._rules import rules_as_json
+from payclient.report._about import About, LedgerAbout
+
+_EXIT_STATUSES = {
+    0: "0: nothing to do",
+    1: "1: breaks of at least medium severity, or rejected rows (--fail-on moves the line)",
+    75: "75: incomplete; the same command resumes",
+}
+
+
+@frozen
+class Fact:
+    """
+    One line of the block about the run.
+
+    Attributes:
+        term: What it is about.
+        values: What is known; at least one.
+        is_code: Whether to show it letter by letter.
+    """
+
+    term: str
+    values: tuple[str, ...]
+    is_code: bool = False
+
+
+def when(time: datetime | None) -> str:
+    """Return *time* in UTC, to the second; empty for None."""
+    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def facts(summary: Summary, about: About) -> Iterator[Fact]:
+    """Yield what is known, in the order of the page; what is not known says so."""
+    if about.ledger is None:
+        yield Fact("Ledger", ("not a file that payclient read",))
+    else:
+        yield from _ledger(about.ledger)
+    yield Fact("Service", (about.base_url or "not recorded",), bool(about.base_url))
+    yield Fact("Environment", (about.environment or "not recorded",))
+    yield Fact("Key fingerprint", (about.key_fingerprint or "not recorded",), bool(about.key_fingerprint))
+    yield Fact("Canary", (about.canary or "none was given",), bool(about.canary))
+    yield Fact("Answers came", (_window(summary),))
+    yield Fact("Changed during the run", (f"{summary.changed_during_run:,} rows; judged by the last answer",))
+    yield from _rules(about.rules)
+    if about.ended_by:
+        yield Fact("Ended early", (about.ended_by,))
+    yield Fact("Exit status", (_EXIT_STATUSES[summary.exit_status()],))
+    yield Fact("Written by", (f"payclient {about.payclient_version}",))
+
+
+def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
+    yield Fact("Ledger", (ledger.name or "standard input",))
+    yield Fact("Size", (f"{ledger.size_bytes:,} bytes, read as {ledger.format}",))
+    yield Fact("SHA-256", (ledger.sha256,), is_code=True)
+    yield Fact("Columns compared", tuple(_column(*column) for column in ledger.columns.items()) or ("none",))
+    if ledger.ignored_columns:
+        yield Fact("Columns ignored", ledger.ignored_columns)
+    if ledger.warnings:
+        yield Fact("Warnings", ledger.warnings)
+
+
+def _rules(rules: Rules) -> Iterator[Fact]:
+    plain = rules_as_json(rules)
+    yield Fact("Expiry", (expiry_rule(rules.time_zone),))
+    yield Fact("Tolerances", tuple(_listed(*each) for each in plain["tolerances"].items()) or ("none",))
+    if rules.grace:
+        yield Fact("Grace", (f"rows younger than {plain['grace']} may still be on their way",))
+    if plain["statuses"]:
+        yield Fact("Status words", tuple(f"{word} means {status}" for word, status in plain["statuses"].items()))
+    if plain["fees"]:
+        yield Fact("Fee schedule", tuple(_listed(*each) for each in plain["fees"].items()))
+    if rules.accepted:
+        yield Fact("Accepted differences", (f"{len(rules.accepted):,}; each is marked where it occurs",))
+    yield Fact("Fingerprint of the rules", (rules.fingerprint,), is_code=True)
+
+
+def _listed(name: str, values: Mapping[str, Any]) -> str:
+    return f"{name}: {', '.join(f'{key} {value}' for key, value in values.items())}"
+
+
+def _column(name: str, header: str) -> str:
+    return name if name == header else f"{name}, from the column {header!r}"
+
+
+def _window(summary: Summary) -> str:
+    if summary.first_observed_at is None:
+        return "none came"
+    return f"{when(summary.first_observed_at)} to {when(summary.last_observed_at)} UTC"

@@ -1,0 +1,114 @@
+"""The manifest of a report: by what each of its files is known again, and a check that it still is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from payclient.ledger import Fingerprint
+from payclient.report._about import About
+
+MANIFEST = "manifest.json"
+MANIFEST_VERSION = 1
+"""Grows when a reader of `manifest.json` has to change; new names alone do not make it grow."""
+
+FORMATS = ("summary.json", "rows.jsonl", "breaks.csv", "report.html")
+"""The files of a report, in the order in which they take their places."""
+
+_MOST_BYTES = 1 << 20
+
+
+@frozen
+class Problem:
+    """
+    What is wrong with one file of a report.
+
+    Attributes:
+        file: Its name.
+        what: What was found, in one sentence without a full stop.
+    """
+
+    file: str
+    what: str
+
+
+def manifest_as_json(about: About, files: Iterable[Fingerprint]) -> dict[str, Any]:
+    """Return `manifest.json`; the key is not in it, only its fingerprint."""
+    ledger = about.ledger
+    return {
+        "schema": "payclient.report.manifest",
+        "version": MANIFEST_VERSION,
+        "payclient_version": about.payclient_version,
+        "service": {
+            "base_url": about.base_url,
+            "environment": about.environment,
+            "key_fingerprint": about.key_fingerprint,
+        },
+        "rules": {"fingerprint": about.rules.fingerprint},
+        "ledger": None if ledger is None else _file(ledger.name, ledger.size_bytes, ledger.sha256),
+        "files": [_file(file.name, file.size_bytes, file.sha256) for file in files],
+    }
+
+
+def verify(folder: Path) -> tuple[Problem, ...]:
+    """
+    Compare the files of a report with its manifest.
+
+    Args:
+        folder: Of the report.
+
+    Returns:
+        What is wrong, in the order of the manifest; nothing if every file is as it was written. Whoever can change the
+        files can change the manifest too, so keep a copy of it elsewhere if that matters.
+    """
+    try:
+        files = _listed(folder / MANIFEST)
+    except FileNotFoundError:
+        return (Problem(MANIFEST, "there is none, so the report was never finished"),)
+    except OSError as error:
+        return (Problem(MANIFEST, f"it cannot be read: {error.strerror}"),)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return (Problem(MANIFEST, "it is damaged: it is not what payclient writes"),)
+    return (*_changed(folder, files), *_unlisted(folder, files))
+
+
+def _listed(path: Path) -> dict[str, tuple[int, str]]:
+    with path.open("rb") as file:
+        content = json.loads(file.read(_MOST_BYTES))
+    files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
+    if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(FORMATS):
+        message = "it lists other files than those of a report"
+        raise ValueError(message)
+    return files
+
+
+def _changed(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Problem]:
+    for name, (size_bytes, sha256) in files.items():
+        try:
+            with (folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+                length = file.tell()
+        except FileNotFoundError:
+            yield Problem(name, "it is missing")
+        except OSError as error:
+            yield Problem(name, f"it cannot be read: {error.strerror}")
+        else:
+            if length != size_bytes:
+                yield Problem(name, f"it was changed: it has {length:,} bytes, and {size_bytes:,} were written")
+            elif found != sha256:
+                yield Problem(name, "it was changed: it has as many bytes as were written, but others")
+
+
+def _unlisted(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Problem]:
+    for name in FORMATS:
+        if name not in files and (folder / name).exists():
+            yield Problem(name, "the manifest does not list it: it is of another run, or somebody put it there")
+
+
+def _file(name: str, size_bytes: int, sha256: str) -> dict[str, Any]:
+    return {"name": name, "size_bytes": size_bytes, "sha256": sha256}

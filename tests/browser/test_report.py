@@ -1,0 +1,275 @@
+"""The report in a real browser: read, filtered, printed, by mouse and by keyboard, with script and without."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+
+import pytest
+
+from payclient.reconcile import Bucket
+from planted import judged, page_of
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+WIDE = 1280
+A4 = 688  # pixels between the margins of the page
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt install chromium)"),
+]
+
+# Of each piece of text: the contrast with what is painted behind it, by WCAG 2.2.
+CONTRASTS = """() => {
+  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
+  const luminance = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    for (; element; element = element.parentElement) {
+      const [r, g, b, alpha = 1] = channels(getComputedStyle(element).backgroundColor);
+      if (alpha === 1) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const found = {};
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || !element.checkVisibility() || element.closest("script, title, desc")) continue;
+    const style = getComputedStyle(element);
+    const colour = element.closest("svg") ? style.fill : style.color;
+    const [high, low] = [luminance(channels(colour)), luminance(behind(element))].sort((a, b) => b - a);
+    found[`${colour} on ${behind(element)}`] = (high + 0.05) / (low + 0.05);
+  }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def example():
+    """Give a ledger with every bucket and every finding, judged."""
+    return asyncio.run(judged(2412, unresolved=3))
+
+
+@pytest.fixture(scope="module")
+def address(example, tmp_path_factory):
+    """Write the report; return its address."""
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(page_of(example), encoding="utf-8", newline="")
+    return file.as_uri()
+
+
+@pytest.fixture(scope="module")
+def pictured(tmp_path_factory):
+    """Write the report of a run that is complete, which most are; return its address."""
+    file = tmp_path_factory.mktemp("pictured") / "report.html"
+    file.write_text(page_of(asyncio.run(judged(2412))), encoding="utf-8", newline="")
+    return file.as_uri()
+
+
+@pytest.fixture(scope="module")
+def chromium(address, pictured):  # the reports are made first, because the browser's event loop would be in the way
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium, address):
+    """Open the report; its page keeps what it asked for and what it complained of."""
+    contexts = []
+
+    def open_page(*, width=WIDE, height=844, of=address, **options):
+        contexts.append(chromium.new_context(viewport={"width": width, "height": height}, offline=True, **options))
+        page = contexts[-1].new_page()
+        page.requests, page.complaints = [], []
+        page.on("request", lambda sent: page.requests.append(sent.url))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda line: page.complaints.append(line.text))
+        page.goto(of)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def listed(page):
+    """Return the references that a reader sees."""
+    shown = page.locator(".rows tbody tr:visible th")
+    return [text.split()[0] for text in shown.all_inner_texts()]
+
+
+def test_no_complaint(open_page, address):
+    """The page loads without a word in the console, and asks for nothing but itself."""
+    page = open_page()
+    page.get_by_role("searchbox").fill("x")
+    assert (page.complaints, page.requests) == ([], [address])
+
+
+def test_policy_holds(open_page):
+    """What a stranger might get into the page does not run, and says so in the console only."""
+    page = open_page()
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title = 1\">')")
+    page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'document.title = 2'}))")
+    page.wait_for_function("() => true")
+    assert (page.title().startswith("Incomplete: "), bool(page.complaints)) == (True, True)
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1280])
+def test_fits(open_page, width):
+    """Nobody has to scroll sideways to read, and no block reaches beyond the edge."""
+    page = open_page(width=width)
+    beyond = "() => [...document.querySelectorAll('body :not(.scroll *, .unseen, .skip, .rows thead, .rows thead *)')]"
+    edge = f"({beyond})().filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML)"
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.evaluate(edge) == []
+
+
+@pytest.mark.parametrize(("width", "media"), [(390, "screen"), (768, "screen"), (1280, "screen"), (A4, "print")])
+def test_nothing_is_clipped(open_page, width, media):
+    """No cell hides a part of what it says."""
+    page = open_page(width=width)
+    page.emulate_media(media=media)
+    clipped = "cells => cells.filter(c => c.scrollWidth > c.clientWidth + 1).map(c => c.textContent)"
+    assert page.locator("td:visible, th:visible").evaluate_all(clipped) == []
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(open_page, scheme, media):
+    """Every text stands out from what is behind it by at least 4.5 to 1; on paper always as in the light."""
+    page = open_page(color_scheme=scheme)
+    page.emulate_media(media=media, color_scheme=scheme)
+    contrasts = page.evaluate(CONTRASTS)
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (len(contrasts) > 5, {pair: ratio for pair, ratio in contrasts.items() if ratio < 4.5}) == (True, {})
+    assert (paper == "rgb(255, 255, 255)") == (media == "print")
+
+
+def test_accessible_names(open_page):
+    """Who hears the page finds its parts by role and name."""
+    page = open_page()
+    found = [
+        page.get_by_role("main").count(),
+        page.get_by_role("heading", level=1, name="Incomplete", exact=True).count(),
+        page.get_by_role("navigation", name="Sections").count(),
+        page.get_by_role("img", name="Bridge from the ledger total to the service total").count(),
+        page.get_by_role("table", name="Breaks by kind").count(),
+        page.get_by_role("search").count(),
+        page.get_by_role("searchbox", name="Filter rows").count(),
+        page.get_by_role("region", name="From the ledger to the service").count(),
+        page.get_by_role("table", name="Paid twice").count(),
+    ]
+    assert found == [1] * len(found)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_tables_stay_tables(open_page, width):
+    """A row is a row with a header for who hears it, also where a narrow screen shows it as a card."""
+    rows = open_page(width=width).get_by_role("table", name="Underpaid").get_by_role("row")
+    assert rows.get_by_role("rowheader").count() == rows.count() - 1
+
+
+def test_filter(open_page, example):
+    """As one types, the rows that have every word remain, and their number is told."""
+    page, row = open_page(), next(row for row in example if row.bucket is Bucket.BREAK)
+    box = page.get_by_role("searchbox")
+    everything = listed(page)
+    box.press_sequentially(row.reference.lower())
+    assert (set(listed(page)), len(everything) > 40) == ({row.reference}, True)
+    assert page.get_by_role("status").inner_text() == f"{len(listed(page))} of {len(everything)} rows on this page"
+    box.press("Escape")
+    assert (listed(page), box.input_value()) == (everything, "")
+
+
+def test_filter_by_kind(open_page, example):
+    """Words of a heading find all rows below it, and other tables go away."""
+    page = open_page()
+    page.get_by_role("searchbox").fill("critical late_payment")
+    late = {row.reference for row in example if row.primary and row.primary.code == "late_payment"}
+    assert (set(listed(page)), page.get_by_role("heading", level=3, name="Underpaid").count()) == (late, 0)
+
+
+def test_filter_by_amount(open_page, example):
+    """An amount is found with and without its separators."""
+    page, row = open_page(), next(row for row in example if row.bucket is Bucket.BREAK and row.ledger_amount > 10**6)
+    found = []
+    for text in (f"{row.ledger_amount:,}", str(row.ledger_amount)):
+        page.get_by_role("searchbox").fill(text)
+        found.append(listed(page))
+    assert (row.reference in found[0], found[0] == found[1]) == (True, True)
+
+
+def test_filter_without_match(open_page):
+    """Where nothing matches, that is told, and no empty table is left."""
+    page = open_page()
+    page.get_by_role("searchbox").fill("no such thing")
+    status = page.get_by_role("status").inner_text()
+    assert (listed(page), status.split(" of ")[0], page.locator(".group:visible").count()) == ([], "0", 0)
+
+
+def test_keyboard(open_page):
+    """The first stop of the keyboard skips to the verdict, every stop can be seen, and the filter is one of them."""
+    page = open_page()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "verdict"
+    stops, is_seen = [], "() => getComputedStyle(document.activeElement).outlineStyle !== 'none'"
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        stops.append((page.evaluate("document.activeElement.id"), page.evaluate(is_seen)))
+    assert ([seen for _, seen in stops], "filter-text" in dict(stops)) == ([True] * 20, True)
+
+
+def test_without_script(open_page):
+    """Without JavaScript everything is there to read, and no box that does nothing."""
+    page, other = open_page(java_script_enabled=False), open_page()
+    assert (listed(page), page.get_by_role("searchbox").count()) == (listed(other), 0)
+
+
+def test_print(open_page):
+    """On paper there is no filter and no list of links, and a table that goes on repeats its header."""
+    page = open_page()
+    page.emulate_media(media="print")
+    display = page.locator(".rows thead").first.evaluate("head => getComputedStyle(head).display")
+    gone = [page.locator(name).is_visible() for name in (".filter", ".jump", ".skip")]
+    assert (display, gone) == ("table-header-group", [False, False, False])
+
+
+def test_pdf(open_page):
+    """The page prints to A4, on as many sheets as it needs and no more."""
+    pdf = open_page().pdf(prefer_css_page_size=True)
+    sheets = len(re.findall(rb"/Type /Page\b(?!s)", pdf))
+    boxes = {tuple(map(round, map(float, box.split()))) for box in re.findall(rb"/MediaBox \[([\d. ]+)\]", pdf)}
+    assert (pdf[:5], 5 <= sheets <= 15, boxes) == (b"%PDF-", True, {(0, 0, 595, 842)})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "height"),
+    [
+        ("light", {}, 1360),
+        ("dark", {"color_scheme": "dark"}, 1360),
+        ("phone", {"width": 390, "device_scale_factor": 1.5}, 1360),
+        ("print", {"width": 794}, 1123),
+    ],
+)
+def test_picture(screenshots, open_page, pictured, name, options, height):
+    """The pictures in the documentation show the report as it is, each in less than 200 KB."""
+    page = open_page(of=pictured, height=height, **options)
+    if name == "print":
+        page.emulate_media(media="print")
+        page.evaluate("document.body.style.padding = '16mm 14mm'")  # a picture has no margins of its own
+    picture = screenshots / f"report-{name}.png"
+    page.screenshot(path=picture)
+    assert picture.stat().st_size < 200_000

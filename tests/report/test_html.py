@@ -1,0 +1,341 @@
+"""The page: it has every figure, it cannot be made to do anything, and it needs nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import io
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from payclient import Transaction
+from payclient._visible import visible
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row
+from payclient.report._html import FILES, HtmlReport
+from payclient.report._matrix import Matrix
+from planted import about, judged, page_of, summary_of
+
+ASSETS = files("payclient.report")
+INLINE = frozenset({"a", "code", "span", "strong", "time"})
+VOID = frozenset({"meta", "br", "input"})
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</style></title><img src=x onerror=alert(1)>",
+    "\" onmouseover='alert(1)",
+    "{{ 7 * 7 }}{% include 'x' %}{# #}",
+    "\x1b[31mred\x1b[0m\x07",
+    "abc\u202egpj.exe\u2066",
+    "a\u2028b\nc\x00",
+    "&lt;b&gt;",
+    "x" * 100_000,
+]
+
+
+class Page(HTMLParser):
+    """A page taken apart: its tags with their attributes, and the text below each element."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.texts, self._open = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self._open.append((tag, dict(attributes), []))
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        for _, _, parts in self._open:
+            parts.append(data)
+
+    def handle_endtag(self, tag):
+        name, attributes, parts = self._open.pop()
+        assert name == tag
+        self.texts.append((tag, attributes, "".join(parts)))
+        self.handle_data("" if tag in INLINE else " ")
+
+    def all(self, tag, **wanted):
+        """Return the text of each such element, with single spaces."""
+        return [
+            " ".join(text.split())
+            for name, attributes, text in self.texts
+            if name == tag and wanted.items() <= {"class_": attributes.get("class"), **attributes}.items()
+        ]
+
+    @property
+    def text(self):
+        (body,) = self.all("body")
+        return body
+
+
+@pytest.fixture(scope="module")
+def example():
+    """Give a ledger with every bucket and every finding, judged."""
+    return asyncio.run(judged(300, unresolved=2))
+
+
+@pytest.fixture(scope="module")
+def page(example):
+    return Page(page_of(example))
+
+
+def entry(**fields):
+    return Entry(**{"line": 2, "reference": "A", "amount": 100} | fields)
+
+
+def broken(text="differs", *, code=Code.UNKNOWN_STATUS, **fields):
+    finding = Finding(code, text, ledger=text, service=text)
+    return Row(entry=entry(**fields), bucket=Bucket.BREAK, findings=(finding,))
+
+
+def number(value):
+    return f"{value:,}".replace("-", "\N{MINUS SIGN}")
+
+
+def says_everywhere(text):
+    """Return rows and facts in which every text of strangers is *text*."""
+    transaction = Transaction(reference="A", merchant_reff=text, amount=1, status=text, payment_method=text)
+    rows = [
+        attrs.evolve(broken(text, reference=text or "A", merchant_reff=text), transaction=transaction),
+        Row(entry=entry(reference=text or "A"), bucket=Bucket.UNRESOLVED, reason=text, error=text),
+        Row(entry=RejectedEntry(line=3, reason=text, reference=text), bucket=Bucket.REJECTED, reason=text),
+        Row(entry=entry(), bucket=Bucket.MATCHED, findings=(Finding(Code.UNDERPAID, text, waived=text or "so"),)),
+    ]
+    ledger = attrs.evolve(
+        about().ledger, name=text, columns={"amount": text}, ignored_columns=(text,), warnings=(text,), sha256=text
+    )
+    known = dict.fromkeys(("base_url", "environment", "key_fingerprint", "canary", "ended_by"), text)
+    return rows, {"ledger": ledger, **known}
+
+
+def shape_of(page):
+    return [(tag, sorted(attributes)) for tag, attributes in page.tags]
+
+
+def is_harmless(text):
+    return all(character.isprintable() or character == "\n" for character in text)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile(text):
+    """Text of strangers adds no tag and no attribute, and is shown as what it is, shortened."""
+    plain, hostile = (page_of(rows, **known) for rows, known in map(says_everywhere, ("plain", text)))
+    page = Page(hostile)
+    shown = " ".join(visible(text, longest=600).split())
+    assert (shape_of(page), is_harmless(hostile), len(hostile) < 100_000) == (shape_of(Page(plain)), True, True)
+    assert [shown in each for each in (page.all("title")[0], page.text)] == [True, True]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_text(text):
+    """No text at all changes the shape of the page, its style or its script."""
+    page = Page(page_of(says_everywhere(text)[0], **says_everywhere(text)[1]))
+    plain = Page(page_of(says_everywhere("plain")[0], **says_everywhere("plain")[1]))
+    assert shape_of(page) == shape_of(plain)
+    for tag, name in (("style", "report.css"), ("script", "report.js")):
+        assert page.all(tag) == [" ".join(ASSETS.joinpath(name).read_text(encoding="utf-8").split())]
+
+
+def test_policy(example):
+    """The Content-Security-Policy allows our style and our script by their hashes, and nothing else."""
+    text = page_of(example)
+    hashes = {}
+    for tag in ("style", "script"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        hashes[tag] = f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+    (policy,) = [values["content"] for _, values in Page(text).tags if "http-equiv" in values]
+    assert policy == (
+        f"default-src 'none'; style-src {hashes['style']}; script-src {hashes['script']}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_policy_comes_first(page):
+    """The policy stands before all that it is about."""
+    head = [tag for tag, values in page.tags if tag in {"style", "script", "title"} or "http-equiv" in values]
+    assert (head[0], head[-1], head.count("style"), head.count("script")) == ("meta", "script", 1, 1)
+
+
+def test_asks_nobody(page):
+    """Nothing is fetched: no source, no import, and every link goes to the page or to a file beside it."""
+    links = {values["href"] for _, values in page.tags if "href" in values}
+    fetched = [values for _, values in page.tags if {"src", "srcset", "action", "xlink:href", "data"} & values.keys()]
+    assert {link for link in links if not link.startswith("#")} == set(FILES)
+    assert (fetched, re.findall(r"url\(|@import", "".join(page.all("style")))) == ([], [])
+
+
+def test_nothing_inline(page):
+    """No element has a style or a handler of its own, which the policy would refuse."""
+    assert [values for _, values in page.tags if any(re.match("on|style$", name) for name in values)] == []
+
+
+def test_links_lead_somewhere(page):
+    """Each link within the page, and each label, has its target; no two elements have the same name."""
+    names = [values["id"] for _, values in page.tags if "id" in values]
+    wanted = {values["href"][1:] for _, values in page.tags if values.get("href", "").startswith("#")}
+    wanted |= {name for _, values in page.tags for name in values.get("aria-labelledby", "").split()}
+    assert (wanted - set(names), len(names)) == (set(), len(set(names)))
+
+
+def test_structure(page):
+    """The language is named, headings skip no level, and each heading of a table says what it is the heading of."""
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert page.tags[0] == ("html", {"lang": "en"})
+    assert (levels[0], levels.count(1), max(b - a for a, b in pairwise(levels))) == (1, 1, 1)
+    assert [values for tag, values in page.tags if tag == "th" and values.get("scope") not in ("row", "col")] == []
+
+
+def test_same_bytes(example):
+    """The same rows give the same page."""
+    assert page_of(example) == page_of(example)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "title"),
+    [(None, "Empty"), (Bucket.MATCHED, "Clean"), (Bucket.REJECTED, "Breaks"), (Bucket.UNRESOLVED, "Incomplete")],
+)
+def test_verdict(bucket, title):
+    """The verdict is the first heading, and its sentence and what the report cannot know follow."""
+    rows = [] if bucket is None else [Row(entry=entry(), bucket=bucket)]
+    page = Page(page_of(rows))
+    assert (page.all("h1"), page.all("p", class_="says")) == ([title], [summary_of(rows).sentence])
+    assert COMPLETENESS in page.all("p")
+
+
+def test_tiles(example, page):
+    """Each bucket shows its rows and its money on both sides, as the summary has them."""
+    tiles = [page.all("li", class_=name + end) for name in Bucket for end in ("", " nothing")]
+    shown = [re.findall(r"[\d,]*\d", tile) for (tile,) in filter(None, tiles)]
+    totals = summary_of(example).buckets.values()
+    assert shown == [[number(each) for each in attrs.astuple(total)] for total in totals]
+
+
+def test_bridge(example, page):
+    """The bridge goes from total to total with every step that has rows, and leaves nothing over."""
+    tie_out = summary_of(example).tie_out
+    (table,) = page.all("table", class_="sums")
+    steps = [(step.rows, step.amount) for step in tie_out.steps if step.rows]
+    signed = [number(each) for pair in steps for each in pair]
+    assert re.findall(r"−?[\d,]*\d", table) == [number(tie_out.ledger_total), *signed, number(tie_out.service_total), "0"]
+
+
+def test_chart_says_the_same(example, page):
+    """Who cannot see the chart hears its numbers."""
+    tie_out = summary_of(example).tie_out
+    amounts = [tie_out.ledger_total, *(step.amount for step in tie_out.steps if step.amount), tie_out.service_total]
+    assert [re.findall(r"−?[\d,]*\d", text) for text in page.all("desc")] == [[*map(number, amounts)]] * 2
+
+
+def test_matrix(example, page):
+    """The matrix counts each row once, and marks where the two words do not mean the same."""
+    (table,) = page.all("table", class_="matrix")
+    lines = [text for text in page.all("tr") if text in table][1:]
+    assert sum(int(re.search(r"\d[\d,]*", line)[0].replace(",", "")) for line in lines) == len(example)
+    assert [("not the same" in line) for line in lines if re.match("Paid (Paid|Expired)", line)] == [False, True]
+
+
+def test_breaks_add_up(example, page):
+    """Each break is in one group; the groups come to what the summary has, and each row is on the page."""
+    (table,) = page.all("table", class_="kinds")
+    *kinds, total = re.findall(r" ([\d,]+) ([\d,]+) ([\d,]+)(?= |$)", table)
+    broken = [row for row in example if row.bucket is Bucket.BREAK]
+    listed = Counter(re.findall(r"T\d{10}DEMO", " ".join(page.all("th"))))
+    assert total == tuple(map(number, attrs.astuple(summary_of(example).buckets[Bucket.BREAK])))
+    assert sum(int(rows.replace(",", "")) for rows, _, _ in kinds) == len(broken)
+    assert Counter(row.reference for row in broken) - listed == Counter()
+
+
+def test_break(example, page):
+    """A break shows its sentences, both sides, the difference and when it was seen and seen again."""
+    row = next(row for row in example if row.primary and row.primary.code is Code.UNDERPAID)
+    (shown,) = [text for text in page.all("tr") if row.reference in text]
+    seen = [f"{time:%Y-%m-%d %H:%M:%S}" for time in (row.observed_at, row.confirmed_at)]
+    sentences = [finding.sentence for finding in row.findings]
+    sides = [number(row.ledger_amount), number(row.service_amount), "\N{MINUS SIGN}1,000"]
+    assert [part for part in (*sentences, *sides, *seen, str(row.line)) if part not in shown] == []
+
+
+def test_changed_during_run():
+    """A row whose answer changed in between says so."""
+    rows = [attrs.evolve(broken(), is_changed_during_run=True), broken(reference="B")]
+    assert Page(page_of(rows)).text.count("changed during the run") == 1
+
+
+def test_reasons(example, page):
+    """An unresolved or rejected row shows why, and which error it was."""
+    rows = [row for row in example if row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED)]
+    assert [row.reason for row in rows if row.reason not in page.text] == []
+    assert [row.error for row in rows if row.error and row.error not in page.all("code")] == []
+
+
+def test_waived():
+    """A difference that does not count is shown with the reason, and not among the breaks."""
+    waived = Finding(Code.UNDERPAID, "1 less", waived="within the tolerance of 5 below")
+    page = Page(page_of([Row(entry=entry(), bucket=Bucket.MATCHED, findings=(waived,))]))
+    assert page.all("h2", id="breaks") == []
+    assert page.all("td", class_="what") == ["1 less does not count: within the tolerance of 5 below"]
+
+
+def test_cut():
+    """Where not all rows are shown, the page says how many there are and which file has them."""
+    rows = [broken(reference=f"R{line}", line=line, amount=line) for line in range(1, 6)]
+    page = Page(page_of(rows, report=HtmlReport(room=2)))
+    assert page.all("p", class_="cut") == ["2 of 5 shown, those with the largest amounts; all are in breaks.csv."]
+    assert [text for text in page.all("th") if re.match(r"R\d", text)] == ["R5", "R4"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ((), "1 of 2 shown, those with the largest amounts."),
+        (("rows.jsonl",), "1 of 2 shown, those with the largest amounts; all are in rows.jsonl."),
+    ],
+)
+def test_links_to_what_is_there(written, expected):
+    """The page links to no file that was not written."""
+    report, file = HtmlReport(room=1), io.StringIO()
+    rows = [broken(), broken(reference="B")]
+    for row in rows:
+        report.add(row)
+    report.write(file, summary_of(rows), about(), matrix=Matrix(), files=written)
+    page = Page(file.getvalue())
+    links = {values["href"] for _, values in page.tags if not values.get("href", "#").startswith("#")}
+    assert (page.all("p", class_="cut"), links) == ([expected], set(written))
+
+
+def test_size():
+    """However many rows there are, the page stays under a megabyte."""
+    rows = [
+        broken(f"a sentence of a usual length about {code} and both sides of it", code=code, reference=f"T{line:010d}DEMO")
+        for code in Code
+        for line in range(300)
+    ]
+    assert len(page_of(rows).encode()) < 1_000_000
+
+
+def test_run(page):
+    """The block about the run names the ledger, the service, the rules and the time, each with its fingerprint."""
+    known = about()
+    wanted = [known.ledger.name, known.ledger.sha256, known.base_url, known.environment, known.key_fingerprint]
+    wanted += [known.rules.fingerprint, "75: incomplete", "payclient 0.1.0", "312,604 bytes", "2026-11-21 12:00:01 to "]
+    assert [each for each in wanted if each not in " ".join(page.all("dd"))] == []
+
+
+def test_filter_is_hidden_without_script(page):
+    """The filter box needs the script, so the script shows it."""
+    assert [("hidden" in values) for tag, values in page.tags if tag == "form"] == [True]
