@@ -103,13 +103,14 @@ class AsyncClient:
             message = "pass a transport or an http_client, not both"
             raise ConfigurationError(message)
         self._options = Options(timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing)
-        url = _wire.endpoint(resolve_base_url(base_url), resolve_environment(environment))
+        self._url = _wire.endpoint(resolve_base_url(base_url), resolve_environment(environment))
+        self._key_fingerprint = key.fingerprint
         concurrency = resolve_concurrency(max_concurrency)
         if http_client is not None:
             transport = HttpxClientTransport(http_client)
         self._engine = Engine(
             transport=transport or HttpxTransport(),
-            url=url,
+            url=self._url,
             api_key=key,
             user_agent=_user_agent(),
             max_concurrency=concurrency,
@@ -130,8 +131,20 @@ class AsyncClient:
         view = object.__new__(type(self))
         view._options = attrs.evolve(self._options, **changes)
         view._engine = self._engine
+        view._url = self._url
+        view._key_fingerprint = self._key_fingerprint
         view._flights = Flights()
         return view
+
+    @property
+    def url(self) -> str:
+        """Where lookups are posted; the path tells live from sandbox."""
+        return self._url
+
+    @property
+    def key_fingerprint(self) -> str:
+        """By what the API key is known again in logs and reports, never the key."""
+        return self._key_fingerprint
 
     @property
     def stats(self) -> Stats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from typing import NoReturn
@@ -48,6 +49,11 @@ class ApiKey:
             Transaction detail specification, part 5, rule 1.
         """
         return self._bearer
+
+    @property
+    def fingerprint(self) -> str:
+        """By what the key is known again, in 12 hexadecimal digits; it does not lead back to the key."""
+        return hashlib.sha256(b"payclient key " + self._text.encode()).hexdigest()[:12]
 
     def redact(self, text: str) -> str:
         """

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from cyclopts import App
 
-from payclient.cli import _demo, _get, _reconcile, _sandbox
+from payclient.cli import _completion, _demo, _explain, _get, _reconcile, _report, _sandbox, _verify
 
 
 def _version() -> str:
@@ -25,5 +25,9 @@ app = App(
 )
 app.command(_get.get, help_epilogue=_get.EXAMPLES)
 app.command(_reconcile.reconcile, help_epilogue=_reconcile.EXAMPLES)
+app.command(_report.report, help_epilogue=_report.EXAMPLES)
+app.command(_explain.explain, help_epilogue=_explain.EXAMPLES)
+app.command(_verify.verify, help_epilogue=_verify.EXAMPLES)
+app.command(_completion.completion, help_epilogue=_completion.EXAMPLES)
 app.command(_sandbox.sandbox, help_epilogue=_sandbox.EXAMPLES)
 app.command(_demo.demo, help_epilogue=_demo.EXAMPLES)

@@ -10,6 +10,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
+from payclient._config import resolve_environment
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 
@@ -35,6 +36,11 @@ class Connection:
     api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None
     timeout: float = 10.0
     max_concurrency: int = 64
+
+    @property
+    def environment_name(self) -> str:
+        """`live` or `sandbox`."""
+        return str(resolve_environment(self.environment))
 
     @property
     def takes_key_from_stdin(self) -> bool:

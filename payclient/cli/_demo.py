@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
+import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -16,13 +19,14 @@ from cyclopts import Parameter, validators
 from payclient import AsyncClient, Environment
 from payclient.cli._planting import COLUMNS, FEWEST_ROWS, Plantation, Verdict, plant, verdict_of
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation
-from payclient.cli._sandbox_process import sandbox_process
+from payclient.cli._reconciliation import Reconciliation, write_again
+from payclient.cli._sandbox_process import Address, sandbox_process
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
-from payclient.ledger import CsvLedger
+from payclient.ledger import open_ledger
 from payclient.reconcile import Row
+from payclient.report import verify
 
 EXAMPLES = """
 ```console
@@ -36,6 +40,9 @@ _FAULT_SHARE = "0.02"
 _LATENCY = "0.01"
 _CONCURRENCY = 32
 _MOST_SHOWN = 20
+_LIFE = 5.0
+"""Seconds until the first run is killed: enough to begin, too little to end with the usual number of rows."""
+_SAME = "CHECKED: the report was written again from its journal, and every file has the same bytes."
 
 
 async def demo(
@@ -50,7 +57,8 @@ async def demo(
     Reconcile a made-up ledger with the sandbox, and check that exactly the breaks planted in it are found.
 
     The sandbox runs on a loopback port, limits the rate, and fails now and then: status 500, web pages, cut answers
-    and cut connections.
+    and cut connections. The first run is killed in the middle; the second goes on from its journal. Then the report is
+    written once more from the journal alone, and has to be the same.
 
     Args:
         rows: In the ledger.
@@ -70,34 +78,68 @@ async def demo(
         f"{rows:,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT} and fails {_FAULT_SHARE} of them"
     )
     check, worst = Check(plantation.expected), Worst()
-    async with AsyncExitStack() as stack:
-        address = await stack.enter_async_context(
-            sandbox_process(
-                *("--transactions", str(folder / "transactions.jsonl"), "--rate-limit", _RATE_LIMIT),
-                *("--fault-share", _FAULT_SHARE, "--latency", _LATENCY, "--seed", str(seed)),
-                log=folder / "sandbox.log",
-            )
-        )
-        client = await stack.enter_async_context(
-            AsyncClient(
-                api_key=address.api_key,
-                base_url=address.base_url,
+    report = folder / "report"
+    async with sandbox_process(
+        *("--transactions", str(folder / "transactions.jsonl"), "--rate-limit", _RATE_LIMIT),
+        *("--fault-share", _FAULT_SHARE, "--latency", _LATENCY, "--seed", str(seed)),
+        log=folder / "sandbox.log",
+    ) as address:
+        await _run_and_kill(folder, address)
+        streams.tell(f"the first run was killed after {_LIFE:g} s, without a warning")
+        async with AsyncExitStack() as stack:
+            job = Reconciliation(
+                ledger=stack.enter_context(open_ledger(folder / "ledger.csv")),
+                out=report,
+                client=await stack.enter_async_context(
+                    AsyncClient(
+                        api_key=address.api_key,
+                        base_url=address.base_url,
+                        environment=Environment.SANDBOX,
+                        max_concurrency=_CONCURRENCY,
+                    )
+                ),
                 environment=Environment.SANDBOX,
-                max_concurrency=_CONCURRENCY,
+                concurrency=_CONCURRENCY,
+                progress=progress,
+                streams=streams,
             )
-        )
-        job = Reconciliation(
-            ledger=stack.enter_context(CsvLedger(folder / "ledger.csv")),
-            out=folder,
-            client=client,
-            concurrency=_CONCURRENCY,
-            progress=progress,
-            streams=streams,
-        )
-        summary = await job.carry_out(worst.add, check.add)
-    for line in (*verdict_lines(summary, worst, time_zone=None), "", f"Report: {folder}", "", *check.lines()):
+            summary = await job.carry_out(worst.add, check.add)
+    manifest = (report / "manifest.json").read_bytes()
+    write_again(report)
+    is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest
+    for line in (*verdict_lines(summary, worst, rules=job.rules), "", *_files(report), "", *check.lines()):
         streams.write(line)
-    return Exit.DONE if check.is_passed else Exit.DIFFERENT
+    streams.write(_SAME if is_same else "CHECK FAILED: the report written again from its journal is another one.")
+    return Exit.DONE if check.is_passed and is_same else Exit.DIFFERENT
+
+
+async def _run_and_kill(folder: Path, address: Address) -> None:
+    """Begin the reconciliation in a process of its own, and end that the hard way."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "payclient", "reconcile", str(folder / "ledger.csv")),
+        *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(_CONCURRENCY)),
+        env={
+            **os.environ,
+            "PAYCLIENT_API_KEY": address.api_key,
+            "PAYCLIENT_BASE_URL": address.base_url,
+            "PAYCLIENT_ENVIRONMENT": "sandbox",
+        },
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(_LIFE):
+            await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def _files(report: Path) -> list[str]:
+    return [f"{path}  {path.stat().st_size:,} bytes" for path in sorted(report.iterdir()) if path.is_file()]
 
 
 @define

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cyclopts import Parameter
 
 from payclient.cli._connection import Connection
+from payclient.cli._dry_run import dry_run_lines
+from payclient.cli._judging import Judging
+from payclient.cli._output import Output
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation
+from payclient.cli._reconciliation import Reconciliation, journal_path
+from payclient.cli._source import LedgerSource
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
-from payclient.ledger import CsvLedger, LedgerError, LedgerFile
-from payclient.reconcile import Bucket, Severity, Summary
+from payclient.ledger import Ledger
+from payclient.reconcile import Bucket, StoppedError, Summary
 
 EXAMPLES = """
 ```console
 $ payclient reconcile ledger.csv --out report
-$ payclient reconcile ledger.csv --out report --time-zone Asia/Jakarta --column amount=Betrag
+$ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta --column amount=Betrag
+$ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KGJ0D
 ```
 
+Run the same command again to go on with what was interrupted, or to ask again for what is unresolved. Then
+`payclient report`, `payclient explain` and `payclient verify` work on the folder, without a network.
+
 Exit status: 0 nothing to do. 1 breaks that matter, or rejected rows. 2 usage, or an unreadable ledger. 3 the key,
-this address or this computer is refused. 75 incomplete, run it again. 130 interrupted.
+this address or this computer is refused. 75 incomplete, run it again. 130 interrupted, and saved.
 """
 
 _FLAG = Parameter(negative="", show_default=False)
@@ -40,13 +46,13 @@ async def reconcile(
     /,
     *,
     out: Path,
-    column: Annotated[tuple[str, ...], _FLAG] = (),
-    time_zone: str | None = None,
+    source: LedgerSource = LedgerSource(),  # noqa: B008  frozen
+    judging: Judging = Judging(),  # noqa: B008  frozen
     canary: str | None = None,
-    fail_on: Severity = Severity.MEDIUM,
+    dry_run: Annotated[bool, _FLAG] = False,
+    durable: Annotated[bool, _FLAG] = False,
     progress: ProgressMode = ProgressMode.AUTO,
-    as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False,
-    quiet: Annotated[bool, _FLAG] = False,
+    output: Output = Output(),  # noqa: B008  frozen
     connection: Connection = Connection(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
@@ -57,17 +63,17 @@ async def reconcile(
     trustworthy answer) or rejected (the row itself cannot be used). The report is written whole or not at all.
 
     Args:
-        ledger: CSV file with a header, `-` for standard input. Only a reference column is needed; what else there
-            is of merchant_reff, amount, fee, amount_received, status, payment_method, payment_code and expdate is
-            compared.
-        out: Folder for `summary.json`, `rows.jsonl` and `breaks.csv`.
-        column: Which column is a field, as `field=name`, where it is not recognised; may be repeated.
-        time_zone: What the service's expiry times mean, such as `Asia/Jakarta`.
+        ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input. Only a reference column is needed; what
+            else there is of merchant_reff, amount, fee, amount_received, status, payment_method, payment_code and
+            expdate is compared.
+        out: Folder for the journal and the report.
+        source: How the ledger is read.
+        judging: How differences are judged.
         canary: A reference that is known to exist, asked first.
-        fail_on: The least severe break that makes the exit status 1.
+        dry_run: Read the ledger and say what would be asked; needs neither key nor network.
+        durable: Wait for the disk at each answer, so that a power cut loses nothing either.
         progress: How progress is shown on standard error.
-        as_json: Print `summary.json` on standard output instead of the verdict.
-        quiet: Say nothing but errors; with `--json`, print that alone.
+        output: What is told, and which exit status it ends with.
         connection: Which service is asked, and how.
         streams: Of the process.
 
@@ -80,68 +86,52 @@ async def reconcile(
     if str(ledger) == "-" and connection.takes_key_from_stdin:
         message = "standard input holds either the ledger or the key"
         raise ConfigurationError(message)
-    zone = _zone(time_zone)
+    rules = judging.rules()
+    if dry_run:
+        with source.open(ledger, rules, streams) as entries:
+            for line in dry_run_lines(entries, connection.max_concurrency):
+                streams.write(line)
+        return 0
     worst = Worst()
     async with connection.client(streams, deadline=None) as client:
-        with _open(streams.stdin if str(ledger) == "-" else ledger, _columns(column)) as entries:
-            if not quiet:
+        with source.open(ledger, rules, streams) as entries:
+            if not output.quiet:
                 _tell_columns(entries, streams)
             job = Reconciliation(
                 ledger=entries,
                 out=out,
                 client=client,
+                environment=connection.environment_name,
                 concurrency=connection.max_concurrency,
+                rules=rules,
                 canary=canary,
-                time_zone=zone,
-                progress=ProgressMode.NONE if quiet else progress,
+                is_durable=durable,
+                progress=output.mode(progress),
+                is_quiet=output.quiet,
                 streams=streams,
             )
-            summary = await _carry_out(job, worst)
-    if as_json:
-        streams.write((out / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
-    elif not quiet:
-        for line in (*verdict_lines(summary, worst, time_zone=zone), *_next_steps(summary, worst, ledger, out)):
-            streams.write(line)
-    return summary.exit_status(fail_on)
+            summary = await _carry_out(job, worst, ledger)
+    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, ledger, out)]
+    output.write(lines, out, streams)
+    return summary.exit_status(output.fail_on)
 
 
-async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
+async def _carry_out(job: Reconciliation, worst: Worst, ledger: Path) -> Summary:
     try:
         summary = await job.carry_out(worst.add)
-    except asyncio.CancelledError:
-        job.streams.tell("no report was written; this version of payclient starts over when it is run again")
+    except (asyncio.CancelledError, StoppedError):
+        job.streams.tell(f"the answers so far are in {journal_path(job.out)}; to go on: {_command(ledger, job.out)}")
         raise
     for warning in job.ledger.warnings:
         job.streams.tell(f"payclient: {warning}")
     return summary
 
 
-def _zone(name: str | None) -> ZoneInfo | None:
-    try:
-        return None if name is None else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        message = f"--time-zone: there is no time zone {name!r}; an example is Asia/Jakarta"
-        raise ConfigurationError(message) from error
+def _command(ledger: Path, out: Path) -> str:
+    return shlex.join(("payclient", "reconcile", str(ledger), "--out", str(out)))
 
 
-def _columns(choices: Sequence[str]) -> dict[str, str]:
-    if unclear := [choice for choice in choices if "=" not in choice]:
-        message = f"--column must be like amount=Betrag, got {unclear[0]!r}"
-        raise ConfigurationError(message)
-    return {field: name for field, _, name in (choice.partition("=") for choice in choices)}
-
-
-def _open(ledger: LedgerFile, columns: Mapping[str, str]) -> CsvLedger:
-    try:
-        return CsvLedger(ledger, columns=columns)
-    except LedgerError:
-        raise
-    except ValueError as error:  # a field that does not exist
-        message = f"--column: {error}"
-        raise ConfigurationError(message) from error
-
-
-def _tell_columns(ledger: CsvLedger, streams: Streams) -> None:
+def _tell_columns(ledger: Ledger, streams: Streams) -> None:
     used = ", ".join(field if field == name else f"{field} = {name!r}" for field, name in ledger.columns.used.items())
     ignored = ", ".join(map(repr, ledger.columns.ignored))
     streams.tell(f"columns: {used or 'none'}" + (f"; not used: {ignored}" if ignored else ""))
@@ -149,11 +139,10 @@ def _tell_columns(ledger: CsvLedger, streams: Streams) -> None:
 
 def _next_steps(summary: Summary, worst: Worst, ledger: Path, out: Path) -> list[str]:
     """Say where everything is, and which command comes next."""
-    files = f"Report: {out / 'summary.json'}, {out / 'breaks.csv'}, {out / 'rows.jsonl'}"
+    files = f"Report: {out / 'report.html'}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json"
     if summary.buckets[Bucket.UNRESOLVED].rows:
-        command = shlex.join(("payclient", "reconcile", str(ledger), "--out", str(out)))
-        return ["", files, f"Next: {command}, which asks for everything again"]
+        return ["", files, f"Next: {_command(ledger, out)}, which asks again for what is unresolved"]
     references = [row.reference for row in worst.rows() if row.reference]
     if references:
-        return ["", files, f"Next: {shlex.join(('payclient', 'get', *references))}"]
+        return ["", files, f"Next: {shlex.join(('payclient', 'explain', str(out), references[0]))}"]
     return ["", files]

@@ -1,22 +1,29 @@
-"""One ledger file reconciled, shown and written: what `reconcile` and `demo` have in common."""
+"""One ledger file reconciled, shown and written, and the report made again from its journal alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from datetime import tzinfo
 from pathlib import Path
+from typing import TypeAlias
 
+import attrs
 from attrs import frozen
 
 from payclient import AsyncClient
+from payclient.cli._interruption import stop_in_order
 from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams
 from payclient.errors import PayClientError
-from payclient.ledger import CsvLedger
-from payclient.reconcile import Row, Rules, Summary, reconcile
-from payclient.report import ReportFiles
+from payclient.ledger import Entry, Ledger, RejectedEntry
+from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, reconcile, replay
+from payclient.report import About, LedgerAbout, ReportFiles, about_as_json, about_from_json
+
+OnRow: TypeAlias = Callable[[Row], object]
+
+_ABOUT = "about"
 
 
 @frozen(kw_only=True)
@@ -26,53 +33,139 @@ class Reconciliation:
 
     Attributes:
         ledger: Open, with its header read.
-        out: Folder for the report.
+        out: Folder for the journal and the report.
         client: Asks the service.
+        environment: Which of the service's paths, as the report says it.
         concurrency: Lookups under way at once.
+        rules: How differences are judged.
         canary: A reference that is known to exist.
-        time_zone: What the service's expiry times mean.
+        is_durable: Whether each commit waits for the disk.
         progress: How to show progress.
+        is_quiet: Whether to leave out that an earlier run is gone on with.
         streams: Of the process.
     """
 
-    ledger: CsvLedger
+    ledger: Ledger
     out: Path
     client: AsyncClient
+    environment: str = ""
     concurrency: int
+    rules: Rules = STRICT
     canary: str | None = None
-    time_zone: tzinfo | None = None
+    is_durable: bool = False
     progress: ProgressMode
+    is_quiet: bool = False
     streams: Streams
 
-    async def carry_out(self, *on_row: Callable[[Row], object]) -> Summary:
+    async def carry_out(self, *on_row: OnRow) -> Summary:
         """
-        Write the report and return what it comes to; each row is also given to each of *on_row*.
+        Go on with the run, write the report, and return what it comes to; each row is also given to each of *on_row*.
 
         Raises:
-            PayClientError: When the service refuses the caller, or the ledger cannot be trusted; no
+            PayClientError: When the service refuses the caller, or the ledger or the journal cannot be trusted; no
                 report is written then. What may pass makes an incomplete report instead.
+            StoppedError: When the user asked for an end.
+            OSError: When the journal or the report cannot be written.
         """
-        with ReportFiles(self.out) as files:
-            try:
-                await self._ask((files.add, *on_row))
-            except PayClientError as error:
-                if status_of(error) is not Exit.AGAIN:
-                    raise
-                self.streams.tell(f"payclient: the run ended early: {error}")
-            return files.finish(time_zone=self.time_zone, ledger=self.ledger)
+        with Journal(journal_path(self.out), identity=self._identity(), is_durable=self.is_durable) as journal:
+            self._tell_resumed(journal)
+            with ReportFiles(self.out, rules=self.rules) as files:
+                try:
+                    await self._ask(journal, (files.add, *on_row))
+                except PayClientError as error:
+                    if status_of(error) is not Exit.AGAIN:
+                        raise
+                    self.streams.tell(f"payclient: the run ended early: {error}")
+                return files.finish(attrs.evolve(about_of(journal), rules=self.rules), ledger=self.ledger)
 
-    async def _ask(self, on_row: tuple[Callable[[Row], object], ...]) -> None:
-        async with shown(self.progress, self.streams, lambda: self.client.stats) as on_progress:
-            rows = reconcile(
-                self.ledger,
-                # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
-                self.client.with_options(deadline=None).get_transaction,
-                concurrency=self.concurrency,
-                canary=self.canary,
-                rules=Rules(time_zone=self.time_zone),
-                on_progress=on_progress,
-            )
-            async with aclosing(rows):
-                async for row in rows:
-                    for take in on_row:
-                        take(row)
+    def _identity(self) -> dict[str, str]:
+        return {"service": self.client.url, "rules": self.rules.fingerprint}
+
+    def _tell_resumed(self, journal: Journal) -> None:
+        if self.is_quiet or not journal.is_ledger_complete:
+            return
+        total = journal.count_references()
+        answered = total - journal.count_to_ask()
+        self.streams.tell(
+            f"going on with {journal_path(self.out)}: {answered:,} of {total:,} references have their answer already; "
+            "for new answers, choose another folder"
+        )
+
+    async def _ask(self, journal: Journal, on_row: Iterable[OnRow]) -> None:
+        with stop_in_order(self.streams) as stop:
+            async with shown(self.progress, self.streams, lambda: self.client.stats) as on_progress:
+                rows = reconcile(
+                    self._entries(journal),
+                    # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
+                    self.client.with_options(deadline=None).get_transaction,
+                    concurrency=self.concurrency,
+                    journal=journal,
+                    canary=self.canary,
+                    rules=self.rules,
+                    stop=stop,
+                    on_progress=on_progress,
+                )
+                async with aclosing(rows):
+                    async for row in rows:
+                        for take in on_row:
+                            take(row)
+
+    def _entries(self, journal: Journal) -> Iterator[Entry | RejectedEntry]:
+        """Yield the ledger, and then note what was read, which is known only at its end."""
+        yield from self.ledger
+        about = About(
+            ledger=_ledger_about(self.ledger),
+            rules=self.rules,
+            base_url=self.client.url,
+            environment=self.environment,
+            key_fingerprint=self.client.key_fingerprint,
+            canary=self.canary,
+        )
+        journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
+
+
+def journal_path(folder: Path) -> Path:
+    """Return where the journal of a report is."""
+    return folder / "journal.sqlite"
+
+
+def write_again(folder: Path, *on_row: OnRow) -> tuple[Summary, Rules]:
+    """
+    Write the report of *folder* again from its journal: the same bytes, without a network and without a key.
+
+    Returns:
+        What it comes to, and how it was judged.
+
+    Raises:
+        JournalError: When there is no journal, or it cannot be used.
+        OSError: When a file cannot be written.
+    """
+    with Journal(journal_path(folder), must_exist=True) as journal:
+        about = about_of(journal)
+        with ReportFiles(folder, rules=about.rules) as files:
+            for row in replay(journal, rules=about.rules):
+                for take in (files.add, *on_row):
+                    take(row)
+            return files.finish(about), about.rules
+
+
+def about_of(journal: Journal) -> About:
+    """Return what was noted about the run; nothing is known of a ledger that was not read to its end."""
+    noted = journal.note(_ABOUT)
+    about = About() if noted is None else about_from_json(json.loads(noted))
+    ended_by = journal.ended_by
+    return attrs.evolve(about, ended_by="" if ended_by is None else ended_by.message)
+
+
+def _ledger_about(ledger: Ledger) -> LedgerAbout:
+    fingerprint = ledger.fingerprint
+    columns: Mapping[str, str] = ledger.columns.used
+    return LedgerAbout(
+        name=fingerprint.name,
+        format=ledger.format,
+        size_bytes=fingerprint.size_bytes,
+        sha256=fingerprint.sha256,
+        columns=columns,
+        ignored_columns=ledger.columns.ignored,
+        warnings=ledger.warnings,
+    )

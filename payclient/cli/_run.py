@@ -16,6 +16,7 @@ from payclient.cli._app import app
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, abandon
 from payclient.errors import ConfigurationError, PayClientError
+from payclient.reconcile import JournalWriteError
 
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
@@ -33,6 +34,8 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
     except BrokenPipeError:
         abandon(streams.stdout)
         return Exit.CLOSED
+    except JournalWriteError as error:
+        return _end(streams, Exit.AGAIN, str(error))
     except (OSError, ModuleNotFoundError) as error:
         return _end(streams, Exit.USAGE, _in_words(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -65,7 +68,8 @@ def _dispatch(arguments: Sequence[str], streams: Streams) -> int:
     command, bound, injected = app.parse_args(
         list(arguments), console=streams.console(), exit_on_error=False, print_error=False
     )
-    result = command(*bound.args, **bound.kwargs, **dict.fromkeys(injected, streams))
+    given = {"streams": streams, "app": app}
+    result = command(*bound.args, **bound.kwargs, **{name: given[name] for name in injected})
     if inspect.iscoroutine(result):
         result = asyncio.run(_interruptible(result))
     return result if isinstance(result, int) else Exit.DONE

@@ -9,6 +9,7 @@ from payclient import errors
 from payclient._models import Found, Outcome
 from payclient._retry import judge
 from payclient.ledger import LedgerError
+from payclient.reconcile import JournalError, StoppedError
 
 
 class Exit(IntEnum):
@@ -45,7 +46,9 @@ _BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 
 def status_of(error: errors.PayClientError) -> Exit:
     """Return the exit status for a command, or for one row, that ended with *error*."""
-    if isinstance(error, errors.ConfigurationError | LedgerError):
+    if isinstance(error, StoppedError):
+        return Exit.INTERRUPTED
+    if isinstance(error, errors.ConfigurationError | LedgerError | JournalError):
         return Exit.USAGE
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import tzinfo
 from heapq import heappush, heappushpop
 
 from attrs import define, field
 
+from payclient._visible import visible
 from payclient.cli._table import aligned
-from payclient.reconcile import COMPLETENESS, Bucket, Row, Step, Summary
-from payclient.report import summary_as_json, visible
+from payclient.reconcile import COMPLETENESS, Bucket, Row, Rules, Step, Summary, expiry_rule
 
 _MOST_SHOWN = 5
 _STEPS = {
@@ -42,7 +41,7 @@ class Worst:
         return [row for _, _, row in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
 
 
-def verdict_lines(summary: Summary, worst: Worst, *, time_zone: tzinfo | None) -> Iterator[str]:
+def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
     """Yield the lines of the report for a terminal; free of control characters."""
     yield f"{summary.verdict.upper()}: {summary.sentence}"
     if not summary.rows:
@@ -57,7 +56,7 @@ def verdict_lines(summary: Summary, worst: Worst, *, time_zone: tzinfo | None) -
         yield from (f"  line {row.line}, {visible(row.reference or '')}: {_sentence(row)}" for row in shown)
     yield ""
     yield COMPLETENESS
-    yield f"Expiry: {summary_as_json(summary, time_zone=time_zone)['expiry']}."
+    yield f"Expiry: {expiry_rule(rules.time_zone)}."
 
 
 def _totals(summary: Summary) -> list[str]:

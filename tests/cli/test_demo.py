@@ -29,10 +29,13 @@ def check(*expected, rows=(REJECTED,)):
 def test_demo(command, tmp_path):
     """Over real HTTP, with a limited rate and faults, exactly the planted breaks are found, and money ties."""
     result = command("demo", "--rows", "150", "--seed", "3", "--out", str(tmp_path))
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert (result.status, result.out.splitlines()[-1], summary["tie_out"]["residual"], summary["rows"]) == (
+    summary = json.loads((tmp_path / "report" / "summary.json").read_text())
+    assert (result.status, result.out.splitlines()[-2:], summary["tie_out"]["residual"], summary["rows"]) == (
         0,
-        "CHECKED: 25 findings were planted; exactly these were found, and no other.",
+        [
+            "CHECKED: 25 findings were planted; exactly these were found, and no other.",
+            "CHECKED: the report was written again from its journal, and every file has the same bytes.",
+        ],
         0,
         150,
     )
@@ -43,7 +46,8 @@ def test_temporary_folder(command, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = command("demo", "--rows", "30")
     (folder,) = tmp_path.iterdir()
-    assert (f"Report: {folder}" in result.out, (folder / "rows.jsonl").exists()) == (True, True)
+    rows = folder / "report" / "rows.jsonl"
+    assert (str(rows) in result.out, rows.exists()) == (True, True)
 
 
 def test_check_passed():

@@ -71,8 +71,8 @@ the worst of 2 breaks:
 The ledger was asked about, and nothing else: payments nobody listed in it cannot appear in this report.
 Expiry: no time zone was given: an expiry counts as passed only when it has passed everywhere (UTC-12).
 
-Report: {report / "summary.json"}, {report / "breaks.csv"}, {report / "rows.jsonl"}
-Next: payclient get T2 T3
+Report: {report / "report.html"}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json
+Next: payclient explain {report} T2
 """
     )
 
@@ -188,7 +188,7 @@ def test_unresolved(reconcile, service):
     """A row without a trustworthy answer makes the run incomplete, and names the command that asks again."""
     service.script("T2", Reply(status=405))
     result = reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled"])
-    assert (result.status, result.out.splitlines()[0], "asks for everything again" in result.out) == (
+    assert (result.status, result.out.splitlines()[0], "asks again for what is unresolved" in result.out) == (
         75,
         "INCOMPLETE: 2 ledger rows: 1 matched, 1 unresolved.",
         True,
@@ -210,19 +210,23 @@ def test_time_zone(reconcile):
 
 
 def test_refused_key(reconcile, report, monkeypatch):
-    """When the key is refused there is nothing to report, and an older report stays as it is."""
-    reconcile(lines=["T1,15000,Paid"])
-    before = (report / "summary.json").read_bytes()
-    monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
-    result = reconcile(lines=["T1,15000,Paid"])
-    assert (result.status, result.out, (report / "summary.json").read_bytes()) == (3, "", before)
+    """When the key is refused there is nothing to report; with the right one the same command goes on."""
+    with monkeypatch.context() as wrong:
+        wrong.setenv("PAYCLIENT_API_KEY", "some-other-key")
+        refused = reconcile(lines=["T1,15000,Paid"])
+    files = {path.name for path in report.iterdir()}
+    assert (refused.status, refused.out, files) == (3, "", {"journal.sqlite"})
+    assert reconcile(lines=["T1,15000,Paid"]).status == 0
 
 
 def test_unwritable_report(reconcile, tmp_path):
     """A folder that cannot be written to is found out before anything is asked."""
     (tmp_path / "report").write_text("a file")
     result = reconcile(lines=["T1,15000,Paid"])
-    assert (result.status, result.err.splitlines()[-1]) == (2, f"payclient: {tmp_path / 'report'}: File exists")
+    assert (result.status, result.err.splitlines()[-1]) == (
+        2,
+        f"payclient: {tmp_path / 'report'} cannot be made: File exists",
+    )
 
 
 def test_hostile_ledger(reconcile):
@@ -234,10 +238,10 @@ def test_hostile_ledger(reconcile):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(reconcile, report, interrupt, number):
-    """The first signal ends the run in order: nothing half is left, and the older report stays."""
-    reconcile(lines=["T1,15000,Paid"])
-    before = {path.name: path.read_bytes() for path in report.iterdir()}
+    """The first signal ends the run in order: no half report, what is answered is kept, and the same command goes on."""
     interrupt(number)
-    result = reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled"])
-    after = {path.name: path.read_bytes() for path in report.iterdir()}
-    assert (result.status, after, "starts over" in result.err) == (130, before, True)
+    result = reconcile("--max-concurrency", "1", lines=["T1,15000,Paid", "T2,9000,Canceled"])
+    files = {path.name for path in report.iterdir()}
+    assert (result.status, files, "to go on: payclient reconcile" in result.err) == (130, {"journal.sqlite"}, True)
+    again = reconcile("--max-concurrency", "1", lines=["T1,15000,Paid", "T2,9000,Canceled"])
+    assert (again.status, "1 of 2 references have their answer already" in again.err) == (1, True)
