@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone, tzinfo
+from datetime import date, datetime, tzinfo
 
 from attrs import field, frozen
 
 from payclient._visible import visible
+from payclient.reconcile._expiry import LAST_ON_EARTH
 from payclient.reconcile._finding import Code
 from payclient.reconcile._rule_values import is_date, is_filled, to_date, to_member
 
-_LAST_ON_EARTH = timezone(timedelta(hours=-12))
 _LONGEST = 400
 
 
@@ -46,7 +46,7 @@ class Accepted:
                 again later says the same.
             time_zone: Whose day counts; without it, the day has passed when it has passed everywhere on Earth.
         """
-        return at.astimezone(time_zone or _LAST_ON_EARTH).date() <= self.expires
+        return at.astimezone(time_zone or LAST_ON_EARTH).date() <= self.expires
 
     @property
     def waiver(self) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from weakref import WeakSet
 
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._errors import JournalError, JournalWriteError
 
 _CACHE_KIB = 16_384
+_SMALLEST_BYTES = 512
 _ANOTHER = "choose another folder for a new run"
 
 
@@ -34,8 +36,11 @@ class Database:
         self._holder = None if path is None else path.with_name(f"{path.name}.holder")
         if path is not None:
             _prepare(path, must_exist=must_exist)
-        # An answer is written on the event loop, in microseconds, so no other thread ever sees the connection.
-        self.connection = sqlite3.connect("" if path is None else path, timeout=0, isolation_level=None)
+        try:
+            # An answer is written on the event loop, in microseconds, so no other thread ever sees the connection.
+            self.connection = sqlite3.connect("" if path is None else path, timeout=0, isolation_level=None)
+        except sqlite3.Error as error:
+            raise JournalError(self._refusal(error)) from error
         try:
             self._open(is_durable=is_durable)
         except sqlite3.Error as error:
@@ -46,6 +51,7 @@ class Database:
             raise
         self._is_open = True
         self._failure = ""
+        self._readers: WeakSet[sqlite3.Cursor] = WeakSet()
         if self._holder is not None:
             with suppress(OSError):  # it only helps whoever comes second
                 self._holder.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
@@ -99,6 +105,12 @@ class Database:
         except OSError:
             return "another process"
 
+    def read(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
+        """Return the rows of a query, which are read lazily, until the database is closed."""
+        reader = self.connection.execute(query, parameters)
+        self._readers.add(reader)
+        return reader
+
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """
@@ -139,6 +151,8 @@ class Database:
             if self._holder is not None:
                 with suppress(OSError):  # while the file is still ours, so that it is not another's that goes
                     self._holder.unlink(missing_ok=True)
+            for reader in self._readers:  # one that is not at its end would keep the lock
+                reader.close()
             self.connection.close()
 
 
@@ -146,11 +160,19 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
     if must_exist and not path.exists():
         message = f"there is no journal at {path}"
         raise JournalError(message)
-    if path.exists() and not path.stat().st_size and path.with_name(f"{path.name}-wal").exists():
-        message = f"{path} is damaged (it is empty, and its answers are not); {_ANOTHER}"
-        raise JournalError(message)  # SQLite would throw the answers away, and begin anew
+    if _is_cut(path):
+        message = f"{path} is damaged (hardly anything is left of it); {_ANOTHER}"
+        raise JournalError(message)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         message = f"{path.parent} cannot be made: {error.strerror}"
         raise JournalError(message) from error
+
+
+def _is_cut(path: Path) -> bool:
+    """Say whether SQLite would take what is left of the file for nothing, and begin anew."""
+    if not path.is_file() or path.with_name(f"{path.name}-journal").exists():  # with that it knows what to mend
+        return False
+    size = path.stat().st_size
+    return 0 < size < _SMALLEST_BYTES or (size == 0 and path.with_name(f"{path.name}-wal").exists())

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from payclient._models import Transaction
 from payclient.ledger._entry import Entry
 
-_LAST_ON_EARTH = timezone(timedelta(hours=-12))
+LAST_ON_EARTH = timezone(timedelta(hours=-12))
+"""Where a day, and every time on a clock, passes last."""
 
 
 def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
@@ -23,7 +24,7 @@ def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: 
     one, nothing has passed.
     """
     expiry = transaction.expdate or entry.expdate
-    return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or _LAST_ON_EARTH) < at
+    return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or LAST_ON_EARTH) < at
 
 
 def expiry_rule(time_zone: tzinfo | None) -> str:

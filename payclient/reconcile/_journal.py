@@ -200,7 +200,7 @@ class Journal:
         self._batch.clear()
 
     def _all_entries(self) -> Iterator[Entry | RejectedEntry]:
-        yield from map(entry_from, self._db.execute(schema.ALL_ENTRIES))
+        yield from map(entry_from, self._database.read(schema.ALL_ENTRIES))
 
     def _another_ledger(self, how: str) -> JournalError:
         return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
@@ -350,9 +350,9 @@ class Journal:
         found = self.count_found() + (self.note("canary") == "found")
         ended_by = self.ended_by
         if reference is None:
-            stored = self._db.execute(schema.EVERY_CASE)
+            stored = self._database.read(schema.EVERY_CASE)
         else:
-            stored = self._db.execute(schema.CASES_OF, (reference,))
+            stored = self._database.read(schema.CASES_OF, (reference,))
         for cells in stored:
             yield self._case(cells, found, ended_by)
 

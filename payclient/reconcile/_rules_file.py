@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import NOTHING, fields
@@ -27,6 +27,7 @@ from payclient.reconcile._toml_lines import Key, line_of
 _MOST_BYTES = 4 * 2**20
 _OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
+_Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # and what else TOML has, of which no table is made
 _Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted)
 
 
@@ -143,12 +144,11 @@ def _tables(kind: type[_Value], name: str, value: Any) -> dict[str, _Value]:
     return {key: _made(kind, (name, key), each) for key, each in _checked_table((name,), value).items()}
 
 
-def _accepted(value: Any) -> list[Accepted]:
-    if type(value) is not list:
+def _accepted(value: _Plain) -> list[Accepted]:
+    if not isinstance(value, list):
         message = "accepted must be a list of tables, each under [[accepted]]"
         raise RulesError(message, key=("accepted",))
-    tables: list[Any] = value
-    return [_made(Accepted, ("accepted", place), each) for place, each in enumerate(tables)]
+    return [_made(Accepted, ("accepted", place), each) for place, each in enumerate(value)]
 
 
 def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
@@ -163,12 +163,11 @@ def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
         return kind(**table)
 
 
-def _checked_table(key: Key, value: Any) -> dict[str, Any]:
-    if type(value) is not dict:
+def _checked_table(key: Key, value: _Plain) -> dict[str, Any]:
+    if not isinstance(value, dict):
         message = f"{_dotted(key)} must be a table of keys and values, got {quoted(value)}"
         raise RulesError(message, key=key)
-    table: dict[str, Any] = value
-    return table
+    return value
 
 
 def _check_keys(key: Key, table: Mapping[str, Any], known: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 
 
@@ -34,6 +35,7 @@ WORDS: Mapping[str, Status] = MappingProxyType(
 """The words that everybody reads in the same way, folded."""
 
 
+@lru_cache(maxsize=1024)  # a ledger of a million rows has a handful of words
 def folded(word: str) -> str:
     """Return *word* without the differences that do not matter: case, and spaces, dashes and underscores."""
     return re.sub(r"[-_\s]+", " ", word.casefold()).strip()

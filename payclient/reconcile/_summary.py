@@ -99,8 +99,8 @@ class Summary:
         """The verdict for people, in one sentence."""
         if not self.rows:
             return "Nothing was read, so nothing was compared."
-        counts = ", ".join(f"{total.rows} {bucket}" for bucket, total in self.buckets.items() if total.rows)
-        return f"{self.rows} ledger rows: {counts}."
+        counts = ", ".join(f"{total.rows:,} {bucket}" for bucket, total in self.buckets.items() if total.rows)
+        return f"{self.rows:,} ledger rows: {counts}."
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM) -> int:
         """

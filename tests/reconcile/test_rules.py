@@ -77,7 +77,7 @@ def test_read_status(word, status):
     [
         ({"Paid": "failed"}, "statuses.Paid must not be failed: everybody reads 'Paid' as paid"),
         ({"CANCELLED": "expired"}, "statuses.CANCELLED must not be expired: everybody reads 'CANCELLED' as canceled"),
-        ({"done": "payed"}, "statuses.done must be one of paid, pending, "),
+        ({"done": "paidd"}, "statuses.done must be one of paid, pending, "),
         ({"done": ["paid"]}, "statuses.done must be one of paid, pending, "),
         ({"Done": "paid", "done ": "failed"}, "statuses.done  must be paid, as the same word in other letters is"),
         ({"1": "paid"}, "statuses: '1' is no word; a number is never given a meaning"),

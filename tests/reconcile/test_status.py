@@ -32,3 +32,9 @@ def test_known(word, status):
 def test_unknown(word):
     """Every other word, and every number, is unknown."""
     assert read_status(word) is None
+
+
+def test_more_words():
+    """Other words can be known, too, and those that everybody knows keep their meaning."""
+    more = {"in review": Status.PENDING, "paid": Status.FAILED}
+    assert [read_status(word, more) for word in ("IN-REVIEW", "Paid", "other")] == [Status.PENDING, Status.PAID, None]

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.ledger import ABSENT, Entry, RejectedEntry
+from payclient.ledger._entry import COMPARED
 from payclient.reconcile import Answer, Observation
 from payclient.reconcile._schema import ANSWER_COLUMNS, ENTRY_COLUMNS
 from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
@@ -20,19 +21,10 @@ NUMBERS = st.integers(-(10**30), 10**30) | st.sampled_from([2**63, 2**63 - 1, -(
 TIMES = st.datetimes()
 KINDS = dict.fromkeys(COMPARED, TEXTS) | dict.fromkeys(("amount", "fee", "amount_received"), NUMBERS)
 KINDS |= {"expdate": TIMES}
+OPTIONAL = {name: st.none() | kind | st.just(ABSENT) for name, kind in KINDS.items()}
+OPTIONAL |= {"created_at": st.none() | TIMES | st.just(ABSENT), "amount": NUMBERS | st.just(ABSENT)}
 
-
-def anything(kind):
-    return st.none() | kind | st.just(ABSENT)
-
-
-ENTRIES = st.builds(
-    Entry,
-    line=st.integers(0, 2**40),
-    reference=NAMES,
-    created_at=anything(TIMES),
-    **{name: anything(kind) for name, kind in KINDS.items()},
-)
+ENTRIES = st.builds(Entry, line=st.integers(0, 2**40), reference=NAMES, **OPTIONAL)
 REJECTED = st.builds(
     RejectedEntry, line=st.integers(0, 2**40), reason=TEXTS, reference=st.none() | TEXTS, amount=st.none() | NUMBERS
 )

@@ -43,6 +43,21 @@ from payclient import (
     errors,
     transports,
 )
+from payclient.ledger import (
+    ABSENT,
+    Absent,
+    Columns,
+    CsvLedger,
+    Entry,
+    Fingerprint,
+    Ledger,
+    LedgerChangedError,
+    LedgerError,
+    LedgerFile,
+    LedgerFormat,
+    RejectedEntry,
+    open_ledger,
+)
 from payclient.reconcile import (
     Accepted,
     Code,
@@ -262,3 +277,29 @@ def judging(finding: Finding) -> Rules:
     except RulesError as error:
         assert_type((error.key, error.line), tuple[tuple[str | int, ...], int])
     return rules_from_json(assert_type(rules_as_json(rules), dict[str, Any]))
+
+
+def ledger(file: LedgerFile, form: LedgerFormat) -> list[str]:
+    """A ledger of any format, read row by row."""
+    try:
+        with open_ledger(file, columns={"amount": "Total"}, format=form) as rows, CsvLedger(file, delimiter=";") as old:
+            assert_type(rows, Ledger)
+            assert_type((rows.columns, rows.format, rows.delimiter), tuple[Columns, LedgerFormat, str | None])
+            assert_type((rows.columns.used, rows.columns.ignored), tuple[Mapping[str, str], tuple[str, ...]])
+            reasons = [row.reason for row in (*rows, *old) if isinstance(row, RejectedEntry)]
+            rows.check_unchanged()
+            assert_type((rows.warnings, rows.fingerprint), tuple[tuple[str, ...], Fingerprint])
+            return reasons
+    except LedgerChangedError as error:
+        return [str(error)]
+    except LedgerError as error:
+        assert_type((error.line, error.offset), tuple[int, int | None])
+        return []
+
+
+def entry() -> Entry:
+    """An entry of one's own, with some fields left out."""
+    own = Entry(line=1, reference="T1", amount=15000, status=None, fee=ABSENT)
+    assert_type(own.amount, int | Absent)
+    assert_type(own.created_at, datetime | Absent | None)
+    return own

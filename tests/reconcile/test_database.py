@@ -1,0 +1,322 @@
+"""The file of a journal: who may open it, what is refused, and what happens when it cannot be written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from payclient.reconcile import Journal, JournalError, JournalWriteError
+from payclient.reconcile._database import Database
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are those of POSIX")
+ON_ANOTHER = "; choose another folder for a new run"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "report" / "journal.sqlite"
+
+
+@contextmanager
+def held(path):
+    """Hold the journal in another process for as long as the block, which gets the process."""
+    program = f"""
+        import sys
+        from payclient.reconcile import Journal
+        with Journal({str(path)!r}) as journal:
+            journal.set_note("colour", "green")
+            print("held", flush=True)
+            sys.stdin.read()
+    """
+    command = (sys.executable, "-c", textwrap.dedent(program))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def refusal(path, **options):
+    with pytest.raises(JournalError) as caught:
+        Journal(path, **options)
+    return str(caught.value)
+
+
+def content(folder):
+    """Return what is in *folder*, by name."""
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+def test_made(path):
+    """A journal is made with its folder, and closing it leaves one file."""
+    Journal(path).close()
+    assert [each.name for each in path.parent.iterdir()] == ["journal.sqlite"]
+
+
+def test_closed_twice(path):
+    """Closing is safe to repeat."""
+    database = Database(path)
+    database.close()
+    database.close()
+    Database(path).close()
+
+
+def test_must_exist(path):
+    """Where a journal is needed and there is none, nothing is made."""
+    assert (refusal(path, must_exist=True), path.parent.exists()) == (f"there is no journal at {path}", False)
+
+
+def test_temporary():
+    """Without a path there is no file, and nobody is in the way."""
+    with closing(Database(None)) as one, closing(Database(None)) as other:
+        note(one, "colour")
+        assert other.connection.execute("SELECT * FROM notes").fetchall() == []
+
+
+def test_in_use_here(path):
+    """A second journal on one file is refused within one process too."""
+    with Journal(path):
+        assert "is in use by process" in refusal(path)
+
+
+def test_in_use(path):
+    """A second run on one journal is refused, is told who holds it, and changes nothing."""
+    with held(path) as process:
+        before = content(path.parent)
+        told = refusal(path)
+        assert content(path.parent) == before
+    assert (
+        told == f"{path} is in use by process {process.pid} on {os.uname().nodename}; wait for it, or {ON_ANOTHER[2:]}"
+    )
+
+
+def test_in_use_by_nobody_knows(path):
+    """Where the note of the holder cannot be read, the journal is in use nevertheless."""
+    with held(path):
+        path.with_name("journal.sqlite.holder").unlink()
+        assert "is in use by another process" in refusal(path)
+
+
+@POSIX
+def test_killed_holder(path):
+    """A journal whose holder was killed opens, and holds what was committed."""
+    with held(path) as process:
+        process.kill()
+        process.wait()
+    with Journal(path) as journal:
+        assert journal.note("colour") == "green"
+
+
+def test_forked_holder_is_named(path):
+    """The note of a killed holder does not outlive the next one."""
+    with held(path) as process:
+        process.kill()
+        process.wait()
+    with Journal(path):
+        assert f"process {os.getpid()} on" in refusal(path)
+    assert [each.name for each in path.parent.iterdir()] == ["journal.sqlite"]
+
+
+def test_reader_is_left(path):
+    """A query that was not read to its end does not keep the file from others."""
+    database = Database(path)
+    for name in "abc":
+        note(database, name)
+    reader = database.read("SELECT name FROM notes")
+    assert next(reader) == ("a",)
+    database.close()
+    Database(path).close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        next(reader)
+
+
+def changed(path, statement):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+def test_other_version(path):
+    """A journal of another version is refused with both versions, and left as it is."""
+    Journal(path).close()
+    changed(path, "PRAGMA user_version = 7")
+    before = content(path.parent)
+    told = refusal(path)
+    assert told == (
+        f"{path} is a journal of version 7, and this payclient writes version 1; go on with the payclient that began "
+        f"it, or {ON_ANOTHER[2:]}"
+    )
+    assert content(path.parent) == before
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_other_application(path, mode):
+    """The database of another application is refused, and not a byte of it is changed."""
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        connection.execute("CREATE TABLE people (name)")
+    before = content(path.parent)
+    assert refusal(path) == f"{path} is no journal of payclient{ON_ANOTHER}"
+    assert content(path.parent) == before
+
+
+@pytest.mark.parametrize(
+    "bytes_", [b"reference,amount\nA,1\n" * 99, b"\x00" * 4096, b"x"], ids=["text", "nul", "short"]
+)
+def test_no_database(path, bytes_):
+    """A file that is no database is refused, and left as it is."""
+    path.parent.mkdir()
+    path.write_bytes(bytes_)
+    assert "is damaged" in refusal(path)
+    assert content(path.parent) == {"journal.sqlite": bytes_}
+
+
+@pytest.fixture
+def full(path):
+    """Make a journal of many pages, closed."""
+    with Journal(path) as journal:
+        for number in range(200):
+            journal.set_note(f"note {number}", f"{number}" * 200)
+    return path
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.1])
+def test_truncated(full, share):
+    """A journal that was cut is refused."""
+    whole = full.read_bytes()
+    full.write_bytes(whole[: int(len(whole) * share)])
+    assert "damaged" in refusal(full)
+
+
+@pytest.mark.parametrize("page", range(1, 8))
+def test_garbled(full, page):
+    """A journal with one page overwritten is refused."""
+    whole = bytearray(full.read_bytes())
+    assert len(whole) > 9 * 4096
+    whole[page * 4096 : page * 4096 + 600] = b"\xa5" * 600
+    full.write_bytes(whole)
+    assert "damaged" in refusal(full)
+
+
+@POSIX
+def test_emptied(path):
+    """A journal that is empty while its answers wait beside it is refused: SQLite alone would begin anew."""
+    with held(path) as process:
+        process.kill()
+        process.wait()
+    path.write_bytes(b"")
+    before = content(path.parent)
+    assert "is damaged (hardly anything is left of it)" in refusal(path)
+    assert content(path.parent) == before
+
+
+def test_folder_is_a_file(tmp_path):
+    """A folder that cannot be made is named."""
+    (tmp_path / "report").write_text("a file")
+    assert refusal(tmp_path / "report" / "journal.sqlite") == f"{tmp_path / 'report'} cannot be made: File exists"
+
+
+def test_path_is_a_folder(path):
+    """A journal that cannot be opened is named."""
+    path.mkdir(parents=True)
+    assert refusal(path) == f"{path} cannot be opened (unable to open database file)"
+
+
+@POSIX
+@pytest.mark.parametrize("is_there", [True, False])
+def test_read_only(is_there):
+    """In a folder that cannot be written, a run is refused, and what is there is left."""
+    program = """
+        import os, sys
+        from payclient.reconcile import Journal, JournalError
+        if os.getuid() == 0:
+            os.setuid(65534)  # permissions do not bind the mightiest user
+        try:
+            Journal(sys.argv[1])
+        except JournalError as error:
+            print(error)
+    """
+    with tempfile.TemporaryDirectory() as temporary:  # others may look into it, unlike that of pytest
+        folder = Path(temporary, "report")
+        folder.mkdir()
+        path = folder / "journal.sqlite"
+        if is_there:
+            Journal(path).close()
+            path.chmod(0o444)
+        before = content(folder)
+        for each, mode in ((folder, 0o555), (Path(temporary), 0o755)):
+            each.chmod(mode)
+        command = (sys.executable, "-c", textwrap.dedent(program), str(path))
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        folder.chmod(0o755)
+        assert content(folder) == before
+    why = "attempt to write a readonly database" if is_there else "unable to open database file"
+    assert told == f"{path} cannot be opened ({why})"
+
+
+@pytest.fixture
+def small(path):
+    """Open a database that has no room for more than it holds now, as on a full disk."""
+    with closing(Database(path)) as database:
+        (pages,) = database.connection.execute("PRAGMA page_count").fetchone()
+        database.connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        yield database
+
+
+def note(database, name, size=10):
+    with database.writing() as db:
+        db.execute("INSERT INTO notes VALUES (?, ?)", (name, "x" * size))
+
+
+def test_full(small):
+    """What does not fit is an error of ours, with the remedy, and no error of a lookup."""
+    with pytest.raises(JournalWriteError) as caught:
+        note(small, "big", 100_000)
+    assert str(caught.value) == (
+        f"the journal {small.path} cannot be written (database or disk is full); all answers before are kept: mend "
+        "that, and run the same command again"
+    )
+    assert caught.value.__cause__.sqlite_errorcode == sqlite3.SQLITE_FULL
+
+
+def test_full_for_good(small):
+    """Once it could not be written, nothing is ever said to be committed: SQLite took the transaction back."""
+    note(small, "kept")
+    small.commit()
+    note(small, "taken back")
+    with pytest.raises(JournalWriteError):
+        note(small, "big", 100_000)
+    for write in (small.commit, lambda: note(small, "little")):
+        with pytest.raises(JournalWriteError):
+            write()
+    small.close()
+    with closing(Database(small.path)) as again:
+        names = again.connection.execute("SELECT name FROM notes").fetchall()
+    assert names == [("kept",)]
+
+
+def test_corrupt_while_open(path):
+    """A fault that SQLite meets while it writes is an error of ours, whatever class it has."""
+    with closing(Database(path)) as database, pytest.raises(JournalWriteError):
+        with database.writing():
+            message = "database disk image is malformed"
+            raise sqlite3.DatabaseError(message)
+
+
+@pytest.mark.parametrize(("is_durable", "level"), [(False, 1), (True, 2)])
+def test_durable(path, is_durable, level):
+    """Only a durable journal waits for the disk at each commit, and both write ahead."""
+    with closing(Database(path, is_durable=is_durable)) as database:
+        pragmas = [
+            database.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
+        ]
+    assert pragmas == [level, "wal"]

@@ -1,0 +1,472 @@
+"""The journal of a reconciliation: nothing that was answered is lost, and nothing of another run is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import broken_disk
+from payclient import Transaction, errors
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import (
+    Answer,
+    Bucket,
+    Journal,
+    JournalError,
+    JournalWriteError,
+    Observation,
+    Phase,
+    Rules,
+    StoppedError,
+    reconcile,
+    replay,
+)
+from reconciling import NOON
+
+NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
+REJECTED = errors.RejectedError("no")
+
+
+class Cut(Exception):  # noqa: N818  it is no error
+    """What ends a run in the middle of a lookup; no error of ours."""
+
+
+class Lookup:
+    """Answers each reference always alike, and breaks off at its n-th question: with an error, or with a killed run."""
+
+    def __init__(self, answers, *, cut_at=None, on_cut=None):
+        self._answers, self._cut_at, self._on_cut = answers, cut_at, on_cut
+        self.asked = []
+
+    async def __call__(self, reference):
+        self.asked.append(reference)
+        await asyncio.sleep(0)
+        if self._cut_at is not None and len(self.asked) > self._cut_at:
+            if self._on_cut is not None:
+                self._on_cut()
+            raise Cut
+        answer = self._answers.get(reference, NOT_FOUND)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def paid(reference, **fields):
+    return Transaction(**({"reference": reference, "amount": 100, "status": "Paid"} | fields))
+
+
+def entry(line, reference, **fields):
+    return Entry(line=line, reference=reference, **({"amount": 100, "status": "paid"} | fields))
+
+
+def ledger_of(references):
+    return [entry(line, reference) for line, reference in enumerate(references, 2)]
+
+
+async def rows_of(ledger, lookup, journal, **options):
+    rows = reconcile(ledger, lookup, journal=journal, **({"concurrency": 3, "clock": lambda: NOON} | options))
+    return [row async for row in rows]
+
+
+def as_killed(path, folder):
+    """Copy what a process that is killed at this instant leaves behind; return the journal among it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(path.parent, folder)
+    return folder / path.name
+
+
+def stored(path):
+    """Return how many answers are kept."""
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT count(*) FROM answers").fetchone()[0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "report" / "journal.sqlite"
+
+
+# Going on
+
+REFERENCES = "ABCDEFGH"
+ENTRIES = st.lists(
+    st.builds(
+        lambda reference, fields: entry(1, reference, **fields),
+        st.sampled_from(REFERENCES),
+        st.fixed_dictionaries({}, optional={"amount": st.sampled_from([100, 90]), "merchant_reff": st.just("M")}),
+    )
+    | st.builds(RejectedEntry, line=st.just(1), reason=st.just("x")),
+    max_size=14,
+).map(lambda rows: [attrs.evolve(row, line=line) for line, row in enumerate(rows, 2)])
+ANSWERS = st.fixed_dictionaries(
+    {
+        reference: st.sampled_from(
+            [
+                *(paid(reference), paid(reference, amount=90), paid(reference, merchant_reff="M")),
+                *(paid(reference, status="pending"), NOT_FOUND, REJECTED, errors.InvalidReferenceError("bad")),
+            ]
+        )
+        for reference in REFERENCES
+    }
+)
+CUTS = st.lists(st.tuples(st.sampled_from(["error", "cancel", "kill"]), st.integers(0, 20)), max_size=3)
+
+
+async def cut_run(ledger, answers, path, folder, how, at):
+    """Break a run off at its n-th question; return what was asked, and the journal that is left."""
+    task, left = asyncio.current_task(), [path]
+
+    def on_cut():
+        if how == "kill" and left == [path]:
+            left.append(as_killed(path, folder))
+        if how == "cancel":
+            task.cancel()
+
+    lookup = Lookup(answers, cut_at=at, on_cut=on_cut)
+    with Journal(path) as journal:
+        try:
+            await rows_of(ledger, lookup, journal)
+        except Cut:
+            pass
+        except asyncio.CancelledError:
+            task.uncancel()
+    return lookup.asked, left[-1]
+
+
+@settings(max_examples=80)
+@given(ledger=ENTRIES, answers=ANSWERS, cuts=CUTS)
+async def test_resumed(ledger, answers, cuts):
+    """A run that is broken off anywhere, however often, and gone on with equals an unbroken one."""
+    whole = Lookup(answers)
+    with Journal() as journal:
+        expected = await rows_of(ledger, whole, journal)
+    asked = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "0", "journal.sqlite")
+        for number, (how, at) in enumerate(cuts, 1):
+            some, path = await cut_run(ledger, answers, path, Path(folder, str(number)), how, at)
+            asked.update(some)
+        last = Lookup(answers)
+        with Journal(path) as journal:
+            rows = await rows_of(ledger, last, journal)
+            again = list(replay(journal))
+    asked.update(last.asked)
+    repeats = asked - Counter(whole.asked)
+    assert (rows, again) == (expected, expected)
+    assert sum(number for name, number in repeats.items() if answers[name] is not REJECTED) <= 3 * len(cuts)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_committed_in_time(path, tmp_path, concurrency):
+    """At any instant, a kill loses no answer but those of the lookups under way."""
+    ledger = ledger_of([f"T{number}" for number in range(25)])
+    lacking = []
+
+    async def lookup(reference):
+        lacking.append(len(lacking) - stored(as_killed(path, tmp_path / "copy")))  # those that began before this one
+        return paid(reference, amount=90)
+
+    with Journal(path) as journal:
+        await rows_of(ledger, lookup, journal, concurrency=concurrency)
+    assert (len(lacking), max(lacking) < concurrency) == (50, True)
+
+
+async def test_failures_are_asked_again(path):
+    """The next run asks for what could not be answered, and for nothing else."""
+    ledger, answers = ledger_of("ABC"), {"A": paid("A"), "B": REJECTED, "C": NOT_FOUND}
+    with Journal(path) as journal:
+        first = await rows_of(ledger, Lookup(answers), journal)
+    lookup = Lookup(answers | {"B": paid("B")})
+    with Journal(path) as journal:
+        second = await rows_of(ledger, lookup, journal)
+    assert [row.bucket.value for row in first] == ["matched", "unresolved", "break"]
+    assert ([row.bucket.value for row in second], lookup.asked) == (["matched", "matched", "break"], ["B"])
+
+
+async def test_same_journal_again(path):
+    """A run may be gone on with in the journal that is still open."""
+    ledger = ledger_of("ABC")
+    with Journal(path) as journal:
+        with pytest.raises(Cut):
+            await rows_of(ledger, Lookup({"A": paid("A")}, cut_at=1), journal, concurrency=1)
+        lookup = Lookup({name: paid(name) for name in "ABC"})
+        rows = await rows_of(ledger, lookup, journal)
+    assert ([row.bucket for row in rows], lookup.asked) == ([Bucket.MATCHED] * 3, ["B", "C"])
+
+
+async def test_stopped(path):
+    """When it is told to stop, a run asks nothing more, and keeps what was under way."""
+    stop, names = asyncio.Event(), [f"T{number}" for number in range(50)]
+    lookup, progress = Lookup({name: paid(name) for name in names}), []
+
+    async def stopping(reference):
+        if len(lookup.asked) == 10:
+            stop.set()
+        return await lookup(reference)
+
+    with Journal(path) as journal:
+        with pytest.raises(StoppedError, match="what was answered is kept"):
+            await rows_of(ledger_of(names), stopping, journal, stop=stop)
+        assert len(lookup.asked) - stored_in(journal) == 0
+        rest = Lookup({name: paid(name) for name in names})
+        rows = await rows_of(ledger_of(names), rest, journal, on_progress=progress.append)
+    assert [row.bucket for row in rows] == [Bucket.MATCHED] * 50
+    assert Counter(lookup.asked + rest.asked) == Counter(names)
+    asking = next(told for told in progress if told.phase is Phase.ASKING)
+    assert (asking.done, asking.total) == (len(lookup.asked), 50)
+
+
+def stored_in(journal):
+    return journal.count_references() - journal.count_to_ask()
+
+
+async def test_stopped_while_reading(path):
+    """A run that is told to stop while it reads asks nothing."""
+    stop, lookup = asyncio.Event(), Lookup({})
+    stop.set()
+    with Journal(path) as journal, pytest.raises(StoppedError):
+        await rows_of(ledger_of(map(str, range(1000))), lookup, journal, stop=stop)
+    assert lookup.asked == []
+
+
+async def test_ended_early(path):
+    """What ended a run is known to whoever opens the journal next, until the next run begins."""
+    ledger, refused = ledger_of("ABC"), errors.AuthenticationError("the service refuses the API key", status_code=401)
+    with Journal(path) as journal, pytest.raises(errors.AuthenticationError):
+        await rows_of(ledger, Lookup({"A": paid("A"), "B": refused}), journal, concurrency=1)
+    with Journal(path) as journal:
+        ended_by, rows = journal.ended_by, list(replay(journal))
+        lookup = Lookup({name: paid(name) for name in "ABC"})
+        again = await rows_of(ledger, lookup, journal)
+        assert journal.ended_by is None
+    assert (ended_by.error, ended_by.message) == ("AuthenticationError", str(refused))
+    assert [row.error for row in rows] == [None, "AuthenticationError", "AuthenticationError"]
+    assert ([row.bucket for row in again], lookup.asked) == ([Bucket.MATCHED] * 3, ["B", "C"])
+
+
+async def test_canary_is_remembered(path):
+    """That the canary was found counts in a replay too, and no longer when a later run does not find it."""
+    ledger, known = ledger_of("A"), {"CANARY": paid("CANARY")}
+    with Journal(path) as journal:
+        await rows_of(ledger, Lookup(known), journal, canary="CANARY")
+    with Journal(path) as journal:
+        (first,) = replay(journal)
+        with pytest.raises(errors.ConfigurationError):
+            await rows_of(ledger, Lookup({}), journal, canary="CANARY")
+        (second,) = replay(journal)
+    assert [row.bucket for row in (first, second)] == [Bucket.BREAK, Bucket.UNRESOLVED]
+
+
+async def test_replay(path):
+    """A replay gives the rows of the run, all of them or those of one reference, by other rules if it is told so."""
+    answers = {"A": paid("A", amount=90), "B": paid("B", status="done")}
+    with Journal(path) as journal:
+        rows = await rows_of(ledger_of("ABA"), Lookup(answers), journal)
+    with Journal(path, must_exist=True) as journal:
+        lenient = Rules(statuses={"done": "paid"})
+        assert list(replay(journal)) == rows
+        assert list(replay(journal, reference="A")) == [rows[0], rows[2]]
+        assert list(replay(journal, reference="unheard of")) == []
+        assert [row.bucket.value for row in replay(journal, rules=lenient)] == ["break", "matched", "break"]
+
+
+# The ledger
+
+MANY = 25_000
+
+
+def many(rows=MANY):
+    return [Entry(line=line, reference=f"T{line}", amount=line) for line in range(2, rows + 2)]
+
+
+def test_reading_goes_on(path):
+    """A ledger that was read in part is read on, and is complete only with its end."""
+    with Journal(path) as journal:
+        for each in many()[:15_000]:
+            journal.add(each)
+    with Journal(path) as journal:
+        assert (journal.rows, journal.is_ledger_complete) == (10_000, False)
+        for each in many():
+            journal.add(each)
+        journal.finish_ledger()
+        assert (journal.rows, journal.is_ledger_complete, journal.count_to_ask()) == (MANY, True, MANY)
+
+
+BEGUN = [entry(2, "A"), entry(3, "B", fee=1), RejectedEntry(line=4, reason="bad")]
+
+
+@pytest.mark.parametrize(
+    ("ledger", "found"),
+    [
+        pytest.param(BEGUN[:2], "it has 3 rows, and this one 2", id="shorter"),
+        pytest.param([], "it has 3 rows, and this one 0", id="empty"),
+        pytest.param([*BEGUN, entry(5, "C")], "it has 3 rows, and this one has more", id="longer"),
+        pytest.param([*BEGUN, *many(10_000 - 3)], "it has 3 rows, and this one has more", id="longer by a whole batch"),
+        pytest.param(
+            [entry(2, "A", amount=7, status="x"), *BEGUN[1:]],
+            "on line 2, amount and status were different",
+            id="changed",
+        ),
+        pytest.param([BEGUN[0], entry(3, "B"), BEGUN[2]], "on line 3, fee was different", id="column gone"),
+        pytest.param(
+            [BEGUN[1], BEGUN[0], BEGUN[2]], "on line 3, line and reference and fee were different", id="sorted"
+        ),
+        pytest.param(
+            [*BEGUN[:2], entry(4, "C")], "on line 4, the row was rejected, and is not now", id="rejected before"
+        ),
+        pytest.param(
+            [RejectedEntry(line=2, reason="bad"), *BEGUN[1:]], "on line 2, the row was usable, and is not now", id="now"
+        ),
+    ],
+)
+async def test_other_ledger(path, ledger, found):
+    """A journal takes no other ledger than it began with, says where they part, and is none the worse for it."""
+    with Journal(path) as journal:
+        rows = await rows_of(BEGUN, Lookup({}), journal)
+    lookup = Lookup({})
+    with Journal(path) as journal, pytest.raises(JournalError) as caught:
+        await rows_of(ledger, lookup, journal)
+    assert str(caught.value) == f"the journal {path} began with another ledger: {found}"
+    with Journal(path) as journal:
+        assert (await rows_of(BEGUN, lookup, journal), lookup.asked) == (rows, [])
+
+
+def test_shorter_than_what_was_read(path):
+    """A ledger that is shorter than what an unfinished run has read already is another one."""
+    with Journal(path) as journal:
+        for each in many(10_000):
+            journal.add(each)
+    with Journal(path) as journal, pytest.raises(JournalError, match="it has 10000 rows, and this one 1"):
+        journal.add(many(1)[0])
+        journal.finish_ledger()
+
+
+# Whose it is
+
+SERVICE = {"service": "https://pay.example/api", "rules": "ab12"}
+
+
+@pytest.mark.parametrize(
+    ("identity", "found"),
+    [
+        ({"service": "https://pay.example/api-sandbox"}, "service was {0}, and is {0}-sandbox now"),
+        ({"rules": "cd34"}, "rules was ab12, and is cd34 now"),
+        ({"zone": "UTC"}, "zone was none, and is UTC now"),
+    ],
+)
+def test_other_identity(path, identity, found):
+    """A journal of another service or of other rules is refused, and the difference is named."""
+    Journal(path, identity=SERVICE).close()
+    with pytest.raises(JournalError) as caught:
+        Journal(path, identity=SERVICE | identity)
+    named = found.format(SERVICE["service"])
+    assert str(caught.value) == f"the journal {path} is of another run: {named}"
+    Journal(path, identity=SERVICE).close()  # and it is free again
+    Journal(path).close()  # who does not say what he expects gets it too
+
+
+def test_notes(path):
+    """A note is there for whoever opens the journal next, until it is forgotten."""
+    with Journal(path) as journal:
+        journal.set_note("a", "1")
+        journal.set_note("b", "2")
+        journal.set_note("a", None)
+        journal.set_note("b", "3")
+    with Journal(path) as journal:
+        assert [journal.note(name) for name in "abc"] == [None, "3", None]
+
+
+# Disks
+
+DISKS = {
+    "growth": "disk I/O error",
+    "fsync": "disk I/O error",
+    "full": "database or disk is full",
+}
+
+
+SMALL = 'mount -t tmpfs -o size=300k none "$0" && "$2" "$3" none "$0/$4" && cp -r "$0/." "$1"'
+"""Run a program on a disk of its own, which is soon full, and take away what it wrote."""
+
+
+def on_broken_disk(fault, path):
+    """Run a reconciliation on a disk that fails; return what it told."""
+    command = [sys.executable, broken_disk.__file__, fault, path]
+    if fault == "full":
+        place = path.parent.with_name("small")
+        place.mkdir()
+        path.parent.mkdir()
+        command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL]
+        command += [place, path.parent, sys.executable, broken_disk.__file__, path.name]
+    try:
+        told = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no such disk can be had here: {getattr(error, 'stderr', error)}")
+    return json.loads(told.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the disks are made with means of Linux")
+@pytest.mark.parametrize("fault", DISKS)
+async def test_disk(path, tmp_path, fault):
+    """When the disk fails, a run ends at once, loses no more than was under way, and is gone on with elsewhere."""
+    told = on_broken_disk(fault, path)
+    assert told["ended_by"].endswith(
+        f"cannot be written ({DISKS[fault]}); all answers before are kept: mend that, and run the same command again"
+    )
+    kept, calls = stored(as_killed(path, tmp_path / "copy")), []
+    assert 0 <= told["asked"] - kept <= broken_disk.CONCURRENCY
+    resumed = await broken_disk.run(path, calls.append)
+    assert len(calls) == 660 - kept
+    assert resumed == await broken_disk.run(tmp_path / "whole" / "journal.sqlite", calls.append)
+
+
+async def test_full_in_between(path):
+    """A journal that cannot grow ends the run with an error that is no lookup's, before any row is given."""
+    names, rows = [f"T{number}" for number in range(500)], []
+    with Journal(path) as journal:
+        (pages,) = journal._db.execute("PRAGMA page_count").fetchone()
+        journal._db.execute(f"PRAGMA max_page_count = {pages + 20}")
+        with pytest.raises(JournalWriteError):
+            async for row in reconcile(ledger_of(names), Lookup({}), journal=journal, clock=lambda: NOON):
+                rows.append(row)
+    assert rows == []
+
+
+# Memory
+
+
+def peak_mib(path, rows):
+    tracemalloc.start()
+    with Journal(path) as journal:
+        for line in range(2, rows + 2):
+            journal.add(Entry(line=line, reference=f"T{line}", amount=line))
+        journal.finish_ledger()
+        for question in journal.to_ask():
+            found = paid(question.reference)
+            journal.add_answer(question.position, Observation(answer=Answer.FOUND, at=NOON, transaction=found), look=0)
+        journal.commit()
+        for _ in replay(journal):
+            pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / 2**20
+
+
+def test_memory(tmp_path):
+    """Memory does not grow with the ledger once a batch is full, neither reading, nor asking, nor judging."""
+    small, large = (peak_mib(tmp_path / str(rows), rows) for rows in (10_000, 20_000))
+    assert large - small < 0.5
