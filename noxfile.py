@@ -74,6 +74,7 @@ nox.options.sessions = ["tests"]
 
 EXTRAS = tuple(nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-dependencies"])
 WHERE = "import payclient, sys; f = payclient.__file__; print(f); sys.exit(not f.startswith(sys.prefix))"
+IS_FUZZABLE = "import importlib.util as util; print('yes' if util.find_spec('atheris') else '', end='')"
 
 
 def install(session: nox.Session, *groups: str, extras: tuple[str, ...] = EXTRAS) -> None:
@@ -165,6 +166,8 @@ def bench(session: nox.Session) -> None:
 def fuzz(session: nox.Session) -> None:
     """Feed the parser what a fuzzer thinks of, for ten minutes or so many seconds as follow `--`."""
     install(session, "fuzz")
+    if not session.run("python", "-c", IS_FUZZABLE, silent=True):
+        session.skip("the fuzzer, atheris, is for Linux and Python before 3.14")
     session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 
@@ -173,6 +176,13 @@ def soak(session: nox.Session) -> None:
     """Look things up for 15 minutes, or so many seconds as follow `--`, while the service fails at random."""
     install(session, "test")
     session.run("python", "-m", "soak", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
+def killloop(session: nox.Session) -> None:
+    """Kill reconciliations 200 times, or as often as follows `--`, go on with them, and compare every byte."""
+    install(session, "test")
+    session.run("python", "-m", "killloop", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 
 @nox.session(default=False)
@@ -232,4 +242,4 @@ def dist(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Look at the built pages in a Chromium, offline; skipped where there is none."""
     install(session, "browser")
-    session.run("pytest", "-m", "browser", *session.posargs)
+    session.run("pytest", "-m", "browser", "tests/browser", *session.posargs)

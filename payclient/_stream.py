@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
@@ -270,11 +270,8 @@ class _Run:
         is_alone = self._source.is_exhausted and self._deferral.answers == row.witness
         if not (is_alone and self._known is not None and judge(error).is_passing):
             return
-        try:
+        with suppress(PayClientError):  # the row's own error is the one to tell of
             await self._lookup(self._known)
-        except PayClientError as failure:
-            self._last_error = failure
-        else:
             self._deferral.succeed()
 
     def _judge(self, row: Row, error: PayClientError) -> Failed | None:

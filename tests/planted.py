@@ -48,7 +48,8 @@ def about(**changes):
         format="csv",
         size_bytes=312_604,
         sha256="9f2c1f0c6f5a6f0f7e2b1f6f3d2f4b6a1c8e7d90b3a5c2e4f6071829a3b4c5d6",
-        columns={"reference": "trx_ref", "amount": "Total"} | {name: name for name in ("merchant_reff", "fee", "status")},
+        columns={"reference": "trx_ref", "amount": "Total"}
+        | {name: name for name in ("merchant_reff", "fee", "status")},
         ignored_columns=("created_by", "branch"),
     )
     known = {

@@ -31,6 +31,7 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
+from payclient._secret import ApiKey
 
 NOT_FOUND = answer(b'{"success": false, "message": "no such thing"}', 404)
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
@@ -55,6 +56,13 @@ def test_defaults():
     """Without options, 64 attempts may be in flight, each for ten seconds, and a lookup may take thirty."""
     pay = AsyncClient(api_key=KEY, base_url="https://pay.example", transport=ScriptedTransport())
     assert (pay._engine.max_concurrency, pay._options.timeout, pay._options.deadline) == (64, 10.0, 30.0)
+
+
+def test_tells_where_it_asks():
+    """A client and each of its views say where lookups go, and by what the key is known again."""
+    pay = client(ScriptedTransport())
+    told = {(asking.url, asking.key_fingerprint) for asking in (pay, pay.with_options(timeout=1))}
+    assert told == {("https://pay.example/api/transaction/detail", ApiKey(KEY).fingerprint)}
 
 
 @pytest.mark.parametrize("reference", ["", " \t", 7, None, "T\n1", "T" * 257])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import random
 
@@ -108,12 +109,27 @@ async def test_clients_share_fairly(seed):
 
 
 class Watched(Limiter):
-    """A limiter that checks each grant as it is made."""
+    """
+    A limiter that writes down what it does.
+
+    Attributes:
+        grants: For each, how many were in flight and how many might be, and the seconds left of a pause.
+        cuts: For each, the number of the ticket that brought it, and how many had been granted until then.
+    """
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.grants, self.cuts = [], []
 
     def _grant(self, now):
-        assert self._in_flight < max(1, math.ceil(self.limit))
-        assert now >= self._paused_until
+        self.grants.append((self._in_flight, max(1, math.ceil(self.limit)), self._paused_until - now))
         return super()._grant(now)
+
+    def release(self, ticket, signal, **options):
+        learnt, granted = self._learnt, self._granted
+        super().release(ticket, signal, **options)
+        if self._learnt < learnt:
+            self.cuts.append((ticket.number, granted))
 
 
 async def hold(limiter, seconds, signal, retry_after, granted, number):
@@ -141,10 +157,12 @@ lookups = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(plan=st.lists(lookups, min_size=1, max_size=60), highest=st.integers(1, 6))
-async def test_no_slot_is_lost(plan, highest):
-    """After any schedule of answers, pauses and cancellations every slot and every place is free again."""
+any_schedule = given(plan=st.lists(lookups, min_size=1, max_size=60), highest=st.integers(1, 6))
+many_times = settings(max_examples=100, deadline=None)
+
+
+async def play(plan, highest):
+    """Return a limiter that has been through *plan*, and the numbers of its lookups in the order of their grants."""
     limiter = Watched(max_concurrency=highest)
     granted, tasks = {}, []
     for number, (wait, seconds, signal, retry_after, cancelled_after) in enumerate(plan):
@@ -155,8 +173,48 @@ async def test_no_slot_is_lost(plan, highest):
             asyncio.get_running_loop().call_later(cancelled_after, task.cancel)
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert {type(result) for result in results} <= {type(None), asyncio.CancelledError}
+    return limiter, in_order_of_grants(granted)
+
+
+@many_times
+@any_schedule
+async def test_no_slot_is_lost(plan, highest):
+    """After any schedule of answers, pauses and cancellations every slot and every place is free again."""
+    limiter, _ = await play(plan, highest)
     assert (limiter.in_flight, limiter.waiting) == (0, 0)
-    assert in_order_of_grants(granted) == sorted(granted.values())
+
+
+@many_times
+@any_schedule
+async def test_first_come_first_served(plan, highest):
+    """Under any schedule, slots are granted in the order in which they were asked for."""
+    _, order = await play(plan, highest)
+    assert order == sorted(order)
+
+
+@many_times
+@any_schedule
+async def test_never_above_its_limit(plan, highest):
+    """Under any schedule, no slot is granted beyond the limit of that moment, nor beyond the highest one."""
+    limiter, _ = await play(plan, highest)
+    assert [grant for grant in limiter.grants if grant[0] >= min(grant[1], highest)] == []
+
+
+@many_times
+@any_schedule
+async def test_no_grant_in_a_pause(plan, highest):
+    """Under any schedule, no slot is granted before the end of a pause that the service asked for."""
+    limiter, _ = await play(plan, highest)
+    assert [grant for grant in limiter.grants if grant[2] > 0] == []
+
+
+@many_times
+@any_schedule
+async def test_one_cut_per_congestion(plan, highest):
+    """Under any schedule, an attempt that was sent before the last cut does not cut again."""
+    limiter, _ = await play(plan, highest)
+    pairs = itertools.pairwise(limiter.cuts)
+    assert [(earlier, later) for earlier, later in pairs if later[0] <= earlier[1]] == []
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import pytest
 
 from payclient import RetryPolicy, errors
@@ -83,6 +84,11 @@ def test_passing(again):
 def delays(policy, verdicts, *, chance=1.0):
     retries = Retries(policy, random=lambda: chance)
     return [retries.delay(verdict) for verdict in verdicts]
+
+
+def test_defaults():
+    """Without options a lookup makes four attempts, waits 0.25 s to 8 s at most between them, and a pause of 900 s."""
+    assert attrs.astuple(RetryPolicy()) == (4, 0.25, 8.0, 900.0)
 
 
 def test_delays_double():

@@ -6,6 +6,7 @@ import copy
 import json
 import logging
 import pickle
+import re
 import traceback
 
 import pytest
@@ -125,7 +126,7 @@ def test_has_no_dictionary():
         pytest.param(f"cut {KEY[:-1]}", "cut [api key]", id="cut"),
         pytest.param(f"cut {KEY[:12]}", "cut [api key]", id="cut-early"),
         pytest.param(f"cut {KEY[:20]}…'", "cut [api key]…'", id="cut-in-quotes"),
-        pytest.param(KEY[:6], KEY[:6], id="a-common-prefix"),
+        pytest.param(KEY[:11], KEY[:11], id="a-common-prefix"),
         pytest.param("nothing here", "nothing here", id="none"),
         pytest.param("", "", id="empty"),
     ],
@@ -133,6 +134,13 @@ def test_has_no_dictionary():
 def test_redact(text, redacted):
     """The key is taken out of a text, as it is, as JSON and URLs write it, and where the text was cut."""
     assert ApiKey(KEY).redact(text) == redacted
+
+
+def test_fingerprint():
+    """The fingerprint knows a key again, tells it from another, and holds no piece of it."""
+    digits = [ApiKey(key).fingerprint for key in (KEY, f" {KEY}\n", KEY[:-1])]
+    assert [len(set(digits)), digits[0]] == [2, digits[1]]
+    assert all(re.fullmatch("[0-9a-f]{12}", fingerprint) for fingerprint in digits)
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ async def test_lookup_cancelled_from_outside():
         asyncio.current_task().cancel()
         await asyncio.sleep(1)
 
-    with pytest.raises(RuntimeError, match="cancelled from outside"):
+    with pytest.raises(RuntimeError, match="^a lookup of the stream was cancelled from outside$"):
         await collect(lookup, ["T1"])
 
 
@@ -435,7 +435,7 @@ async def test_deferred_rows_are_bounded():
 
     with pytest.raises(DeadlineExceededError):
         await collect(failing(ServiceError("down", status_code=500)), references())
-    assert taken <= 4 * 16 + 8
+    assert taken <= 4 * 16 + 3  # the last of which four workers took at the same time
 
 
 @pytest.mark.virtual_time

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +13,7 @@ from cyclopts import Group, Parameter
 
 from payclient.errors import ConfigurationError
 from payclient.reconcile import Rules, read_rules
-
-_GRACE = re.compile(r"(\d{1,6})\s*([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+from payclient.reconcile._rule_values import read_duration
 
 
 @Parameter(name="*", group=Group("Judging", sort_key=6))
@@ -28,7 +25,7 @@ class Judging:
     Attributes:
         rules_file: TOML file with tolerances, status words, fees, accepted differences and more.
         time_zone: What the service's expiry times mean, such as `Asia/Jakarta`; goes before the rules file.
-        grace: How young a row may be and still differ, such as `90m`, `24h` or `3d`; goes before the rules file.
+        grace: How young a row may be and still differ, such as `90m`, `24h` or `1d 12h`; goes before the rules file.
     """
 
     rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
@@ -57,8 +54,8 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _duration(text: str) -> timedelta:
-    match = _GRACE.fullmatch(text.strip())
-    if match is None:
-        message = f"--grace must be like 90m, 24h or 3d, got {text!r}"
+    duration = read_duration(text)
+    if duration is None:
+        message = f"--grace must be like 90m, 24h or 1d 12h, got {text!r}"
         raise ConfigurationError(message)
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+    return duration

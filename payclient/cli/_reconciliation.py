@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,6 +27,10 @@ OnRow: TypeAlias = Callable[[Row], object]
 _ABOUT = "about"
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 @frozen(kw_only=True)
 class Reconciliation:
     """
@@ -43,6 +48,7 @@ class Reconciliation:
         progress: How to show progress.
         is_quiet: Whether to leave out that an earlier run is gone on with.
         streams: Of the process.
+        clock: Tells the time of each answer.
     """
 
     ledger: Ledger
@@ -56,6 +62,7 @@ class Reconciliation:
     progress: ProgressMode
     is_quiet: bool = False
     streams: Streams
+    clock: Callable[[], datetime] = _utc_now
 
     async def carry_out(self, *on_row: OnRow) -> Summary:
         """
@@ -103,6 +110,7 @@ class Reconciliation:
                     canary=self.canary,
                     rules=self.rules,
                     stop=stop,
+                    clock=self.clock,
                     on_progress=on_progress,
                 )
                 async with aclosing(rows):

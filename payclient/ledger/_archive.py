@@ -19,9 +19,9 @@ from payclient._visible import visible
 from payclient.ledger._errors import LedgerError
 
 Attributes: TypeAlias = dict[str, str]
-OnStart: TypeAlias = Callable[[str, Attributes], None]
-OnEnd: TypeAlias = Callable[[str], None]
-OnText: TypeAlias = Callable[[str], None]
+StartHandler: TypeAlias = Callable[[str, Attributes], None]
+EndHandler: TypeAlias = Callable[[str], None]
+TextHandler: TypeAlias = Callable[[str], None]
 
 MIB = 1 << 20
 _PIECE_BYTES = 1 << 16
@@ -82,7 +82,9 @@ class Archive:
                     return
                 yield piece
 
-    def read(self, part: str, *, on_start: OnStart, on_end: OnEnd, on_text: OnText, most_bytes: int) -> None:
+    def read(
+        self, part: str, *, on_start: StartHandler, on_end: EndHandler, on_text: TextHandler, most_bytes: int
+    ) -> None:
         """Parse all of *part*; raises as `pieces` and `Parser` do."""
         parser = Parser(on_start=on_start, on_end=on_end, on_text=on_text)
         for piece in self.pieces(part, most_bytes=most_bytes):
@@ -112,7 +114,7 @@ class Parser:
         LedgerError: When fed with what is no XML, or has a document type.
     """
 
-    def __init__(self, *, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> None:
+    def __init__(self, *, on_start: StartHandler, on_end: EndHandler, on_text: TextHandler) -> None:
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
         self._expat.StartElementHandler = lambda name, attributes: on_start(name.rpartition(":")[2], attributes)

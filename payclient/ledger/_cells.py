@@ -23,6 +23,7 @@ _DAMAGED = re.compile(
     """,
     re.ASCII | re.VERBOSE,
 )
+_MOST_DIGITS = 18
 _WHOLE = re.compile(r"([+-]?\d{1,18})(?:\.(0+))?", re.ASCII)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?", re.ASCII)
 
@@ -67,6 +68,8 @@ def read_money(cell: str) -> int | None:
         CellProblem: For anything that is not exactly one whole number: `15000.5`, `15,000`, and
             `15.000`, which is fifteen to one reader and fifteen thousand to another.
     """
+    if cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS:  # nearly every cell
+        return int(cell)
     text = _number_text(cell)
     if text is None:
         return None

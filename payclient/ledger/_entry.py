@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from attrs import Attribute, field, frozen
-from attrs.validators import instance_of
 
 
 class Absent(Enum):
@@ -38,22 +38,42 @@ COMPARED: Final = (
 """The optional columns, in the order of every report."""
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _whole(_: object, attribute: Attribute[Any], value: object) -> None:
     if type(value) is not int and value is not ABSENT and (value is not None or attribute.name == "amount"):
-        message = f"{attribute.name} must be an int, got {type(value).__name__}"
-        raise TypeError(message)
+        _refuse_type(attribute.name, "int", value)
+
+
+def _whole_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
+    if type(value) is not int and value is not None:
+        _refuse_type(attribute.name, "int", value)
 
 
 def _text(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, str) and value is not ABSENT and value is not None:
-        message = f"{attribute.name} must be a str, got {type(value).__name__}"
-        raise TypeError(message)
+    if value is not None and value is not ABSENT:
+        _check_text(attribute.name, value)
 
 
-def _named(_: object, __: object, value: str) -> None:
+def _named(_: object, attribute: Attribute[Any], value: object) -> None:
+    _check_text(attribute.name, value)
     if not value:
         message = "reference must not be empty"
         raise ValueError(message)
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        _refuse_type(name, "str", value)
+    if not value.isascii() and _SURROGATE.search(value):
+        message = f"{name} holds half a surrogate pair, which UTF-8 cannot hold"
+        raise ValueError(message)
+
+
+def _refuse_type(name: str, kind: str, value: object) -> NoReturn:
+    message = f"{name} must be {'an' if kind == 'int' else 'a'} {kind}, got {type(value).__name__}"
+    raise TypeError(message)
 
 
 def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -81,10 +101,14 @@ class Entry:
         created_at: When it was recorded, without a time zone; not compared, but tells how young the row is.
 
     Everything but `line` and `reference` may be left out, and then it is not compared.
+
+    Raises:
+        TypeError: For a value of another type.
+        ValueError: For an empty reference, text that UTF-8 cannot hold, and a time with a time zone.
     """
 
     line: int
-    reference: str = field(validator=[instance_of(str), _named])
+    reference: str = field(validator=_named)
     merchant_reff: Text = field(default=ABSENT, validator=_text)
     amount: int | Absent = field(default=ABSENT, validator=_whole)
     fee: Money = field(default=ABSENT, validator=_whole)
@@ -109,6 +133,6 @@ class RejectedEntry:
     """
 
     line: int
-    reason: str
-    reference: str | None = None
-    amount: int | None = None
+    reason: str = field(validator=_text)
+    reference: str | None = field(default=None, validator=_text)
+    amount: int | None = field(default=None, validator=_whole_or_none)

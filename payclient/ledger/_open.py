@@ -104,6 +104,8 @@ def _read_whole(
     try:
         from payclient.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
-        message = f"Parquet is read with a package that is not there ({error.name}): pip install 'payclient[parquet]'"
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
     return read_parquet(file, columns=columns)

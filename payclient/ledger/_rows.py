@@ -108,5 +108,5 @@ class RowReader:
 
 def _as_found(cell: object) -> str | None:
     """Return text that can be stored, as near to *cell* as it gets."""
-    text = "" if cell is None else str(cell)
+    text = str(cell) if isinstance(cell, str | int | float) else ""
     return text.encode(errors="replace").decode().strip() or None

@@ -17,8 +17,9 @@ _MOST_TEXT_BYTES = 256 * MIB
 _MOST_OTHER_BYTES = 16 * MIB
 _MOST_CHARACTERS = MIB
 
-_DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)})
-"""The formats that every spreadsheet program has built in and that show a date or a time."""
+_TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
+_DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
+"""The formats that every spreadsheet program has built in: with a time of day, and with a day alone."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
@@ -48,14 +49,16 @@ class Workbook:
         archive: Where the rows are.
         sheets: In the order of their tabs.
         texts: By the number that a cell has for its text.
-        date_styles: Numbers of the styles that show a date or a time.
+        time_styles: Numbers of the styles that show a time of day, with a date or without.
+        day_styles: Numbers of the styles that show a date alone.
         epoch: The day from which the dates of this workbook are counted.
     """
 
     archive: Archive
     sheets: tuple[Sheet, ...]
     texts: tuple[str, ...]
-    date_styles: frozenset[int]
+    time_styles: frozenset[int]
+    day_styles: frozenset[int]
     epoch: datetime
 
     def text_of(self, number: str) -> str:
@@ -101,11 +104,15 @@ def read_workbook(archive: Archive) -> Workbook:
     book = _Book()
     _read(archive, root, book)
     parts = {kind: target for kind, target in relations.values() if target in archive}
+    styles = _Styles()
+    if "styles" in parts:
+        _read(archive, parts["styles"], styles)
     return Workbook(
         archive=archive,
         sheets=tuple(_sheets(book, relations)),
         texts=_texts(archive, parts.get("sharedStrings")),
-        date_styles=_date_styles(archive, parts.get("styles")),
+        time_styles=frozenset(styles.time_styles),
+        day_styles=frozenset(styles.day_styles),
         epoch=datetime(1904, 1, 1) if book.is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
     )
 
@@ -186,19 +193,20 @@ class _Book:
 
 class _Styles:
     def __init__(self) -> None:
-        self.date_styles: set[int] = set()
-        self._date_formats = set(_DATE_FORMATS)
+        self.time_styles: set[int] = set()
+        self.day_styles: set[int] = set()
+        self._shown = dict.fromkeys(_TIME_FORMATS, self.time_styles) | dict.fromkeys(_DAY_FORMATS, self.day_styles)
         self._is_in_cells = False
         self._count = 0
 
     def start(self, name: str, attributes: Attributes) -> None:
         if name == "numFmt" and "numFmtId" in attributes:
-            number = int(attributes["numFmtId"])
-            change = self._date_formats.add if _shows_date(attributes["formatCode"]) else self._date_formats.discard
-            change(number)
+            letters = set(_NO_DATE_LETTERS.sub("", attributes["formatCode"]).casefold().replace("general", ""))
+            is_time, is_day = bool(letters & set("hs")), bool(letters & set("ymd"))
+            styles = self.time_styles if is_time else self.day_styles if is_day else set[int]()
+            self._shown[int(attributes["numFmtId"])] = styles
         elif name == "xf" and self._is_in_cells:
-            if int(attributes.get("numFmtId", "0")) in self._date_formats:
-                self.date_styles.add(self._count)
+            self._shown.get(int(attributes.get("numFmtId", "0")), set[int]()).add(self._count)
             self._count += 1
         elif name in ("cellXfs", "cellStyles"):
             self._is_in_cells = name == "cellXfs"
@@ -216,10 +224,6 @@ class _Texts:
         self.parts.end(name)
         if name == "si":
             self.found.append(self.parts.take())
-
-
-def _shows_date(code: str) -> bool:
-    return not {*"ymdhs"}.isdisjoint(_NO_DATE_LETTERS.sub("", code).casefold().replace("general", ""))
 
 
 def _read(archive: Archive, part: str, seen: _Book | _Relations | _Styles) -> None:
@@ -252,11 +256,3 @@ def _texts(archive: Archive, part: str | None) -> tuple[str, ...]:
     texts = _Texts()
     archive.read(part, on_start=texts.start, on_end=texts.end, on_text=texts.parts.add, most_bytes=_MOST_TEXT_BYTES)
     return tuple(texts.found)
-
-
-def _date_styles(archive: Archive, part: str | None) -> frozenset[int]:
-    if part is None:
-        return frozenset()
-    styles = _Styles()
-    _read(archive, part, styles)
-    return frozenset(styles.date_styles)

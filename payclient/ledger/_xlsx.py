@@ -212,13 +212,15 @@ class _SheetParser:
         return text == "1" if self._kind == "b" else self._number(text)
 
     def _number(self, text: str) -> Any:
-        number = float(text)
-        if int(self._style) not in self._book.date_styles:
+        number, style = float(text), int(self._style)
+        is_day = style in self._book.day_styles
+        if not is_day and style not in self._book.time_styles:
             return int(number) if number.is_integer() and abs(number) < _MOST_WHOLE else number
         try:
-            return self._book.time_of(number)
+            time = self._book.time_of(number)
         except (OverflowError, ValueError):
             return Unreadable(f"{quoted(text)} is not the number of a day")
+        return time.date() if is_day and number.is_integer() else time
 
 
 def _place(letters: str) -> int:

@@ -8,7 +8,11 @@ from types import MappingProxyType
 
 from attrs import field, frozen
 
-from payclient.reconcile import Rules
+from payclient.reconcile import STRICT, Rules
+
+
+def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(dict(columns))
 
 
 @frozen(kw_only=True)
@@ -30,7 +34,7 @@ class LedgerAbout:
     format: str
     size_bytes: int
     sha256: str
-    columns: Mapping[str, str] = field(converter=lambda columns: MappingProxyType(dict(columns)))
+    columns: Mapping[str, str] = field(converter=_read_only)
     ignored_columns: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -52,7 +56,7 @@ class About:
     """
 
     ledger: LedgerAbout | None = None
-    rules: Rules = Rules()
+    rules: Rules = STRICT
     base_url: str = ""
     environment: str = ""
     key_fingerprint: str = ""

@@ -50,5 +50,12 @@ def ledger_as_json(ledger: LedgerAbout) -> dict[str, Any]:
 
 
 def _ledger(value: Mapping[str, Any]) -> LedgerAbout:
-    lists = {name: tuple(value[name]) for name in ("ignored_columns", "warnings")}
-    return LedgerAbout(**{**value, **lists})
+    return LedgerAbout(
+        name=value["name"],
+        format=value["format"],
+        size_bytes=value["size_bytes"],
+        sha256=value["sha256"],
+        columns=value["columns"],
+        ignored_columns=tuple(value["ignored_columns"]),
+        warnings=tuple(value["warnings"]),
+    )

@@ -8,9 +8,8 @@ from typing import Any
 
 from attrs import frozen
 
-from payclient.reconcile import Rules, Summary
+from payclient.reconcile import Rules, Summary, rules_as_json
 from payclient.reconcile._expiry import expiry_rule
-from payclient.reconcile._rules import rules_as_json
 from payclient.report._about import About, LedgerAbout
 
 _EXIT_STATUSES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +18,7 @@ from payclient.report._manifest import FORMATS, MANIFEST, manifest_as_json
 from payclient.report._matrix import Matrix
 from payclient.report._replacement import Replacement
 from payclient.report._summary_shape import summary_as_json
+from payclient.report._workbook import Workbook
 
 if TYPE_CHECKING:
     from payclient.report._html import HtmlReport
@@ -51,24 +53,34 @@ class ReportFiles:
         self._formats = [name for name in FORMATS if name in formats]
         self._rules = rules
         self._page = _html_report() if "report.html" in formats else None
-        self._replacement = Replacement(Path(folder), [*self._formats, MANIFEST])
+        self._folder = Path(folder)
+        self._workbook: Workbook | None = None
+        self._replacement = Replacement(self._folder, [*self._formats, MANIFEST])
         self._tally, self._matrix = Tally(), Matrix()
         self._take: list[Callable[[Row], None]] = [self._tally.add, self._matrix.add]
 
     def __enter__(self) -> Self:
-        new = self._replacement.__enter__()
+        with ExitStack() as on_failure:
+            new = on_failure.enter_context(self._replacement)
+            self._begin(new, on_failure)
+            self._resources = on_failure.pop_all()
+        return self
+
+    def _begin(self, new: Replacement, resources: ExitStack) -> None:
         if "rows.jsonl" in self._formats:
             self._take.append(RowLines(new.text("rows.jsonl"), self._rules).add)
         if "breaks.csv" in self._formats:
             self._take.append(BreakLines(new.text("breaks.csv")).add)
+        if "report.xlsx" in self._formats:
+            self._workbook = resources.enter_context(Workbook(new.binary("report.xlsx"), self._folder))
+            self._take.append(self._workbook.add)
         if self._page is not None:
             self._take.append(self._page.add)
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._replacement.__exit__(kind, error, trace)
+        self._resources.__exit__(kind, error, trace)
 
     def add(self, row: Row) -> None:
         """Write *row*."""
@@ -97,6 +109,8 @@ class ReportFiles:
             ledger.check_unchanged()
         if "summary.json" in self._formats:
             self._write_json("summary.json", summary_as_json(summary, about, self._matrix))
+        if self._workbook is not None:
+            self._workbook.finish(summary, about, self._matrix)
         if self._page is not None:
             page = self._replacement.text("report.html")
             self._page.write(page, summary, about, matrix=self._matrix, files=(*self._formats, MANIFEST))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib.resources import files as resources
 from typing import IO, Any
+from unicodedata import combining
 
 from jinja2 import Environment, StrictUndefined, Template
 
@@ -34,6 +35,7 @@ FILES = {
 _ROOM = 80
 _LONGEST = 600
 _MINUS = "\N{MINUS SIGN}"
+_MOST_MARKS = 3  # as many as writing needs anywhere
 
 
 class HtmlReport:
@@ -131,8 +133,18 @@ def _template() -> Template:
 
 def _harmless(value: Any) -> Any:
     """Make every text of strangers visible; said here once, so that no place in the template can forget it."""
-    is_text = isinstance(value, str) and not hasattr(value, "__html__")
-    return visible(value, longest=_LONGEST) if is_text else value
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    shown = visible(value, longest=_LONGEST)
+    return shown if shown.isascii() else "".join(_unstacked(shown))
+
+
+def _unstacked(text: str) -> Iterator[str]:
+    """Yield the characters of *text*; marks that pile up over their letter, and so over other lines, by number."""
+    marks = 0
+    for character in text:
+        marks = marks + 1 if combining(character) else 0
+        yield f"<U+{ord(character):04X}>" if marks > _MOST_MARKS else character
 
 
 def _number(number: int) -> str:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import IO
 
-try:
+if sys.platform == "win32":  # pragma: no cover  needs that system, where a file that is open cannot be removed
+
+    def lock(file: IO[bytes]) -> bool:
+        """Return true."""
+        return file.readable()
+
+else:
     import fcntl
-except ModuleNotFoundError:  # pragma: no cover  Windows, where a file that is open cannot be removed anyway
-    fcntl = None  # type: ignore[assignment]
 
-
-def lock(file: IO[bytes]) -> bool:
-    """Mark *file* as written for as long as it is open; return whether nobody else has marked it."""
-    if fcntl is None:  # pragma: no cover  Windows
+    def lock(file: IO[bytes]) -> bool:
+        """Mark *file* as written for as long as it is open; return whether nobody else has marked it."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # it is somebody's, or the file system has no locks and it may be
+            return False
         return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks; nothing is known of the others then
-        return False
-    return True
 
 
 def clear_leftovers(folder: Path, pattern: str) -> None:

@@ -13,11 +13,11 @@ from attrs import frozen
 from payclient.ledger import Fingerprint
 from payclient.report._about import About
 
-MANIFEST = "manifest.json"
+MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1
 """Grows when a reader of `manifest.json` has to change; new names alone do not make it grow."""
 
-FORMATS = ("summary.json", "rows.jsonl", "breaks.csv", "report.html")
+FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "breaks.csv", "report.xlsx", "report.html")
 """The files of a report, in the order in which they take their places."""
 
 _MOST_BYTES = 1 << 20

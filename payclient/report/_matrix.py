@@ -53,7 +53,7 @@ class Matrix:
         Memory grows with *room*. Cells are in the order in which they first occurred.
     """
 
-    _room: int = _ROOM
+    _room: int = field(default=_ROOM, alias="room")
     _counts: dict[tuple[str | None, str | None, str | None], _Counts] = field(init=False, factory=dict)
     _rest: _Counts = field(init=False, factory=lambda: [0, 0, 0])
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Self
 
 from payclient.ledger import Fingerprint
 from payclient.report._leftover import clear_leftovers, lock
@@ -34,7 +34,8 @@ class Replacement:
         self._folder = folder
         # In the same folder, because a rename is atomic only within one file system.
         self._partial = {name: folder / f".{name}.{os.getpid()}.partial" for name in names}
-        self._files: dict[str, IO[Any]] = {}
+        self._files: dict[str, io.BufferedRandom] = {}
+        self._texts: dict[str, io.TextIOWrapper] = {}
         self._sealed: dict[str, Fingerprint] = {}
 
     def __enter__(self) -> Self:
@@ -43,7 +44,8 @@ class Replacement:
             on_failure.callback(self._discard)
             for name, path in self._partial.items():
                 clear_leftovers(self._folder, f".{name}.*.partial")
-                self._files[name] = path.open("x+b", buffering=_ROOM_BYTES)
+                path.unlink(missing_ok=True)  # of a killed run with this process's number, where nothing can be locked
+                self._files[name] = io.BufferedRandom(path.open("x+b", buffering=0), _ROOM_BYTES)
                 lock(self._files[name])
             on_failure.pop_all()
         return self
@@ -59,8 +61,8 @@ class Replacement:
 
     def text(self, name: str) -> IO[str]:
         """Return the new file for text, in UTF-8 and without translation of line ends; call it once."""
-        self._files[name] = wrapper = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
-        return wrapper
+        self._texts[name] = text = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")
+        return text
 
     def seal(self, name: str) -> Fingerprint:
         """
@@ -70,12 +72,13 @@ class Replacement:
             By what its content is known again.
         """
         file = self._files[name]
+        if name in self._texts:
+            self._texts[name].flush()
         file.flush()
-        raw: IO[bytes] = getattr(file, "buffer", file)
-        os.fsync(raw.fileno())
-        raw.seek(0)
-        sha256 = hashlib.file_digest(raw, "sha256").hexdigest()  # type: ignore[arg-type]  it is open for reading too
-        self._sealed[name] = Fingerprint(name=name, size_bytes=raw.tell(), sha256=sha256)
+        os.fsync(file.fileno())
+        file.seek(0)
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        self._sealed[name] = Fingerprint(name=name, size_bytes=file.tell(), sha256=sha256)
         file.close()
         return self._sealed[name]
 

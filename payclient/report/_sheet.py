@@ -30,8 +30,8 @@ _EXACT = 10**15
 _LONGEST = 10_000
 """Far below the 32,767 UTF-16 units that a cell holds, whatever they are."""
 
-_SPECIAL = re.compile(r"[^ -%'-;=?-^`-~]")
-"""What is not plain ASCII, or means something in XML, or may be an escape."""
+_SPECIAL = re.compile(r"[^ -%'-;=?-^`-~]|^ | $")
+"""What cannot stand in a cell as it is: no plain ASCII, XML, what may be an escape, spaces at an end."""
 
 _ESCAPE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
 """In a cell, `_x202E_` would be read as that character. Source: ECMA-376, ST_Xstring."""
@@ -79,27 +79,35 @@ class Sheet:
         columns: The header is their titles.
         has_filter: Whether the header has filters.
         most_rows: Rows that fit, the header included.
+        most_bytes: After so many no row fits any more.
         rest: The file that has the rows that do not fit.
 
     Shape:
-        Give each row to `add` and write what it returns; then write `end`. The last row that fits is held back until it
-        is known whether more come: then a sentence takes its place, which says so.
+        Write what `start` returns, what `add` returns for each row, and what `end` returns. The last row that fits is
+        held back until it is known whether more come: then a sentence takes its place, which says so.
     """
 
     def __init__(
-        self, columns: Sequence[Column], *, has_filter: bool = True, most_rows: int = MOST_ROWS, rest: str = "rows.jsonl"
+        self,
+        columns: Sequence[Column],
+        *,
+        has_filter: bool = True,
+        most_rows: int = MOST_ROWS,
+        most_bytes: int = MOST_BYTES,
+        rest: str = "rows.jsonl",
     ) -> None:
         self._columns = columns
         self._cells = [(letter, int(each.number)) for letter, each in zip(column_letters(), columns, strict=False)]
         self._has_filter = has_filter
         self._most_rows = most_rows
+        self._most_bytes = most_bytes
         self._rest = rest
         self._rows = 1
         self._bytes = 0
         self._last: Sequence[Value] | None = None
-        self.left_out = 0
+        self._more = 0
 
-    def start(self) -> str:
+    def start(self) -> bytes:
         """Return the beginning, with the header."""
         widths = "".join(
             f'<col min="{place}" max="{place}" width="{column.width}" style="{Style.TEXT:d}" customWidth="1"/>'
@@ -109,26 +117,30 @@ class Sheet:
             f'<c r="{letter}1" s="{Style.HEADER:d}" t="inlineStr"><is><t>{_escaped(column.title)}</t></is></c>'
             for (letter, _), column in zip(self._cells, self._columns, strict=True)
         )
-        return f'{_HEAD}<cols>{widths}</cols><sheetData><row r="1">{header}</row>'
+        return f'{_HEAD}<cols>{widths}</cols><sheetData><row r="1">{header}</row>'.encode()
 
-    def add(self, values: Sequence[Value]) -> str:
+    def add(self, values: Sequence[Value]) -> bytes:
         """Return the next row, or nothing while it is held back or where it does not fit."""
-        if self._rows + 1 < self._most_rows and self._bytes < MOST_BYTES:
+        if self._rows + 1 < self._most_rows and self._bytes < self._most_bytes:
             return self._row(values)
         if self._last is None:
             self._last = values
         else:
-            self.left_out += 1
-        return ""
+            self._more += 1
+        return b""
 
-    def end(self) -> str:
+    def end(self) -> bytes:
         """Return what was held back, and the end."""
-        last = ""
+        last = b""
         if self._last is not None:
-            self.left_out += bool(self.left_out)  # the sentence takes the place of one more
-            last = self._row(self._last if not self.left_out else [self._sentence()])
-        area = f"A1:{self._cells[-1][0]}{self._rows}"
-        return f"{last}</sheetData>{f'<autoFilter ref={area!r}/>' if self._has_filter else ''}{_TAIL}"
+            last = self._row([self._sentence()] if self._more else self._last)
+        area = f'<autoFilter ref="{self.area.replace("$", "")}"/>' if self._has_filter else ""
+        return last + f"</sheetData>{area}{_TAIL}".encode()
+
+    @property
+    def left_out(self) -> int:
+        """How many of the rows so far are not in the sheet; the sentence takes the place of one more."""
+        return self._more + 1 if self._more else 0
 
     @property
     def area(self) -> str:
@@ -136,29 +148,28 @@ class Sheet:
         return f"$A$1:${self._cells[-1][0]}${self._rows}"
 
     def _sentence(self) -> str:
-        return f"{self.left_out:,} more rows do not fit in this sheet; {self._rest} has them all"
+        return f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"
 
-    def _row(self, values: Iterable[Value]) -> str:
+    def _row(self, values: Iterable[Value]) -> bytes:
         self._rows = number = self._rows + 1
         cells: list[str] = []
         for (letter, style), value in zip(self._cells, values, strict=False):
-            if value is None or value == "":
-                continue
             if isinstance(value, int) and -_EXACT < value < _EXACT:
                 cells.append(f'<c r="{letter}{number}" s="{style}"><v>{value:d}</v></c>')
-            else:
+            elif value is not None and value != "":
                 text = str(value)
-                shown = _escaped(text) if _SPECIAL.search(text) else text
-                space = ' xml:space="preserve"' if shown[0] == " " or shown[-1] == " " else ""
-                cells.append(f'<c r="{letter}{number}" s="1" t="inlineStr"><is><t{space}>{shown}</t></is></c>')
-        row = f'<row r="{number}">{"".join(cells)}</row>'
+                is_plain = len(text) < _LONGEST and not _SPECIAL.search(text)
+                shown = f">{text}" if is_plain else f' xml:space="preserve">{_escaped(text)}'
+                cells.append(f'<c r="{letter}{number}" s="1" t="inlineStr"><is><t{shown}</t></is></c>')
+        row = f'<row r="{number}">{"".join(cells)}</row>'.encode()
         self._bytes += len(row)
         return row
 
 
 def _escaped(text: str) -> str:
     """Return *text* as XML that reads as itself, with nothing that cannot be seen."""
-    text = visible(text, longest=_LONGEST)
+    # Cut twice: the first time for speed, the second time because what cannot be seen takes more room once it can.
+    text = visible(visible(text, longest=_LONGEST), longest=_LONGEST)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ESCAPE.sub("_x005F_", text)
 

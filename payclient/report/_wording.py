@@ -28,7 +28,8 @@ VERDICTS: Mapping[Verdict, Wording] = {
     Verdict.CLEAN: Wording("Clean", "There is nothing to do."),
     Verdict.BREAKS: Wording("Breaks", "Go through the breaks below, the most severe first."),
     Verdict.INCOMPLETE: Wording(
-        "Incomplete", "Run the same command again: it asks about the unresolved rows only. Until then, figures may change."
+        "Incomplete",
+        "Run the same command again: it asks about the unresolved rows only. Until then, figures may change.",
     ),
 }
 
@@ -80,8 +81,12 @@ CODES: Mapping[Code, Wording] = {
         "Listed more than once",
         "Several ledger rows have the same reference, and only one of them can be right.",
     ),
-    Code.UNDERPAID: Wording("Underpaid", "The service has less than the ledger expects. Collect the rest, or accept it."),
-    Code.OVERPAID: Wording("Overpaid", "The service has more than the ledger expects. Refund the excess, or correct the ledger."),
+    Code.UNDERPAID: Wording(
+        "Underpaid", "The service has less than the ledger expects. Collect the rest, or accept it."
+    ),
+    Code.OVERPAID: Wording(
+        "Overpaid", "The service has more than the ledger expects. Refund the excess, or correct the ledger."
+    ),
     Code.NET_DIFFERS: Wording(
         "Other net amount",
         "What is paid out is not what the ledger expects. Look at the fee first.",
@@ -93,9 +98,11 @@ CODES: Mapping[Code, Wording] = {
     ),
     Code.STALE_PENDING: Wording(
         "Still pending",
-        "It should be settled by now: the expiry has passed, or the other side is closed. Close it, or ask the service.",
+        "The expiry has passed, or the other side is closed. Close it, or ask the service.",
     ),
-    Code.METHOD_DIFFERS: Wording("Other payment method", "It was paid another way than recorded; the fee may differ too."),
+    Code.METHOD_DIFFERS: Wording(
+        "Other payment method", "It was paid another way than recorded; the fee may differ too."
+    ),
     Code.PAYMENT_CODE_DIFFERS: Wording("Other payment code", "The payer used another code than the ledger has."),
     Code.CLOSED_DIFFERENTLY: Wording(
         "Closed for different reasons", "Neither side expects money. Only the recorded reason differs."

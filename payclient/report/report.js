@@ -32,6 +32,7 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   box.addEventListener("input", apply);
   box.addEventListener("keydown", (event) => {
+    // Not every browser empties a search box by itself.
     if (event.key === "Escape") {
       box.value = "";
       apply();

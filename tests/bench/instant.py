@@ -6,12 +6,16 @@ from fakes import SAMPLE
 from payclient import AsyncClient
 from payclient.transports import Response
 
-HEAD, TAIL = json.dumps({"success": True, "data": {**SAMPLE, "reference": "@"}}).encode().split(b"@")
+HEAD, MIDDLE, TAIL = (
+    json.dumps({"success": True, "data": {**SAMPLE, "reference": "@", "merchant_reff": "@"}}).encode().split(b"@")
+)
 
 
 class InstantTransport:
     async def send(self, request):
-        return Response(200, {"content-type": "application/json"}, HEAD + request.body[14:-2] + TAIL)
+        reference = request.body[14:-2]
+        body = HEAD + reference + MIDDLE + reference + TAIL  # one merchant_reff for all would be paid twice
+        return Response(200, {"content-type": "application/json"}, body)
 
     async def discard(self, response):
         raise AssertionError("every answer is the right one")

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from payclient.reconcile import Journal
+from payclient.testing import Reply
+
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals, and pipes that close, are those of POSIX")
 
 MODULE = (sys.executable, "-m", "payclient")
@@ -22,6 +25,9 @@ HEEDING = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from payclient.cli import main; sys.exit(main())"
 )
+
+
+ROWS, CONCURRENCY = 120, 4
 
 
 @contextmanager
@@ -114,21 +120,131 @@ def test_reading_terminal_is_left(configured):
     assert (process.returncode, err) == (130, "payclient: interrupted\n")
 
 
-def test_reconcile_interrupted(configured, server, service, tmp_path):
-    """A signal during a reconciliation ends it in order: no half report, no files left, and what to do next."""
+@pytest.fixture
+def reconciling(configured, tmp_path):
+    """Start a reconciliation of many rows in a process of its own."""
     ledger = tmp_path / "ledger.csv"
-    ledger.write_text("reference\n" + "".join(f"T{number}\n" for number in range(1000)))
-    asked = threading.Event()
-    server.on_request = asked.set
-    with start(sys.executable, "-c", HEEDING, "reconcile", ledger, "--out", tmp_path / "report") as process:
-        assert asked.wait(60)
-        process.send_signal(signal.SIGINT)
+    ledger.write_text("reference\n" + "".join(f"T{number}\n" for number in range(ROWS)))
+    options = ("--out", tmp_path / "report", "--max-concurrency", str(CONCURRENCY))
+    return lambda *more: start(sys.executable, "-c", HEEDING, "reconcile", ledger, *options, *more)
+
+
+@pytest.fixture
+def asked(server):
+    """Give a function that waits until so many questions have come to the service."""
+    arrived = threading.Semaphore(0)
+    server.on_request = arrived.release
+
+    def asked(number):
+        assert all(arrived.acquire(timeout=60) for _ in range(number))
+
+    return asked
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def answered(folder):
+    """Return how many references have their answer in the journal."""
+    with Journal(folder / "journal.sqlite") as journal:
+        return journal.count_references() - journal.count_to_ask()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_reconcile_interrupted(reconciling, asked, service, tmp_path, number):
+    """The first signal lets what is under way finish, keeps it, leaves no half report, and says how to go on."""
+    report = tmp_path / "report"
+    with reconciling() as process:
+        asked(CONCURRENCY + 5)
+        process.send_signal(number)
         _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.splitlines()[-2:], list((tmp_path / "report").iterdir())) == (
-        130,
-        ["no report was written; this version of payclient starts over when it is run again", "payclient: interrupted"],
-        [],
-    )
+    assert (process.returncode, names_in(report)) == (130, ["journal.sqlite"])
+    assert err.splitlines()[-3:] == [
+        "payclient: stopping; lookups under way are finished, for 15 s at most (again: stop at once)",
+        f"the answers so far are in {report / 'journal.sqlite'}; to go on: payclient reconcile "
+        f"{tmp_path / 'ledger.csv'} --out {report}",
+        "payclient: the reconciliation was stopped; what was answered is kept",
+    ]
+    assert answered(report) == len({request.reference for request in service.requests}) < ROWS
+
+
+def test_reconcile_interrupted_twice(reconciling, asked, service, tmp_path):
+    """The second signal ends a run at once, although lookups are under way, and what was answered is kept."""
+    report = tmp_path / "report"
+    for row in range(CONCURRENCY + 5, ROWS):
+        service.script(f"T{row}", Reply(is_dead=True))
+    with reconciling() as process:
+        asked(CONCURRENCY + 5 + 1)
+        process.send_signal(signal.SIGINT)
+        while "stopping" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+    assert (process.returncode, names_in(report)) == (130, ["journal.sqlite"])
+    assert (answered(report), "to go on: payclient reconcile" in err) == (CONCURRENCY + 5, True)
+
+
+def test_reconcile_killed(reconciling, asked, service, tmp_path):
+    """A run that was killed is gone on with by the same command, and repeats only what was under way."""
+    with reconciling() as process:
+        asked(ROWS // 2)
+        process.kill()
+        process.communicate(timeout=60)
+    with reconciling("--quiet") as process:
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (75, "")  # no reference is known, so none is believed to be missing
+    assert ROWS <= service.total <= ROWS + CONCURRENCY
+
+
+def test_two_at_once(reconciling, asked, service, tmp_path):
+    """A second run on one journal is refused and told who holds it, and the first is not disturbed."""
+    for row in range(5, ROWS):
+        service.script(f"T{row}", Reply(delay=0.02))
+    with reconciling() as first:
+        asked(1)
+        with reconciling() as second:
+            _, err = second.communicate(timeout=60)
+        assert (second.returncode, f"journal.sqlite is in use by process {first.pid} on " in err) == (2, True)
+        first.communicate(timeout=60)
+    assert (first.returncode, service.total) == (75, ROWS)
+
+
+def test_reconcile_closed_pipe(reconciling, tmp_path):
+    """When nobody reads the verdict, the report is written nevertheless, and the process ends without a traceback."""
+    with reconciling("--progress", "none") as process:
+        process.stdout.close()
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, [line for line in err.splitlines() if not line.startswith("columns:")]) == (141, [])
+    assert "manifest.json" in names_in(tmp_path / "report")
+
+
+def test_report_alone(reconciling, tmp_path):
+    """The report is written again with no network and no key in reach: the same bytes."""
+    with reconciling() as process:
+        process.communicate(timeout=60)
+    report = tmp_path / "report"
+    before = {path.name: path.read_bytes() for path in report.iterdir()}
+    nowhere = {name: value for name, value in os.environ.items() if not name.startswith("PAYCLIENT_")}
+    forbid = "import socket; socket.socket.connect = socket.getaddrinfo = None; "
+    with start(sys.executable, "-c", forbid + HEEDING, "report", report, env=nowhere) as process:
+        process.communicate(timeout=60)
+    after = {path.name: path.read_bytes() for path in report.iterdir()}
+    assert process.returncode == 75
+    assert [name for name in before if name != "journal.sqlite" and after.get(name) != before[name]] == []
+
+
+def test_full_disk(reconciling, tmp_path):
+    """When no file can be written to its end any more, the run says what to do, and an older report stays as it is."""
+    report = tmp_path / "report"
+    with reconciling() as process:
+        process.communicate(timeout=60)
+    before = {path.name: path.read_bytes() for path in report.iterdir() if not path.name.startswith("journal")}
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); "
+    with start(sys.executable, "-c", limit + HEEDING, "report", report) as process:
+        _, err = process.communicate(timeout=60)
+    after = {path.name: path.read_bytes() for path in report.iterdir() if not path.name.startswith("journal")}
+    assert (process.returncode in (2, 75), "Traceback" in err, after == before) == (True, False, True)
 
 
 def test_demo_interrupted(tmp_path):

@@ -41,9 +41,10 @@ def metadata(wheel):
 
 
 def test_wheel_is_the_package(wheel):
-    """Beside its metadata the wheel holds every module, the marker of types, and nothing else."""
+    """Beside its metadata the wheel holds every module, the parts of the page and the marker of types, no more."""
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert shipped == source_files("payclient") | {"payclient/py.typed"}
+    page = {f"payclient/report/report.{kind}" for kind in ("css", "html.j2", "js")}
+    assert shipped == source_files("payclient") | page | {"payclient/py.typed"}
 
 
 def test_sdist_is_whole(sdist):

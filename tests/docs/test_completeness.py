@@ -15,6 +15,8 @@ from payclient import errors
 from payclient._retry import Again, judge
 from payclient.cli._app import app
 from payclient.cli._status import Exit
+from payclient.ledger._columns import FIELDS, SYNONYMS
+from payclient.ledger._format import SUFFIXES
 from payclient.reconcile import Bucket, Code, Finding, Severity
 from payclient.transports import HttpxTransport
 
@@ -157,3 +159,19 @@ def test_command(command):
     mine = "".join(body for title, body in sections if title in (f"payclient {command}", "Which service"))
     shown = set(re.findall(r"`(--[a-z-]+)", mine))
     assert {option for option in options_of(command) if not option.startswith("--no-")} - shown == set()
+
+
+def test_ledger_columns():
+    """Every field of a ledger stands in the table in its order, with all its other names, and no other."""
+    table = {name: re.findall(r"`([^`]+)`", cells[-1]) for name, cells in rows("ledger.md", "Columns").items()}
+    assert {name: table[name] for name in table if name in FIELDS} == {name: [*SYNONYMS[name]] for name in FIELDS}
+    assert [name for name in table if name in FIELDS] == [*FIELDS]
+
+
+def test_ledger_formats():
+    """Every format of a ledger stands in the table with the file names that mean it."""
+    table = {name: re.findall(r"`(\.\w+)`", cells[0]) for name, cells in rows("ledger.md", "Formats").items()}
+    formats = dict.fromkeys(SUFFIXES.values())
+    assert {name: table[name] for name in formats} == {
+        form: [suffix for suffix in SUFFIXES if SUFFIXES[suffix] == form] for form in formats
+    }

@@ -15,6 +15,17 @@ if sys.platform != "linux":
     collect_ignore_glob = ["test_*.py"]
 
 
+def pytest_addoption(parser):
+    """Let `pytest tests/faults --full` make the storm as long as the table says."""
+    parser.addoption("--full", action="store_true", help="cancel 10,000 lookups in a storm, in the place of 500")
+
+
+@pytest.fixture
+def storm(request):
+    """How many lookups are cancelled in a storm."""
+    return 10_000 if request.config.getoption("full", default=False) else 500
+
+
 @pytest.fixture(autouse=True)
 def key_is_not_shown(caplog, capfd):
     """Whatever happens, the API key is in no log of any library, at any level, and in no output."""
@@ -40,13 +51,17 @@ def pytest_terminal_summary(terminalreporter):
     reports = [report for group in ("passed", "failed", "error") for report in terminalreporter.stats.get(group, ())]
     if not reports or not all("tests/faults/" in report.nodeid for report in reports):
         return
-    rows, failed = {}, set()
+    rows, failed, figures = {}, set(), []
     for report in reports:
         properties = dict(report.user_properties)
         if "row" in properties:
             rows[properties["row"]] = properties["verdict"]
             if report.failed:
                 failed.add(properties["row"])
+            if "figures" in properties:
+                figures.append(f"{properties['row']}: {properties['figures']}")
     terminalreporter.section(f"{len(rows)} faults, {len(failed)} of them not withstood")
     for sentence, verdict in sorted(rows.items(), key=lambda item: item[::-1]):
         terminalreporter.write_line(f"{'FAILED' if sentence in failed else 'ok':6}  {verdict:26}  {sentence}")
+    for line in figures:
+        terminalreporter.write_line(line)

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
+import httpx2
 
 from fakes import KEY, document
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
@@ -19,6 +20,7 @@ FOUND = document("T1")
 OK = http(FOUND)
 ok = send(OK)
 AT_ONCE = RetryPolicy(first_backoff=0)
+LIBRARIES = {"httpx": httpx, "httpx2": httpx2}
 DESCRIPTORS = Path("/proc/self/fd")
 NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy lanes": 0}
 
@@ -30,15 +32,17 @@ async def stage(server, *, carrier="own", scheme=None, **options):
 
     Args:
         server: Started and stopped here.
-        carrier: `own` for the transport of ours, `httpx` for a client that is passed in.
+        carrier: `own` for the transport of ours, `httpx` or `httpx2` for a client of it that is passed in.
         scheme: In the place of the server's own.
         options: Of the client, in the place of the usual ones.
     """
     before = traces()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(server)
-        if carrier == "httpx":
-            options["http_client"] = await stack.enter_async_context(httpx.AsyncClient(trust_env=False))
+        if library := LIBRARIES.get(carrier):
+            limits = library.Limits(max_connections=20)  # few, so that one which is never given back is missed
+            http_client = library.AsyncClient(trust_env=False, limits=limits)
+            options["http_client"] = await stack.enter_async_context(http_client)
         url = server.url if scheme is None else f"{scheme}:{server.url.partition(':')[2]}"
         options = {"base_url": url, "retry": AT_ONCE, "timeout": 5, **options}
         async with AsyncClient(api_key=KEY, **options) as pay:

@@ -1,9 +1,9 @@
 """
-Look for bytes that make the parser do anything but what it promises: `python -m fuzz [SECONDS]`.
+Look for bytes that make the parser do anything but what it promises: `python -m fuzz [SECONDS] [--keep]`.
 
 An input is a status, the name of a content coding, and a body. It must give a transaction that is the one asked
-for, or a `ResponseError` that can be pickled and does not show the key. What widens the coverage is added to
-`tests/fuzz/corpus`; an input that fails is written beside it and printed.
+for, or a `ResponseError` that can be pickled and does not show the key. It starts from `tests/fuzz/corpus`; with
+`--keep`, what widens the coverage is added there. An input that fails is written beside that folder and printed.
 """
 
 import pickle
@@ -45,8 +45,15 @@ def check(data):
         assert (transaction.reference, type(transaction.amount), status) == ("T1", int, 200)
 
 
+def options(words):
+    """Return what libFuzzer is to be told: for how long, from what, and where to put what it finds."""
+    seconds = [word for word in words if word != "--keep"] or [SECONDS]
+    seeds = ",".join(map(str, sorted(CORPUS.iterdir())))  # named one by one, they are read and nothing is written
+    source = [str(CORPUS)] if "--keep" in words else [f"-seed_inputs={seeds}"]
+    limits = [f"-max_total_time={seconds[0]}", "-timeout=5", "-max_len=8192", "-print_final_stats=1"]
+    return [*limits, f"-artifact_prefix={CORPUS.parent}/", *source]
+
+
 if __name__ == "__main__":
-    seconds = sys.argv[1] if len(sys.argv) > 1 else SECONDS
-    options = [f"-max_total_time={seconds}", "-timeout=5", "-max_len=8192", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={CORPUS.parent}/", str(CORPUS)], check)
+    atheris.Setup([sys.argv[0], *options(sys.argv[1:])], check)
     atheris.Fuzz()

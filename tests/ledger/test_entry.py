@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from payclient.ledger import ABSENT, Entry
+from payclient.ledger import ABSENT, Entry, RejectedEntry
 
 
 @pytest.mark.parametrize("value", [15000.0, "15000", Decimal(15000), True])
@@ -49,3 +49,30 @@ def test_absent():
     """What is left out is absent, which is not the same as empty."""
     entry = Entry(line=1, reference="T1", fee=None)
     assert (entry.amount, entry.fee) == (ABSENT, None)
+
+
+@pytest.mark.parametrize("name", ["reference", "merchant_reff", "status", "payment_method", "payment_code"])
+def test_text_can_be_written(name):
+    """Half a surrogate pair, which UTF-8 cannot hold, is refused before a journal or report meets it."""
+    with pytest.raises(ValueError, match=f"{name} holds half a surrogate pair"):
+        Entry(line=1, **{"reference": "T1", name: "a\udfff"})
+
+
+@pytest.mark.parametrize("name", ["reference", "reason"])
+def test_rejected_text_can_be_written(name):
+    """What is kept of a rejected row can be written too."""
+    with pytest.raises(ValueError, match=f"{name} holds half a surrogate pair"):
+        RejectedEntry(**{"line": 1, "reason": "unusable", name: "a\ud800"})
+
+
+def test_rejected_amount():
+    """What a rejected row adds to a total is an int, if anything."""
+    with pytest.raises(TypeError, match="amount must be an int"):
+        RejectedEntry(line=1, reason="unusable", amount=1.0)
+
+
+@pytest.mark.parametrize("name", ["expdate", "created_at"])
+def test_zone_is_named(name):
+    """The field that has a time zone is named."""
+    with pytest.raises(ValueError, match=f"{name} must be without a time zone"):
+        Entry(line=1, reference="T1", **{name: datetime(2026, 1, 1, tzinfo=UTC)})

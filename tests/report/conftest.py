@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 
 from reconciling import Clock, Service
@@ -15,3 +17,20 @@ def service_of():
 @pytest.fixture(scope="session")
 def clock_from():
     return Clock
+
+
+@pytest.fixture
+def full_after():
+    """Stand-in for a full disk: no file of this process can become longer than so many bytes."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def full_after(size):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return full_after

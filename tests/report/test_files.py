@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import attrs
 import pytest
 
+import planted
 from payclient import Transaction, errors
 from payclient.ledger import CsvLedger, Entry, LedgerChangedError, RejectedEntry
-from payclient.reconcile import COMPLETENESS, reconcile
-from payclient.report import ReportFiles
+from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row, Rules, TieOutError, reconcile
+from payclient.report import FORMATS, MANIFEST, About, ReportFiles, verify
 
 LEDGER = """reference,merchant_reff,amount,status
 A,INV-1,100,paid
@@ -29,21 +35,39 @@ ANSWERS = {
     "C": [Transaction(reference="C", merchant_reff="INV-3", amount=100, status="Pending")],
     "E": [errors.RejectedError("the service declined: \x1b[2J")],
 }
+ABOUT = About()
+PROGRAM = """
+import asyncio, sys
+from payclient.report import ReportFiles
+from planted import about, judged
+with ReportFiles(sys.argv[1]) as files:
+    for row in asyncio.run(judged(1000)):
+        files.add(row)
+    files.finish(about())
+"""
+ALL = (*FORMATS, MANIFEST)
+OLD = dict.fromkeys(ALL, b"old")
 
 
 @pytest.fixture
 def report_in(service_of, clock_from):
-    async def report_in(folder, *, text=LEDGER, answers=ANSWERS, **options):
-        with CsvLedger(io.BytesIO(text.encode())) as ledger, ReportFiles(folder) as files:
-            async for row in reconcile(ledger, service_of(answers), clock=clock_from(), concurrency=1):
-                files.add(row)
-            return files.finish(ledger=ledger, **options)
+    async def report_in(folder, *, text=LEDGER, answers=ANSWERS, about=ABOUT, **options):
+        with CsvLedger(io.BytesIO(text.encode())) as ledger:
+            with ReportFiles(folder, rules=about.rules, **options) as files:
+                found = reconcile(ledger, service_of(answers), clock=clock_from(), concurrency=1, rules=about.rules)
+                async for row in found:
+                    files.add(row)
+                return files.finish(about, ledger=ledger)
 
     return report_in
 
 
 def rows_of(folder):
     return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def breaks_of(folder):
@@ -82,8 +106,8 @@ async def test_breaks(tmp_path, report_in):
 async def test_hostile_content(tmp_path, report_in):
     """Nothing that was written into a ledger or an answer can run in a spreadsheet or act on a terminal."""
     await report_in(tmp_path)
-    for name in ("rows.jsonl", "breaks.csv", "summary.json"):
-        text = (tmp_path / name).read_text()
+    for name in sorted(set(ALL) - {"report.xlsx"}):
+        text = (tmp_path / name).read_text(encoding="utf-8")
         assert text.replace("\n", "").isprintable(), name
     hostile, _ = breaks_of(tmp_path)
     assert hostile["service_merchant_reff"] == "'=cmd|' /C calc'!A0"
@@ -98,7 +122,7 @@ async def test_json_keeps_everything(tmp_path, report_in):
 
 async def test_summary(tmp_path, report_in):
     """The summary has its version, the verdict, all buckets, a bridge that ties, and what was read."""
-    summary = await report_in(tmp_path, time_zone=ZoneInfo("Asia/Jakarta"))
+    summary = await report_in(tmp_path, about=planted.about(rules=Rules(time_zone=ZoneInfo("Asia/Jakarta"))))
     written = json.loads((tmp_path / "summary.json").read_text())
     assert (written["schema"], written["version"]) == ("payclient.reconcile.summary", 1)
     assert (written["verdict"], summary.exit_status()) == ("incomplete", 75)
@@ -111,7 +135,7 @@ async def test_summary(tmp_path, report_in):
     }
     assert (written["tie_out"]["ledger_total"], written["tie_out"]["service_total"]) == (500, 100)
     assert written["tie_out"]["residual"] == 0
-    assert written["ledger"]["columns"]["merchant_reff"] == "merchant_reff"
+    assert written["ledger"]["columns"]["amount"] == "Total"
     assert "Asia/Jakarta" in written["expiry"]
 
 
@@ -127,29 +151,136 @@ async def test_same_bytes(tmp_path, report_in):
     """The same rows give the same bytes."""
     for name in ("one", "two"):
         await report_in(tmp_path / name)
-    for name in ("rows.jsonl", "breaks.csv", "summary.json"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert content(tmp_path / "one").keys() == set(ALL)
 
 
-async def test_changed_ledger(tmp_path, service_of):
+def test_same_bytes_everywhere(tmp_path):
+    """Another process, in another time zone and with other hashes, writes the same bytes."""
+    tests = Path(__file__).parents[1]
+    for seed, zone in (("1", "Pacific/Kiritimati"), ("2", "America/Los_Angeles")):
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(tmp_path / seed)],
+            env={**os.environ, "TZ": zone, "PYTHONHASHSEED": seed, "PYTHONPATH": str(tests)},
+            check=True,
+        )
+    assert content(tmp_path / "1") == content(tmp_path / "2")
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Return a folder with an older report in it."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name, text in OLD.items():
+        (folder / name).write_bytes(text)
+    return folder
+
+
+async def test_changed_ledger(tmp_path, out, service_of):
     """A ledger that changed during the run gets no report, and an older report stays."""
-    path, out = tmp_path / "ledger.csv", tmp_path / "out"
+    path = tmp_path / "ledger.csv"
     path.write_text(LEDGER)
-    out.mkdir()
-    (out / "summary.json").write_text("old")
     with CsvLedger(path) as ledger, ReportFiles(out) as files:
         async for row in reconcile(ledger, service_of(ANSWERS)):
             files.add(row)
         path.write_text(LEDGER + "G,INV-7,1,paid\n")
         with pytest.raises(LedgerChangedError):
-            files.finish(ledger=ledger)
-    assert {each.name: each.read_text() for each in out.iterdir()} == {"summary.json": "old"}
+            files.finish(ABOUT, ledger=ledger)
+    assert content(out) == OLD
+
+
+@pytest.mark.parametrize("size", [0, 100, 3_000, 20_000])
+async def test_disk_full(out, report_in, full_after, size):
+    """A disk that is full, early or late, is an error of the operating system, and an older report stays."""
+    with full_after(size), pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+        await report_in(out)
+    assert content(out) == OLD
+
+
+async def test_left_in_the_middle(out):
+    """A report that is not finished leaves the older one as it is, and nothing behind."""
+    row = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.MATCHED)
+    with pytest.raises(ZeroDivisionError), ReportFiles(out) as files:
+        files.add(row)
+        raise ZeroDivisionError
+    assert content(out) == OLD
+
+
+def test_does_not_tie(out):
+    """Sums that do not tie write no report."""
+    missing = Finding(Code.MISSING_AT_SERVICE, "x")
+    said = Transaction(reference="A", amount=5, status="Paid")
+    row = Row(entry=Entry(line=1, reference="A", amount=5), bucket=Bucket.BREAK, findings=(missing,), transaction=said)
+    with ReportFiles(out) as files:
+        files.add(row)
+        with pytest.raises(TieOutError):
+            files.finish(ABOUT)
+    assert content(out) == OLD
+
+
+def test_other_rules(out):
+    """A report says by which rules its rows were judged, and cannot be made to name others."""
+    with ReportFiles(out, rules=Rules(statuses={"lunas": "paid"})) as files:
+        with pytest.raises(ValueError, match="other rules"):
+            files.finish(ABOUT)
+    assert content(out) == OLD
+
+
+async def test_meaning_by_the_rules(tmp_path, report_in):
+    """Words have the meaning that the rules give them."""
+    about = About(rules=Rules(statuses={"lunas": "paid"}))
+    await report_in(tmp_path, text="reference,status\nA,LUNAS\n", about=about)
+    (row,) = rows_of(tmp_path)
+    assert (row["bucket"], row["status"]["ledger"], row["status"]["ledger_meaning"]) == ("matched", "LUNAS", "paid")
+
+
+def test_waived(tmp_path):
+    """A finding that does not count says why, in every file that has its row."""
+    findings = (Finding(Code.OVERPAID, "1 more"), Finding(Code.FEE_DIFFERS, "other fee", waived="accepted by Ani"))
+    row = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.BREAK, findings=findings)
+    with ReportFiles(tmp_path) as files:
+        files.add(row)
+        files.finish(ABOUT)
+    assert [finding["waived"] for finding in rows_of(tmp_path)[0]["findings"]] == ["", "accepted by Ani"]
+    assert breaks_of(tmp_path)[0]["sentence"] == "1 more. other fee (accepted by Ani)"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+async def test_one_format(tmp_path, report_in, name):
+    """Each file can be had alone; the manifest comes with it."""
+    await report_in(tmp_path, formats=[name])
+    assert content(tmp_path).keys() == {name, MANIFEST}
+    assert verify(tmp_path) == ()
+
+
+def test_no_such_format(tmp_path):
+    """A format that does not exist is refused at once, with those that do."""
+    with pytest.raises(ValueError, match=r"formats must be some of summary\.json, .*, got 'rows\.csv'"):
+        ReportFiles(tmp_path, formats=["rows.csv"])
+
+
+def test_without_the_extra(tmp_path):
+    """Without the extra, a report says at once what to install, and all but the page can be had."""
+    program = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "from payclient.report import FORMATS, About, ReportFiles\n"
+        "with ReportFiles(sys.argv[1], formats=set(FORMATS) - {'report.html'}) as files: files.finish(About())\n"
+        "try: ReportFiles(sys.argv[1])\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=True, text=True)
+    assert done.stdout == (
+        "report.html needs jinja2; install it with: pip install 'payclient[report]', "
+        "or choose other files with formats=…\n"
+    )
+    assert content(tmp_path).keys() == set(ALL) - {"report.html"}
 
 
 def test_without_a_file(tmp_path):
     """A ledger that was no file is reported without one."""
     with ReportFiles(tmp_path) as files:
-        files.finish()
+        files.finish(ABOUT)
     assert json.loads((tmp_path / "summary.json").read_text())["ledger"] is None
 
 
@@ -160,7 +291,7 @@ async def test_both_sides_in_full(tmp_path, service_of):
     with ReportFiles(tmp_path) as files:
         async for row in reconcile([entry, RejectedEntry(line=2, reason="x")], service_of({"A": [transaction]})):
             files.add(row)
-        files.finish()
+        files.finish(ABOUT)
     (cells,) = breaks_of(tmp_path)
     assert (cells["ledger_fee"], cells["service_fee"], cells["ledger_amount"]) == ("5", "6", "")
     assert (cells["ledger_payment_code"], cells["service_payment_code"], cells["difference"]) == ("007", "008", "")

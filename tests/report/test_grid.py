@@ -6,12 +6,12 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry
-from payclient.reconcile import Bucket, Row, Rules, Total
+from payclient.reconcile import STRICT, Bucket, Row, Rules, Total
 from payclient.report._grid import grid
 from payclient.report._matrix import OTHER, Matrix
 
 
-def grid_of(*rows, rules=Rules()):
+def grid_of(*rows, rules=STRICT):
     matrix = Matrix()
     for ours, theirs, method in rows:
         transaction = Transaction(reference="A", amount=7, status=theirs, payment_method=method)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from pathlib import Path
 
 import pytest
 
+from payclient.report._leftover import lock
 from payclient.report._replacement import Replacement
 
 NAMES = ("rows", "summary")
@@ -31,8 +32,8 @@ NEW = dict.fromkeys(NAMES, "new")
 
 
 def write(replacement, text="new"):
-    for file in replacement.files.values():
-        file.write(text)
+    for name in NAMES:
+        replacement.text(name).write(text)
 
 
 def test_commit(folder):
@@ -72,15 +73,11 @@ def test_error_inside(folder):
     assert content(folder) == OLD
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_disk_full(folder):
-    """A disk that is full shows before the first file is replaced."""
+def test_disk_full(folder, full_after):
+    """A disk that is full shows before the first file is replaced, also where the last byte did not fit."""
     with Replacement(folder, NAMES) as replacement:
         write(replacement)
-        replacement.files["summary"].close()
-        replacement.files["summary"] = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115  it is closed with the others
-        replacement.files["summary"].write("new")
-        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        with full_after(2), pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
             replacement.commit()
     assert content(folder) == OLD
 
@@ -99,14 +96,52 @@ def test_unsafe_disk(folder, monkeypatch):
     assert content(folder) == OLD
 
 
-def test_left_by_a_killed_run(folder):
-    """What a killed run of the same process number left behind is in nobody's way."""
+@pytest.mark.parametrize("number", [os.getpid(), 1], ids=["same process", "other process"])
+def test_left_by_a_killed_run(folder, number):
+    """What a killed run left behind is cleared away, whatever its process number was."""
     for name in NAMES:
-        (folder / f".{name}.{os.getpid()}.partial").write_text("half")
+        (folder / f".{name}.{number}.partial").write_text("half")
     with Replacement(folder, NAMES) as replacement:
         write(replacement)
         replacement.commit()
     assert content(folder) == NEW
+
+
+def test_written_by_another(folder):
+    """What another process is writing at the same time is left alone."""
+    path = folder / ".rows.1.partial"
+    with path.open("xb") as file:
+        assert lock(file)
+        with Replacement(folder, NAMES) as replacement:
+            write(replacement)
+            replacement.commit()
+    assert content(folder) == NEW | {path.name: ""}
+
+
+def test_seal(folder):
+    """A sealed file is known by its size and SHA-256, text and bytes alike, and is put in its place as it is."""
+    with Replacement(folder, NAMES) as replacement:
+        replacement.text("rows").write("gr\u00fcn\n")
+        replacement.binary("summary").write(b"\x00\r\n")
+        sealed = [replacement.seal(name) for name in NAMES]
+        replacement.commit()
+    written = {name: (folder / name).read_bytes() for name in NAMES}
+    assert written == {"rows": b"gr\xc3\xbcn\n", "summary": b"\x00\r\n"}
+    assert [(each.name, each.size_bytes, each.sha256) for each in sealed] == [
+        (name, len(content), hashlib.sha256(content).hexdigest()) for name, content in written.items()
+    ]
+
+
+def test_last_in_place_last(folder):
+    """Where a rename fails, the files after it in the order keep their old content."""
+    (folder / "summary").unlink()
+    (folder / "summary").mkdir()
+    with Replacement(folder, ("summary", "rows")) as replacement:
+        for name in NAMES:
+            replacement.text(name).write("new")
+        with pytest.raises(OSError, match="summary"):
+            replacement.commit()
+    assert (folder / "rows").read_text() == "old"
 
 
 def test_folder_cannot_be_made(tmp_path):

@@ -64,14 +64,33 @@ from payclient.reconcile import (
     FeeSchedule,
     Finding,
     Rounding,
+    Row,
     Rules,
     RulesError,
     Status,
+    Summary,
     Tolerance,
+    Total,
     parse_rules,
     read_rules,
     rules_as_json,
     rules_from_json,
+)
+from payclient.report import (
+    FORMATS,
+    MANIFEST,
+    About,
+    Cell,
+    LedgerAbout,
+    Matrix,
+    Problem,
+    ReportFiles,
+    about_as_json,
+    about_from_json,
+    row_as_json,
+    summary_as_json,
+    verify,
+    visible,
 )
 
 
@@ -303,3 +322,23 @@ def entry() -> Entry:
     assert_type(own.amount, int | Absent)
     assert_type(own.created_at, datetime | Absent | None)
     return own
+
+
+def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
+    """The files of a report, and what can be said about them afterwards."""
+    about = About(ledger=LedgerAbout(name="", format="csv", size_bytes=0, sha256="", columns={}), rules=Rules())
+    assert_type(about_from_json(assert_type(about_as_json(about), dict[str, Any])), About)
+    matrix = Matrix(room=10)
+    with ReportFiles(folder, rules=about.rules, formats=[name for name in FORMATS if name != MANIFEST]) as files:
+        for row in rows:
+            files.add(row)
+            matrix.add(row)
+        summary = assert_type(files.finish(about, ledger=ledger), Summary)
+    assert_type(matrix.cells, Mapping[Cell, Total])
+    assert_type(matrix.by(lambda cell: cell.method), Mapping[str | None, Total])
+    assert_type(
+        (row_as_json(rows[0], about.rules), summary_as_json(summary, about, matrix)),
+        tuple[dict[str, Any], dict[str, Any]],
+    )
+    problems = assert_type(verify(folder), tuple[Problem, ...])
+    return [visible(f"{problem.file}: {problem.what}") for problem in problems]

@@ -1,0 +1,160 @@
+"""The same command again: what is gone on with, what is refused, and the report from the journal alone."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from payclient.reconcile import Journal
+from payclient.testing import Reply
+
+LEDGER = "reference,amount,status\nT1,15000,Paid\nT2,9000,Canceled\nT3,1,Paid\n"
+REFUSED = Reply(status=401)
+DECLINED = Reply(status=422)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "ledger.csv"
+    path.write_text(LEDGER)
+    return path
+
+
+@pytest.fixture
+def report(tmp_path):
+    return tmp_path / "report"
+
+
+@pytest.fixture
+def reconcile(configured, ledger, report):
+    """Reconcile the ledger, one reference after the other."""
+
+    def reconcile(*arguments):
+        return configured("reconcile", str(ledger), "--out", str(report), "--max-concurrency", "1", *arguments)
+
+    return reconcile
+
+
+def files(folder):
+    """Return every file of a report, the journal not among them."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith("journal")}
+
+
+def test_goes_on(reconcile, report, service):
+    """A run that was refused midway goes on with the same command, says so, and asks for nothing twice."""
+    service.script("T2", REFUSED)
+    first = reconcile()
+    before = service.total
+    second = reconcile()
+    assert (first.status, second.status, (before, service.total)) == (3, 1, (2, 6))
+    assert (
+        f"going on with {report / 'journal.sqlite'}: 1 of 3 references have their answer already; for new answers, "
+        "choose another folder"
+    ) in second.err.splitlines()
+
+
+def test_finished(reconcile, report, service):
+    """A run that is finished asks nothing when it is repeated, and changes not a byte of its report."""
+    assert reconcile().status == 1
+    before, asked = files(report), service.total
+    assert (reconcile().status, files(report) == before, service.total) == (1, True, asked)
+
+
+def test_asks_again(reconcile, service):
+    """What could not be answered is asked again, and only this."""
+    service.script("T3", DECLINED)
+    first = reconcile()
+    before = service.total
+    second = reconcile()
+    assert (first.status, second.status) == (75, 1)
+    assert [request.reference for request in service.requests[before:]] == ["T3", "T3"]
+    assert first.out.splitlines()[-1].endswith(", which asks again for what is unresolved")
+
+
+@pytest.fixture
+def refusal(reconcile, report, service):
+    """Reconcile, change something, and reconcile again; return how that was refused."""
+
+    def refusal(*arguments, change=None):
+        assert reconcile().status == 1
+        before, asked = files(report), service.total
+        if change is not None:
+            change()
+        result = reconcile(*arguments)
+        assert (files(report) == before, service.total) == (True, asked)
+        return result.status, result.err.splitlines()[-1].replace(str(report / "journal.sqlite"), "JOURNAL")
+
+    return refusal
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (("9000", "9001"), "on line 3, amount was different"),
+        (("T3,1,Paid\n", ""), "it has 3 rows, and this one 2"),
+        (("T3,1,Paid\n", "T3,1,Paid\nT4,1,Paid\n"), "it has 3 rows, and this one has more"),
+    ],
+)
+def test_other_ledger(refusal, ledger, change, found):
+    """Another ledger is refused with the first difference; nothing is asked, and the old report is intact."""
+    status, told = refusal(change=lambda: ledger.write_text(LEDGER.replace(*change)))
+    assert (status, told) == (2, f"payclient: the journal JOURNAL began with another ledger: {found}")
+
+
+def test_other_rules(refusal):
+    """Other rules are refused; nothing is asked, and the old report is intact."""
+    status, told = refusal("--grace", "24h")
+    assert (status, told.startswith("payclient: the journal JOURNAL is of another run: rules was ")) == (2, True)
+
+
+@pytest.mark.parametrize("options", [("--environment", "live"), ("--base-url", "http://127.0.0.1:9")])
+def test_other_service(refusal, options):
+    """Another service, or its other path, is refused; nothing is asked, and the old report is intact."""
+    status, told = refusal(*options)
+    assert (status, told.startswith("payclient: the journal JOURNAL is of another run: service was ")) == (2, True)
+
+
+def test_damaged(refusal, report):
+    """A damaged journal is refused, and never begun anew."""
+    journal = report / "journal.sqlite"
+    status, told = refusal(change=lambda: journal.write_bytes(journal.read_bytes()[:5000]))
+    assert (status, "damaged" in told) == (2, True)
+    assert len(journal.read_bytes()) == 5000
+
+
+def test_in_use(refusal, report):
+    """While one run holds the journal, another is refused."""
+    with ExitStack() as stack:
+        status, told = refusal(change=lambda: stack.enter_context(Journal(report / "journal.sqlite")))
+    assert (status, told.startswith("payclient: JOURNAL is in use by process ")) == (2, True)
+
+
+def test_report(reconcile, report, command, monkeypatch):
+    """The report is written again without a service and without a key, byte for byte, with the same status."""
+    first = reconcile()
+    before = files(report)
+    for name in before:
+        (report / name).unlink()
+    for name in ("API_KEY", "BASE_URL", "ENVIRONMENT"):
+        monkeypatch.delenv(f"PAYCLIENT_{name}")
+    again = command("report", str(report))
+    assert (again.status, files(report)) == (first.status, before)
+    assert again.out.splitlines()[:-2] == first.out.splitlines()[:-3]
+    assert command("verify", str(report)).status == 0
+
+
+def test_report_of_interrupted(reconcile, report, command, service):
+    """The report of a run that was refused midway is incomplete and says why; the next run is not hindered by it."""
+    service.script("T2", REFUSED)
+    assert (reconcile().status, files(report)) == (3, {})
+    result = command("report", str(report))
+    assert (result.status, result.out.splitlines()[0].partition(":")[0]) == (75, "INCOMPLETE")
+    assert reconcile().status == 1
+
+
+def test_report_of_nothing(command, report):
+    """Where there is no journal, no report is made, and no folder."""
+    result = command("report", str(report))
+    assert (result.status, result.err) == (2, f"payclient: there is no journal at {report / 'journal.sqlite'}\n")
+    assert not report.exists()

@@ -1,0 +1,90 @@
+"""One reconciliation in a process of its own, as the command line does it, and ways for it to be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import resource
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from payclient import AsyncClient, RetryPolicy
+from payclient.cli._progress import ProgressMode
+from payclient.cli._reconciliation import Reconciliation
+from payclient.cli._streams import Streams
+from payclient.ledger import open_ledger
+
+CONCURRENCY = 8
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+TOUCHES = frozenset({"open", "os.rename", "os.remove", "sqlite3.connect"})
+"""What Python tells an audit hook before a file is opened, put in its place or removed."""
+
+
+def reconcile(folder, url, key, kind, at):
+    """
+    Reconcile `ledger.csv` of *folder* into `report`, with a clock that stands still.
+
+    Args:
+        folder: Where the ledger is.
+        url: Of the service.
+        key: Of the service.
+        kind: What this process dies of: `file` (it touches the report's folder for the n-th time), `row` (the n-th row
+            is judged), `size` (a file grows beyond n bytes, in the middle of the write that does it); any other
+            kind is somebody else's business.
+        at: The n.
+    """
+    report = Path(folder, "report")
+    if kind == "file":
+        die_at_touch(str(report), at)
+    elif kind == "size":
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
+    sys.exit(asyncio.run(_reconcile(Path(folder, "ledger.csv"), report, url, key, at if kind == "row" else 0)))
+
+
+def die_at_touch(folder, times):
+    """Kill this process just before it touches a file of *folder* for so many times."""
+    left = times
+
+    def hook(event, arguments):
+        nonlocal left
+        if event in TOUCHES and str(arguments[0]).startswith(folder):
+            left -= 1
+            if not left:
+                die()
+
+    sys.addaudithook(hook)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _reconcile(path, report, url, key, last_row):
+    rows = 0
+
+    def on_row(_row):
+        nonlocal rows
+        rows += 1
+        if rows == last_row:
+            die()
+
+    streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO())
+    retry = RetryPolicy(first_backoff=0.01)
+    async with AsyncClient(api_key=key, base_url=url, max_concurrency=CONCURRENCY, retry=retry) as client:
+        with open_ledger(path) as ledger:
+            job = Reconciliation(
+                ledger=ledger,
+                out=report,
+                client=client,
+                concurrency=CONCURRENCY,
+                progress=ProgressMode.NONE,
+                streams=streams,
+                clock=lambda: NOON,
+            )
+            summary = await job.carry_out(on_row)
+    return int(summary.exit_status())

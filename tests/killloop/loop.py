@@ -1,0 +1,241 @@
+"""Runs that are killed and gone on with, each compared with one that nothing broke."""
+
+from __future__ import annotations
+
+import csv
+import json
+import multiprocessing
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+
+from attrs import define, field, frozen
+
+from killloop import child, service
+from payclient.cli._planting import COLUMNS, plant
+from payclient.reconcile import Journal
+from payclient.report import FORMATS, MANIFEST
+
+KEY = "fake-api-key"
+NAMES = (*FORMATS, MANIFEST)
+MOST_KILLS = 3
+"""In one cycle, before it may come to its end."""
+MOST_TOUCHES = 40
+"""Of the report's folder, roughly, in one run."""
+PATIENCE = 120
+IMPORTED = [
+    *("payclient.cli._reconciliation", "payclient.report._workbook", "payclient.report._html"),
+    *("anyio._backends._asyncio", "certifi", "h11", "httpcore"),
+]
+"""Before the first run; each begins in milliseconds then, and is not killed while it imports."""
+
+
+@frozen
+class Kill:
+    """
+    One kill that took place.
+
+    Attributes:
+        kind: What made it happen.
+        phase: What the run was at, by what it left behind.
+        repeats: Answers that had been sent and were not kept.
+    """
+
+    kind: str
+    phase: str
+    repeats: int
+
+
+@define
+class Tally:
+    """What came of it all."""
+
+    kills: list[Kill] = field(factory=list)
+    cycles: int = 0
+    lost: int = 0
+    problems: list[str] = field(factory=list)
+
+    def lines(self):
+        """Yield the figures for people."""
+        repeats = [kill.repeats for kill in self.kills] or [0]
+        phases = Counter(kill.phase for kill in self.kills)
+        kinds = Counter(kill.kind for kill in self.kills)
+        yield f"killloop: {len(self.kills)} kills in {self.cycles} cycles, {self.lost} answers lost"
+        yield f"killloop: by phase: {', '.join(f'{name} {number}' for name, number in sorted(phases.items()))}"
+        yield f"killloop: by cause: {', '.join(f'{name} {number}' for name, number in sorted(kinds.items()))}"
+        mean = sum(repeats) / len(repeats)
+        yield f"killloop: repeats per kill: {mean:.2f} on average, {max(repeats)} at most, bound {child.CONCURRENCY}"
+        same = "the same bytes as an unbroken run's" if not self.problems else f"{len(self.problems)} problems"
+        yield f"killloop: {len(NAMES)} files of {self.cycles} reports: {same}"
+        yield from (f"killloop: {problem}" for problem in self.problems)
+
+
+class Loop:
+    """
+    One ledger and one service, and any number of cycles of kills.
+
+    Args:
+        folder: For temporary files.
+        rows: Of the ledger.
+        seed: Of ledger, faults and kills.
+    """
+
+    def __init__(self, folder, *, rows, seed):
+        self.tally = Tally()
+        self._folder, self._random = Path(folder), Random(seed)
+        planted = plant(rows, seed=seed)
+        self._rows = rows
+        with (self._folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(planted.ledger)
+        with (self._folder / "transactions.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(fields)}\n" for fields in planted.transactions)
+        self._report = self._folder / "report"
+        self._processes = multiprocessing.get_context("forkserver")
+        self._processes.set_forkserver_preload(IMPORTED)
+
+    @contextmanager
+    def served(self, seed):
+        """Serve for as long as the block, and make the run that nothing breaks."""
+        command = (sys.executable, service.__file__, self._folder / "transactions.jsonl", str(seed))
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as self._service:
+            try:
+                self._url = self._service.stdout.readline().strip()
+                self._run_unbroken()
+                yield self
+            finally:
+                self._service.stdin.close()
+
+    def _run_unbroken(self):
+        self._process("none", 0)  # and one before, so that what is imported late is imported
+        self._begin()
+        started_at = time.perf_counter()
+        self._process("none", 0)
+        self._duration = time.perf_counter() - started_at
+        self._expected, self._sizes = self._files(), [path.stat().st_size for path in self._report.iterdir()]
+        self._asked, self._answers = len(self._counts()), self._answered()
+        self._names = sorted(path.name for path in self._report.iterdir())
+
+    def cycle(self):
+        """Kill a run once or a few times, go on with it to the end, and compare."""
+        self._begin()
+        wasted = 0
+        for _ in range(self._random.randint(1, MOST_KILLS)):
+            kind, at = self._choose()
+            if self._process(kind, at) >= 0:
+                break  # it came to its end before its end came
+            phase, stored = self._left_behind()
+            repeats = self._answered() - stored - wasted
+            wasted += repeats
+            self.tally.kills.append(Kill(kind, phase, repeats))
+            if not 0 <= repeats <= child.CONCURRENCY:
+                self._complain(f"{repeats} repeats after a kill by {kind} {at} while {phase}")
+        status = self._process("none", 0)
+        _, stored = self._left_behind()
+        lost = self._answered() - stored - wasted
+        self.tally.lost += lost
+        self.tally.cycles += 1
+        self._compare(status, lost, stored)
+
+    def _compare(self, status, lost, stored):
+        if status != 1 or lost or stored != self._answers:
+            self._complain(f"exit status {status}, {lost} answers lost, {stored} kept of {self._answers}")
+        if different := [name for name, content in self._files().items() if content != self._expected[name]]:
+            self._complain(f"other bytes in {', '.join(different)}")
+        if (names := sorted(path.name for path in self._report.iterdir())) != self._names:
+            self._complain(f"the folder holds {names}")
+
+    def _complain(self, text):
+        self.tally.problems.append(f"cycle {self.tally.cycles}, after {len(self.tally.kills)} kills: {text}")
+
+    # One run
+
+    def _choose(self):
+        """Return what the next run dies of, and when."""
+        left = self._answers - self._left_behind()[1]
+        kinds = ["request"] * 8 * bool(left) + ["time"] * 4 + ["file"] * 4 + ["row"] * 2 + ["size"] * 2
+        kind = self._random.choice(kinds)
+        if kind == "request":
+            confirming = min(left, self._answers - self._asked)
+            most = confirming if self._random.random() < 0.3 else left
+            return kind, left - self._random.randrange(most)
+        bounds = {"time": int(self._duration * 1000), "file": MOST_TOUCHES, "row": self._rows, "size": max(self._sizes)}
+        return kind, self._random.randint(1, bounds[kind])
+
+    def _process(self, kind, at):
+        """Run one reconciliation to its end, whichever it is; return its exit status, negative for a signal."""
+        arguments = (str(self._folder), self._url, KEY, kind, at)
+        process = self._processes.Process(target=child.reconcile, args=arguments)
+        process.start()
+        if kind == "request":
+            self._command("kill", process.pid, at)
+        elif kind == "time":
+            process.join(at / 1000)
+            process.kill()
+        process.join(PATIENCE)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            self._complain(f"a run did not end within {PATIENCE} s")
+        if kind == "request":
+            self._command("kill", 0, 0)
+        return process.exitcode
+
+    def _begin(self):
+        shutil.rmtree(self._report, ignore_errors=True)
+        self._counted_before = sum(self._counts().values())
+
+    # What there is to see
+
+    def _command(self, *words):
+        self._service.stdin.write(f"{' '.join(map(str, words))}\n")
+        self._service.stdin.flush()
+        return json.loads(self._service.stdout.readline())
+
+    def _counts(self):
+        return self._command("counts")
+
+    def _answered(self):
+        return sum(self._counts().values()) - self._counted_before
+
+    def _files(self):
+        return {name: (self._report / name).read_bytes() for name in NAMES if (self._report / name).exists()}
+
+    def _left_behind(self):
+        """Return which phase a run was in, and how many answers it kept, as seen in a copy of its journal."""
+        with tempfile.TemporaryDirectory() as copy:
+            for path in self._report.glob("journal.sqlite*"):
+                shutil.copy(path, copy)
+            path = Path(copy, "journal.sqlite")
+            if not path.exists():
+                return "opening", 0
+            with Journal(path) as journal:
+                is_read, to_ask = journal.is_ledger_complete, journal.count_to_ask()
+                to_confirm = journal.count_to_confirm()
+            with closing(sqlite3.connect(path)) as database:
+                ((stored,),) = database.execute("SELECT count(*) FROM answers")
+        if not is_read:
+            return "reading", stored
+        if to_ask or to_confirm:
+            return "asking" if to_ask else "confirming", stored
+        partial = len(list(self._report.glob(".*.partial")))
+        return "writing" if partial == len(NAMES) else "placing", stored
+
+
+def kill_often(kills, seed, *, rows=300, folder=None):
+    """Return what came of so many kills."""
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as temporary,
+        Loop(temporary, rows=rows, seed=seed).served(seed) as loop,
+    ):
+        while len(loop.tally.kills) < kills:
+            loop.cycle()
+        return loop.tally

@@ -1,0 +1,155 @@
+"""A ledger in JSON Lines is read strictly, lazily and without losing a line."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.ledger import ABSENT, Entry, LedgerError, RejectedEntry, open_ledger
+
+FIRST = '{"reference": "T0", "amount": 1, "status": "Paid"}'
+
+
+def read(text, **options):
+    with open_ledger(io.BytesIO(text.encode()), format="jsonl", **options) as ledger:
+        return list(ledger)
+
+
+def after_first(line):
+    """Return what becomes of *line* between two good ones."""
+    before, row, after = read(f'{FIRST}\n{line}\n{{"reference": "T9", "amount": 9, "status": "Paid"}}\n')
+    assert (before.reference, after.reference) == ("T0", "T9")
+    return row
+
+
+def test_entry():
+    """Keys that are there are read, null is an empty cell, and a key that is not there is absent."""
+    (entry,) = read('{"reference": "T1", "amount": 15000.00, "fee": null}')
+    assert entry == Entry(line=1, reference="T1", amount=15000, fee=None)
+    assert entry.status is ABSENT
+
+
+def test_missing_key():
+    """A key that a later row leaves out is an empty cell there."""
+    assert after_first('{"amount": 5, "reference": "T1"}') == Entry(line=2, reference="T1", amount=5, status=None)
+
+
+def test_line_numbers():
+    """Lines are counted as an editor does, blank ones included; each kind of line end is one."""
+    assert [
+        row.line for row in read('\ufeff\n\r\n{"reference": "A"}\r\n \n{"reference": "B"}\r{"reference": "C"}')
+    ] == [*(3, 5, 6)]
+
+
+def test_columns_chosen():
+    """A key that was chosen is used, and what else would mean its field is ignored without a word."""
+    text = '{"id": "T1", "note": 1}\n{"id": "T2", "reference": "X"}'
+    with open_ledger(io.StringIO(text), columns={"reference": "id"}) as ledger:
+        assert [row.reference for row in ledger] == ["T1", "T2"]
+        assert ledger.columns.ignored == ("note",)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"reference": "T1", "amount": 1, "amount": 2}', "the key 'amount' stands twice"),
+        ('{"reference": "T1", "amount": NaN}', "NaN is not JSON"),
+        ('{"reference": "T1", "amount": Infinity}', "Infinity is not JSON"),
+        ('{"reference": "T1", "amount": 1, "x": ' + "[" * 5000 + "]" * 5000 + "}", "nested deeper than"),
+        ('{"reference": "T1", "amount": ' + "9" * 5000 + "}", "a number of 5000 digits"),
+        ('{"reference": "T1\\ud800", "amount": 1}', "half a surrogate pair"),
+        ('["T1", 1]', "found a list where an object must be"),
+        ('"T1"', "found text where an object must be"),
+        ("null", "found null where an object must be"),
+        ('{"reference": "T1", "amount": 1', "not JSON"),
+        ('{"reference": "T1", "amount": 1}{"reference": "T2", "amount": 1}', "not JSON"),
+        ("T1,1,Paid", "not JSON"),
+        ("{}", "reference: the cell is empty; amount: the cell is empty"),
+        ('{"reference": 12, "amount": 1}', "reference: 12 is a number, so leading zeros or digits may be lost"),
+        ('{"reference": {"id": "T1"}, "amount": 1}', "reference: an object is no text"),
+        ('{"reference": "T1", "amount": 1, "status": 1}', "status: 1 is a number"),
+        ('{"reference": "T1", "amount": "15.000"}', "amount: '15.000' may mean 15 or 15000"),
+        ('{"reference": "T1", "amount": 15.000}', "amount: '15.000' may mean 15 or 15000"),
+        ('{"reference": "T1", "amount": 1.5}', "amount: '1.5' is not a whole number"),
+        ('{"reference": "T1", "amount": 1e30}', "amount: '1E+30' looks damaged"),
+        ('{"reference": "T1", "amount": 9223372036854775808}', "amount: 9223372036854775808 is not a whole number"),
+        ('{"reference": "T1", "amount": true}', "amount: True is not a whole number"),
+        ('{"reference": "T1\u00a0", "amount": 1}', "reference: 'T1<U+00A0>' holds U+00A0"),
+        ('{"reference": "1.23457E+15", "amount": 1}', "damaged by a spreadsheet"),
+        ('{"reference": "T1", "amount": 1, "fee": 5}', "has 'fee', which the first row has not"),
+    ],
+)
+def test_rejected(line, reason):
+    """A line that cannot be used is rejected with its number and why; the lines around it are read."""
+    row = after_first(line)
+    assert isinstance(row, RejectedEntry)
+    assert (row.line, reason in row.reason) == (2, True), row.reason
+
+
+def test_rejected_keeps_what_can_be_read():
+    """A rejected row keeps its reference and its amount, so that the totals tie."""
+    row = after_first('{"reference": "T1", "amount": 500, "biaya": 3}')
+    assert (row.reference, row.amount) == ("T1", 500)
+
+
+@pytest.mark.parametrize("text", ["{", '["T1"]', "[]", "[{}]", '[\n{"reference": "T1"}\n]', "5", '{"a": 1, "a": 2}'])
+def test_first_line(text):
+    """A first line that is no whole object refuses the file, names the line and says what makes one."""
+    with pytest.raises(LedgerError, match=r"line 2: .* jq -c") as caught:
+        read(f"\n{text}\n")
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        (FIRST.encode("utf-16"), "iconv -f UTF-16"),
+        (f'{FIRST}\n{{"reference": "é"}}\n'.encode("cp1252"), "iconv -f WINDOWS-1252"),
+        (FIRST.encode() + b"\n\0", "NUL byte at offset 51"),
+    ],
+)
+def test_encoding(data, remedy):
+    """What is not UTF-8 is refused with the offset and the remedy."""
+    with pytest.raises(LedgerError, match=remedy), open_ledger(io.BytesIO(data), format="jsonl") as ledger:
+        list(ledger)
+
+
+@pytest.mark.parametrize("text", ["", "\n \r\n"])
+def test_empty(text):
+    """An empty ledger gives no rows, and a warning."""
+    with open_ledger(io.StringIO(text), format="jsonl") as ledger:
+        assert (list(ledger), ledger.warnings) == ([], ("the ledger is empty: nothing was read",))
+
+
+@pytest.mark.parametrize("first", ['{"trx_id": "T1", "ref": "T2"}', '{"Amount": 1, "amount": 2, "reference": "T1"}'])
+def test_doubled(first):
+    """Two keys that mean the same are refused."""
+    with pytest.raises(LedgerError, match="both mean"):
+        read(first)
+
+
+def test_unknown_keys():
+    """Keys that mean nothing are ignored, with one warning for all that come later than the first row."""
+    text = '{"reference": "A", "x": 1}\n{"reference": "B", "y": 1}\n{"reference": "C", "z": 1, "created_at": null}\n'
+    with open_ledger(io.StringIO(text)) as ledger:
+        assert [row.reference for row in ledger] == ["A", "B", "C"]
+        assert ledger.warnings == ("'y' (line 2) is not a key of the first row; such keys are not used",)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec="utf-8"), max_size=8),
+    lambda children: st.lists(children, max_size=2) | st.dictionaries(st.text(max_size=3), children, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=8))
+def test_no_row_is_lost(rows):
+    """Each object comes out as one entry or one rejected entry, whatever its values are."""
+    lines = [json.dumps(dict(zip(("reference", "amount", "expdate"), row, strict=True))) for row in rows]
+    text = "\n".join([FIRST.replace("status", "expdate").replace('"Paid"', "null"), *lines])
+    assert [row.line for row in read(text)] == list(range(1, len(rows) + 2))

@@ -1,0 +1,229 @@
+"""A ledger reads the same whatever its format, and its format is told by name or content."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.ledger import Entry, LedgerChangedError, LedgerError, open_ledger
+from payclient.ledger._columns import FIELDS
+from payclient.ledger._format import SUFFIXES
+from workbooks import by_openpyxl, by_xlsxwriter
+
+HEADER = ("reference", "amount")
+ROWS = (("T1", 1), ("T2", 2))
+ENTRIES = [("T1", 1), ("T2", 2)]
+TIMES = ("expdate", "created_at")
+
+
+def as_text(value):
+    return value.isoformat(" ") if isinstance(value, datetime) else value
+
+
+def as_csv(header, rows):
+    text = io.StringIO()
+    csv.writer(text).writerows([header, *([as_text(value) for value in row] for row in rows)])
+    return text.getvalue().encode()
+
+
+def as_json_lines(header, rows):
+    return "\n".join(json.dumps(dict(zip(header, map(as_text, row), strict=True))) for row in rows).encode()
+
+
+def as_parquet(header, rows):
+    file = io.BytesIO()
+    kinds = {"amount": pa.int64(), "fee": pa.int64(), "amount_received": pa.int64()} | dict.fromkeys(
+        TIMES, pa.timestamp("us")
+    )
+    columns = {
+        name: pa.array([row[place] for row in rows], kinds.get(name, pa.string())) for place, name in enumerate(header)
+    }
+    pq.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+def as_xlsx(header, rows):
+    return by_xlsxwriter(header, *rows, strings_to_formulas=False, strings_to_urls=False)
+
+
+WRITERS = {"csv": as_csv, "jsonl": as_json_lines, "xlsx": as_xlsx, "parquet": as_parquet}
+FILES = {name: write(HEADER, ROWS) for name, write in WRITERS.items()}
+
+
+def read(ledger, **options):
+    with open_ledger(ledger, **options) as opened:
+        return opened.format, [(row.reference, row.amount) for row in opened]
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_streams(form):
+    """The format of a stream is told by its first bytes, also where it cannot be moved about in."""
+
+    class Pipe(io.RawIOBase):
+        data = io.BytesIO(FILES[form])
+
+        def read(self, _size=-1):
+            return self.data.read(100)
+
+    assert read(Pipe()) == (form, ENTRIES)
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_content(form, tmp_path):
+    """A file whose name says nothing is told by its first bytes."""
+    path = tmp_path / "ledger.2026"
+    path.write_bytes(FILES[form])
+    assert read(path) == (form, ENTRIES)
+
+
+@pytest.mark.parametrize(("suffix", "form"), SUFFIXES.items())
+def test_names(suffix, form, tmp_path):
+    """Every suffix is read as what it stands for, whatever its case."""
+    path = tmp_path / f"ledger{suffix.upper()}"
+    path.write_bytes(FILES[form])
+    assert read(path) == (form, ENTRIES)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("suffix", [".{}.gz", ".{}", ".gz"])
+def test_packed(form, suffix, tmp_path):
+    """Text that is packed with gzip is unpacked, and the fingerprint is of the packed file."""
+    path = tmp_path / f"ledger{suffix.format(form)}"
+    path.write_bytes(gzip.compress(FILES[form]))
+    assert read(path) == (form, ENTRIES)
+    with open_ledger(path) as ledger:
+        list(ledger)
+        assert ledger.fingerprint.size_bytes == path.stat().st_size
+
+
+@pytest.mark.parametrize("form", ["xlsx", "parquet"])
+def test_packed_twice(form):
+    """What is packed inside is not read out of gzip, and the message says what to do."""
+    with pytest.raises(LedgerError, match="unpack it first"):
+        open_ledger(io.BytesIO(gzip.compress(FILES[form])))
+
+
+@pytest.mark.parametrize(
+    ("named", "real"), [("csv", "xlsx"), ("xlsx", "csv"), ("parquet", "xlsx"), ("jsonl", "parquet")]
+)
+def test_misnamed(named, real, tmp_path):
+    """A file that is not what its name says is refused with both, unless the real format was chosen."""
+    path = tmp_path / f"ledger.{named}"
+    path.write_bytes(FILES[real])
+    with pytest.raises(LedgerError, match="rename it, or choose the format"):
+        open_ledger(path)
+    assert read(path, format=real) == (real, ENTRIES)
+
+
+def test_old_workbook():
+    """An old .xls file, or one with a password, is refused with the remedy."""
+    with pytest.raises(LedgerError, match=r"save it as \.xlsx without a password"):
+        open_ledger(io.BytesIO(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)))
+
+
+@pytest.mark.parametrize("header", ["PK,reference,amount", "PAR1,reference,amount", "PK\x03,reference,amount"])
+def test_header_like_another_format(header):
+    """A CSV header that begins like another format is still text."""
+    assert read(io.StringIO(f"{header}\nx,T1,1\n")) == ("csv", [("T1", 1)])
+
+
+@pytest.mark.parametrize("option", [{"delimiter": ","}, {"sheet": "A"}])
+def test_options(option):
+    """An option that the format does not have is the caller's mistake, and the file is closed."""
+    with pytest.raises(ValueError, match=f"{next(iter(option))} is an option of"):
+        open_ledger(io.BytesIO(FILES["jsonl"]), **option)
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_empty(form, tmp_path):
+    """An empty file of any name gives no rows, and a warning."""
+    path = tmp_path / f"ledger.{form}"
+    path.touch()
+    with open_ledger(path) as ledger:
+        assert (ledger.format, list(ledger), ledger.warnings) == (form, [], ("the ledger is empty: nothing was read",))
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_fingerprint(form, tmp_path):
+    """A ledger of any format has the fingerprint of its whole file, and a change to the file is noticed."""
+    path = tmp_path / f"ledger.{form}"
+    path.write_bytes(FILES[form])
+    with open_ledger(path) as ledger, open_ledger(io.BytesIO(FILES[form])) as stream:
+        assert list(ledger) == list(stream)
+        assert ledger.fingerprint.sha256 == stream.fingerprint.sha256
+        assert (ledger.fingerprint.name, ledger.fingerprint.size_bytes) == (path.name, len(FILES[form]))
+        ledger.check_unchanged()
+        path.write_bytes(FILES[form] + b"\n")
+        with pytest.raises(LedgerChangedError):
+            ledger.check_unchanged()
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_time_of_creation(form):
+    """A time of creation that cannot be read is taken as empty, with one warning, and rejects no row."""
+    rows = [("T1", "2026-11-21"), ("T2", "yesterday")]
+    with open_ledger(io.BytesIO(WRITERS[form](("reference", "Tanggal"), rows))) as ledger:
+        assert [(row.reference, row.created_at) for row in ledger] == [("T1", None), ("T2", None)]
+        (warning,) = ledger.warnings
+    assert "Tanggal: '2026-11-21' is not a time" in warning
+
+
+def test_missing_package():
+    """Without pyarrow, a Parquet file is refused with what to install, and every other format is read."""
+    script = (
+        "import sys; sys.modules['pyarrow'] = None; from payclient.ledger import open_ledger\n"
+        "with open_ledger(sys.stdin.buffer) as ledger: print(len(list(ledger)))"
+    )
+    ends = [
+        subprocess.run([sys.executable, "-c", script], input=FILES[form], capture_output=True, check=False)
+        for form in ("xlsx", "parquet")
+    ]
+    assert ends[0].stdout == b"2\n"
+    assert b"LedgerError: " in ends[1].stderr
+    assert b"pip install 'payclient[parquet]'" in ends[1].stderr
+
+
+WORDS = st.from_regex(r"[a-zA-Zé]([a-zA-Z019_é=+@# -]{0,10}[a-zA-Z0-9_é=+@#-])?", fullmatch=True)
+MONEY = st.integers(1 - 10**15, 10**15 - 1)
+MOMENTS = st.datetimes(min_value=datetime.fromisoformat("1950-01-01"), max_value=datetime.fromisoformat("2100-01-01"))
+SECONDS = MOMENTS.map(lambda time: time.replace(microsecond=0))
+KINDS = {"amount": MONEY} | dict.fromkeys(("fee", "amount_received"), MONEY | st.none())
+KINDS |= {"reference": WORDS} | dict.fromkeys(TIMES, SECONDS | st.none())
+ROW = st.tuples(*(KINDS.get(field, WORDS | st.none()) for field in FIELDS))
+
+
+@pytest.mark.parametrize("form", FILES)
+@given(rows=st.lists(ROW, min_size=1, max_size=5))
+def test_round_trip(form, rows):
+    """Entries that are written in any format are read back equal."""
+    with open_ledger(io.BytesIO(WRITERS[form](FIELDS, rows)), format=form) as ledger:
+        first = 2 if form in ("csv", "xlsx") else 1
+        expected = [Entry(line=n, **dict(zip(FIELDS, row, strict=True))) for n, row in enumerate(rows, first)]
+        assert (list(ledger), ledger.warnings) == (expected, ())
+
+
+BEGINNINGS = [b"", b"{", b"PK\x03\x04", b"PAR1\x15", b"\x1f\x8b", b"\xef\xbb\xbf", b"reference\n", b'{"ref": "T1"}\n']
+
+
+@given(st.sampled_from(BEGINNINGS), st.binary(max_size=60), st.sampled_from([None, *FILES]))
+def test_any_bytes(beginning, data, form):
+    """Any bytes in any format give entries or a `LedgerError`."""
+    with suppress(LedgerError), open_ledger(io.BytesIO(beginning + data), format=form) as ledger:
+        list(ledger)
+
+
+def test_openpyxl_agrees():
+    """A workbook of another writer gives the same entries."""
+    assert read(io.BytesIO(by_openpyxl(HEADER, *ROWS))) == ("xlsx", ENTRIES)

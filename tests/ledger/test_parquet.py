@@ -1,0 +1,175 @@
+"""A Parquet ledger is read strictly, lazily and without losing a row."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
+
+TIME = datetime.fromisoformat("2026-11-21 10:00:05")
+
+
+def written(columns, **options):
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file, **options)
+    return file.getvalue()
+
+
+def read(columns, **options):
+    with open_ledger(io.BytesIO(written(columns)), **options) as ledger:
+        return list(ledger)
+
+
+def one(**columns):
+    """Return what becomes of a row with these one-value columns."""
+    (row,) = read({"reference": ["T1"]} | columns)
+    return row
+
+
+def test_entries():
+    """Rows are counted from 1; null is an empty cell, and a column that is not there is absent."""
+    rows = read({"reference": ["T1", "T2"], "amount": [1, 2], "expdate": [TIME, None], "note": [1, 2]})
+    assert rows == [
+        Entry(line=1, reference="T1", amount=1, expdate=TIME),
+        Entry(line=2, reference="T2", amount=2, expdate=None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "amounts",
+    [
+        *(pa.array([15000], kind) for kind in (pa.int16(), pa.int64(), pa.uint64(), pa.float32(), pa.float64())),
+        *(pa.array([Decimal(15000)], pa.decimal128(18, scale)) for scale in (0, 2, 3)),
+        pa.array(["15000"]),
+        pa.array(["15000"], pa.large_string()),
+        pa.array(["15000"]).dictionary_encode(),
+    ],
+    ids=lambda array: str(array.type)[:30],
+)
+def test_money(amounts):
+    """Whole numbers of every type are money, and the scale of a decimal is no thousands point."""
+    assert one(amount=amounts) == Entry(line=1, reference="T1", amount=15000)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times(unit):
+    """Times of every unit are read."""
+    assert one(expdate=pa.array([TIME], pa.timestamp(unit))).expdate == TIME
+
+
+def test_scale():
+    """The scale of a column of decimals is nobody's thousands point: 15.000 in one is fifteen."""
+    assert one(amount=pa.array([Decimal(15)], pa.decimal128(18, 3))).amount == 15
+
+
+def test_nanoseconds():
+    """A time of creation to the nanosecond, which is more than Python's times hold, is read all the same."""
+    nanoseconds = pa.array([1_795_000_000_000_000_005], pa.timestamp("ns"))
+    assert one(created_at=nanoseconds).created_at == datetime.fromtimestamp(1_795_000_000, UTC).replace(tzinfo=None)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+def test_texts(kind):
+    """Texts of every type are read, with their leading zeros."""
+    assert one(status=pa.array(["007"], pa.string()).cast(kind)).status == "007"
+
+
+def test_nothing_but_null():
+    """A column of nothing but null is there, and empty."""
+    assert one(fee=pa.nulls(1)) == Entry(line=1, reference="T1", fee=None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"reference": [12]}, "reference: 12 is a number, so leading zeros or digits may be lost"),
+        ({"reference": pa.array([None], pa.string())}, "reference: the cell is empty"),
+        ({"reference": [b"T1"]}, "reference: binary data is no text"),
+        ({"reference": pa.array([b"T\xff"]).view(pa.string())}, "reference: cannot be read (UnicodeDecodeError)"),
+        ({"reference": ["1.23457E+15"]}, "damaged by a spreadsheet"),
+        ({"reference": ["T1\u00a0"]}, "holds U+00A0"),
+        ({"amount": pa.nulls(1)}, "amount: the cell is empty"),
+        ({"amount": [1.5]}, "amount: 1.5 is not a whole number"),
+        ({"amount": [1e16]}, "is not a whole number of at most 15 digits"),
+        ({"amount": [float("nan")]}, "amount: nan is not a whole number"),
+        ({"amount": pa.array([2**64 - 1], pa.uint64())}, "is not a whole number of at most 18 digits"),
+        ({"amount": [Decimal("1.50")]}, "amount: '1.50' is not a whole number"),
+        ({"amount": ["15.000"]}, "may mean 15 or 15000"),
+        ({"amount": [True]}, "amount: True is not a whole number"),
+        ({"amount": [[1]]}, "amount: a list is not a whole number"),
+        ({"expdate": pa.array([TIME], pa.timestamp("us", "Asia/Jakarta"))}, "has a time zone"),
+        ({"expdate": [TIME.replace(microsecond=1)]}, "has a fraction of a second"),
+        ({"expdate": [date(2026, 11, 21)]}, "a date without a time of day"),
+        ({"expdate": [1795000000]}, "expdate: 1795000000 is not a time"),
+        ({"expdate": pa.array([2**61], pa.timestamp("us"))}, "expdate: cannot be read"),
+    ],
+)
+def test_rejected(columns, reason):
+    """A row that cannot be used is rejected with why."""
+    row = one(**columns)
+    assert (type(row), row.line, reason in row.reason) == (RejectedEntry, 1, True), row.reason
+
+
+def test_rows_around_one_that_cannot_be_read():
+    """A value that Python cannot hold costs its own row only."""
+    references = pa.array([b"T0", b"T\xff", b"T9"]).view(pa.string())
+    assert [row.reference for row in read({"reference": references})] == ["T0", None, "T9"]
+
+
+@pytest.mark.parametrize("name", ["ref.", "Transaction ID", "kode referensi", "trx-ref"])
+def test_names(name):
+    """A column is found whatever its name holds, and its other halves are not."""
+    assert read({name: ["T1"], "ref2": ["x"]})[0].reference == "T1"
+
+
+def test_groups_of_rows():
+    """Rows go on counting from group to group and from batch to batch."""
+    data = written({"reference": [f"T{n}" for n in range(10_000)]}, row_group_size=6_000)
+    with open_ledger(io.BytesIO(data)) as ledger:
+        assert [(row.line, row.reference) for row in ledger] == [(n + 1, f"T{n}") for n in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "warning"),
+    [({}, "is empty"), ({"reference": pa.array([], pa.string())}, "has a header and no rows")],
+    ids=["no columns", "no rows"],
+)
+def test_nothing_to_read(columns, warning):
+    """An empty ledger gives no rows, and a warning."""
+    with open_ledger(io.BytesIO(written(columns))) as ledger:
+        assert (list(ledger), ledger.warnings) == ([], (f"the ledger {warning}: nothing was read",))
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"), [(["amount"], "no column is called reference"), (["ref", "trx_id"], "both mean")]
+)
+def test_header(names, reason):
+    """Columns that cannot be understood refuse the file."""
+    with pytest.raises(LedgerError, match=reason):
+        read({name: ["1"] for name in names})
+
+
+GOOD = written({"reference": ["T1", "T2"], "amount": [1, 2], "expdate": [TIME, None]})
+
+
+@pytest.mark.parametrize("length", [5, 30, len(GOOD) // 2, len(GOOD) - 1])
+def test_cut(length):
+    """A file that was cut is refused."""
+    with pytest.raises(LedgerError, match="the Parquet file is damaged"):
+        open_ledger(io.BytesIO(GOOD[:length]), format="parquet")
+
+
+@given(st.integers(5, len(GOOD)), st.binary(max_size=4), st.integers(0, 4))
+def test_any_bytes(place, data, lost):
+    """A file with any damage gives entries or a `LedgerError`."""
+    with suppress(LedgerError), open_ledger(io.BytesIO(GOOD[:place] + data + GOOD[place + lost :])) as ledger:
+        list(ledger)

@@ -1,0 +1,331 @@
+"""An XLSX ledger is read strictly, lazily and without losing a row."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from contextlib import suppress
+from datetime import date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
+from workbooks import by_openpyxl, by_xlsxwriter, changed, with_rows
+
+TIME = datetime.fromisoformat("2026-11-21 10:00:05")
+HEADER = ("reference", "amount", "expdate")
+
+
+def opened(data, **options):
+    return open_ledger(io.BytesIO(data), format="xlsx", **options)
+
+
+def read(data, **options):
+    with opened(data, **options) as ledger:
+        return list(ledger)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        by_openpyxl(HEADER, ("T1", 15000, TIME), ("T2", "15000", None)),
+        by_xlsxwriter(HEADER, ("T1", 15000, TIME), ("T2", "15000", None)),
+        by_xlsxwriter(HEADER, ("T1", 15000, TIME), ("T2", "15000", None), constant_memory=True),
+        by_xlsxwriter(HEADER, ("T1", 15000, TIME), ("T2", "15000", None), date_1904=True),
+    ],
+    ids=["openpyxl", "xlsxwriter", "texts in the cells", "dates from 1904"],
+)
+def test_entries(data):
+    """Texts, whole numbers and times are read, whichever program wrote them; the header is row 1."""
+    assert read(data) == [
+        Entry(line=2, reference="T1", amount=15000, expdate=TIME),
+        Entry(line=3, reference="T2", amount=15000, expdate=None),
+    ]
+
+
+def test_row_numbers():
+    """Rows have the numbers that a spreadsheet shows; the first that is not empty is the header."""
+    data = by_openpyxl((), (None, " "), ("reference",), (), ("T1",), (" ",), ("T2",))
+    assert [row.line for row in read(data)] == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ((12, 1, None), "reference: 12 is a number, so leading zeros or digits may be lost"),
+        ((1234567890123456, 1, None), "is a number, so leading zeros or digits may be lost"),
+        (("1.23457E+15", 1, None), "reference: '1.23457E+15' looks damaged by a spreadsheet"),
+        (("T1\u00a0", 1, None), "reference: 'T1<U+00A0>' holds U+00A0"),
+        ((True, 1, None), "reference: True is no text"),
+        ((TIME, 1, None), "reference: 2026-11-21 10:00:05 is no text"),
+        (("T1", 1.5, None), "amount: 1.5 is not a whole number"),
+        (("T1", 1e15, None), "is not a whole number of at most 15 digits"),
+        (("T1", 123456789012345678, None), "is not a whole number of at most 15 digits"),
+        (("T1", "15.000", None), "amount: '15.000' may mean 15 or 15000"),
+        (("T1", True, None), "amount: True is not a whole number"),
+        (("T1", None, None), "amount: the cell is empty"),
+        ((None, 1, None), "reference: the cell is empty"),
+        (("T1", 1, 46347.41), "expdate: 46347.41 is not a time"),
+        (("T1", 1, "21/11/2026"), "expdate: '21/11/2026' is not a time"),
+        (("=A1", 1, None), "reference: is a formula without a stored result"),
+        (("T1", "=1+1", None), "amount: is a formula without a stored result"),
+        (("T1", "#N/A", None), "amount: '#N/A' is an error of the spreadsheet"),
+        (("T1", 1, None, "note"), "has a value in column D, to the right of the header"),
+        (HEADER, "is the header again; were two files joined?"),
+    ],
+)
+def test_rejected(row, reason):
+    """A row that cannot be used is rejected with its number and why; the rows around it are read."""
+    before, rejected, after = read(by_openpyxl(HEADER, ("T0", 1, None), row, ("T9", 9, None)))
+    assert (before.reference, after.reference) == ("T0", "T9")
+    assert (type(rejected), rejected.line, reason in rejected.reason) == (RejectedEntry, 3, True), rejected.reason
+
+
+def test_odd_cells_beside():
+    """A formula without a result or an error in a column that is not used harms nobody."""
+    assert read(by_openpyxl(("reference", "note"), ("T1", "=1+1"), ("T2", "#N/A")))[1].reference == "T2"
+
+
+def test_formula():
+    """A formula counts with the result that was stored with it."""
+    file = by_xlsxwriter(("reference", "amount"), ("T1", "=1+1"))
+    stored = changed(file, sheet=lambda xml: xml.replace(b"1+1</f><v>0", b"1+1</f><v>2"))
+    assert read(stored) == [Entry(line=2, reference="T1", amount=2)]
+
+
+def test_rejected_keeps_what_can_be_read():
+    """A rejected row keeps its reference and its amount, so that the totals tie."""
+    (row,) = read(by_openpyxl(HEADER, (12, 500, None)))
+    assert (row.reference, row.amount) == ("12", 500)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_date"),
+    [("dd/mm/yy", True), ("[$-409]h:mm AM/PM", True), ('0 "days"', False), ("[Red]0", False), ("General", False)],
+)
+def test_date_formats(code, is_date):
+    """A number is a time when its format shows one; a letter in quotes or a colour's name shows none."""
+
+    def change(book):
+        book.active["C2"].number_format = code
+
+    (row,) = read(by_openpyxl(HEADER, ("T1", 1, 46347.5), change=change))
+    assert (isinstance(row, Entry) and row.expdate) == (
+        datetime.fromisoformat("2026-11-21 12:00") if is_date else False
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "is_read"), [("yyyy-mm-dd", False), ("yyyy-mm-dd hh:mm", True), ("mm-dd-yy", False), ("m/d/yy h:mm", True)]
+)
+def test_date_alone(code, is_read):
+    """A date whose format shows no time of day is refused, as in CSV; where it shows one, it is midnight."""
+
+    def change(book):
+        book.active["C2"].number_format = code
+
+    (row,) = read(by_openpyxl(HEADER, ("T1", 1, date(2026, 11, 21)), change=change))
+    assert isinstance(row, Entry) == is_read
+    assert is_read or "expdate: 2026-11-21 is a date without a time of day" in row.reason
+
+
+def test_day_that_is_none():
+    """A number beyond the last day is rejected."""
+    data = by_openpyxl(HEADER, ("T1", 1, TIME))
+    assert (
+        "is not the number of a day"
+        in read(changed(data, sheet=lambda xml: xml.replace(b"<v>46347.", b"<v>9e9")))[0].reason
+    )
+
+
+def test_hidden_rows():
+    """Hidden rows are read, with one warning that names the first."""
+
+    def hide(book):
+        book.active.row_dimensions[3].hidden = book.active.row_dimensions[4].hidden = True
+
+    with opened(by_openpyxl(("reference",), ("T1",), ("T2",), ("T3",), change=hide)) as ledger:
+        assert [row.reference for row in ledger] == ["T1", "T2", "T3"]
+        assert ledger.warnings == ("row 3 is hidden; it was read, as every hidden row is",)
+
+
+def two_sheets(book):
+    book.active.title = "First"
+    book.create_sheet("Empty")
+    book.create_sheet("Second").append(["reference"])
+    book["Second"].append(["T2"])
+
+
+def test_other_sheets():
+    """The first sheet is read, with a warning that names the others in which there are rows."""
+    with opened(by_openpyxl(("reference",), ("T1",), change=two_sheets)) as ledger:
+        assert [row.reference for row in ledger] == ["T1"]
+        assert ledger.warnings == ("only the sheet 'First' was read; there are rows in 'Second' too",)
+
+
+def test_hidden_sheet():
+    """A hidden sheet is not the first."""
+
+    def hide(book):
+        two_sheets(book)
+        book["First"].sheet_state = "hidden"
+        book.remove(book["Empty"])
+
+    assert read(by_openpyxl(("reference",), ("T1",), change=hide))[0].reference == "T2"
+
+
+def test_sheet_chosen():
+    """A sheet that was chosen is read; one that is not there is refused, and those that are there are named."""
+    data = by_openpyxl(("reference",), ("T1",), change=two_sheets)
+    assert read(data, sheet="Second")[0].reference == "T2"
+    with pytest.raises(LedgerError, match="a sheet called 'Third'; its sheets are 'First', 'Empty', 'Second'"):
+        opened(data, sheet="Third")
+
+
+@pytest.mark.parametrize(
+    ("rows", "warning"),
+    [((), "is empty"), ([("", " ")], "is empty"), ([HEADER], "has a header and no rows")],
+    ids=["nothing", "blanks", "header"],
+)
+def test_nothing_to_read(rows, warning):
+    """An empty sheet gives no rows, and a warning."""
+    with opened(by_openpyxl(*rows)) as ledger:
+        assert (list(ledger), ledger.warnings) == ([], (f"the ledger {warning}: nothing was read",))
+
+
+def test_escapes():
+    """Characters that XML cannot hold come back, and how a text is pronounced is no part of it."""
+    sheet = (
+        '<row r="1"><c t="inlineStr"><is><t>reference</t></is></c></row><row r="2"><c r="A2" t="inlineStr"><is>'
+        "<r><t>T_x005F_</t></r><r><t>1</t></r><rPh><t>tee</t></rPh></is></c></row>"
+    )
+    assert read(with_rows(sheet))[0].reference == "T_1"
+
+
+def test_implied_places():
+    """Rows and cells without places stand after those before them."""
+    cell = "<c t='inlineStr'><is><t>{}</t></is></c>"
+    rows = [(cell.format("reference"), cell.format("status")), (cell.format("T1"), cell.format("Paid"))]
+    xml = "".join(f"<row>{''.join(cells)}</row>" for cells in rows)
+    assert read(with_rows(xml)) == [Entry(line=2, reference="T1", status="Paid")]
+
+
+@pytest.mark.parametrize(
+    ("xml", "reason"),
+    [
+        ('<row r="2"/><row r="2"/>', "row 2 stands after row 2"),
+        ('<row r="5"/><row r="2"/>', "row 2 stands after row 5"),
+        ('<row r="1048577"/>', "row 1048577"),
+        ('<row r="99999999999999"/>', "row 99999999999999"),
+        ('<row r="1"><c r="B1"/><c r="A1"/></row>', "the cells are not in order"),
+        ('<row r="1"><c r="XFE1"/></row>', "the cells are not in order"),
+        ('<row r="x"/>', "damaged"),
+        ('<row r="1"><c t="s"><v>0</v></c></row>', "damaged"),
+        ('<row r="1"><c t="s"><v>-1</v></c></row>', "damaged"),
+        ('<row r="1"><c><v>one</v></c></row>', "damaged"),
+        ("<row>", "damaged"),
+        (f'<row r="1"><c t="inlineStr"><is><t>{"x" * (1 << 20)}y</t></is></c></row>', "more than 1048576 characters"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_uncertain_rows(xml, reason):
+    """Rows or cells out of order, of which one would hide another, and damaged ones refuse the file."""
+    with pytest.raises(LedgerError, match=reason):
+        read(with_rows(xml))
+
+
+@pytest.mark.parametrize("number", [b"-1", b"2", b"1.0"])
+def test_text_that_is_not_there(number):
+    """A cell that points to no text refuses the file; a number from the end is none."""
+    damaged = changed(
+        by_xlsxwriter(("reference", "T1")), sheet=lambda xml: xml.replace(b"<v>1</v>", b"<v>%s</v>" % number)
+    )
+    with pytest.raises(LedgerError, match="damaged"):
+        read(damaged)
+
+
+@pytest.mark.parametrize("name", [b"xl/worksheets/sheet1.xml", b"xl/_rels/workbook.xml.rels", b"xl/workbook.xml"])
+def test_part_that_is_not_there(name):
+    """A workbook that lacks one of its parts is refused."""
+    with pytest.raises(LedgerError):
+        read(by_openpyxl(HEADER, ("T1", 1, None)).replace(name, b"x" * len(name)))
+
+
+LAUGHS = b'<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><x>&b;</x>'
+
+
+@pytest.mark.parametrize("part", ["sheet", "texts"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_document_type(part, encoding):
+    """A document type, from which entities could grow, is refused however it is encoded."""
+    with pytest.raises(LedgerError, match="document type"):
+        read(changed(by_xlsxwriter(HEADER), **{part: lambda _: LAUGHS.decode().encode(encoding)}))
+
+
+@pytest.mark.parametrize("part", ["sheet", "texts"])
+def test_bomb(part):
+    """A part that unpacks to far more than any ledger is refused before it is unpacked."""
+    with pytest.raises(LedgerError, match="200 times its size"):
+        read(changed(by_xlsxwriter(HEADER), **{part: lambda xml: xml + b" " * (80 << 20)}))
+
+
+def test_too_many_texts():
+    """Texts that would not fit into memory are refused by the size that the file states."""
+    data = by_xlsxwriter(HEADER)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        place = archive.getinfo("xl/sharedStrings.xml").file_size.to_bytes(4, "little")
+    start = data.index(place, data.index(b"PK\x01\x02"))
+    with pytest.raises(LedgerError, match="larger than 256 MiB"):
+        read(data[:start] + (1 << 30).to_bytes(4, "little") + data[start + 4 :])
+
+
+def test_password_inside():
+    """A part with a password is refused with the remedy."""
+    data = bytearray(by_xlsxwriter(HEADER))
+    place = -1
+    while (place := data.find(b"PK\x01\x02", place + 1)) >= 0:
+        data[place + 8] |= 1
+    with pytest.raises(LedgerError, match="save the workbook without"):
+        read(bytes(data))
+
+
+def test_other_zip():
+    """A zip file of something else is refused."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("ledger.csv", "reference\nT1\n")
+    with pytest.raises(LedgerError, match="no workbook in this zip file"):
+        read(file.getvalue())
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_cut(share):
+    """A file that was cut is refused."""
+    data = by_openpyxl(HEADER, *(("T1", 1, None),) * 50)
+    with pytest.raises(LedgerError, match="the XLSX file is damaged"):
+        read(data[: int(len(data) * share)])
+
+
+GOOD = by_openpyxl(HEADER, ("T1", 1, TIME), ("T2", 2, None))
+ROWS = b"".join(
+    [b'<row r="1"><c r="A1" t="inlineStr"><is><t>reference</t></is></c></row><row><c s="1"><v>5</v></c></row>']
+)
+
+
+@given(st.integers(0, len(GOOD)), st.binary(max_size=8), st.integers(0, 8))
+def test_any_bytes(place, data, lost):
+    """A file with any damage gives entries or a `LedgerError`."""
+    with suppress(LedgerError):
+        read(b"PK\x03\x04" + (GOOD[:place] + data + GOOD[place + lost :])[4:])
+
+
+@given(
+    st.integers(0, len(ROWS)), st.binary(max_size=8) | st.sampled_from([b"<f>", b' t="s"', b"<v>"]), st.integers(0, 8)
+)
+def test_any_sheet(place, data, lost):
+    """A sheet with any damage inside the zip file gives entries or a `LedgerError`."""
+    damaged = ROWS[:place] + data + ROWS[place + lost :]
+    with suppress(LedgerError):
+        read(changed(with_rows(""), sheet=lambda xml: xml.replace(b"<sheetData>", b"<sheetData>" + damaged)))

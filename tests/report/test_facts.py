@@ -1,0 +1,111 @@
+"""What the page says about the run."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import attrs
+import pytest
+
+from payclient.ledger import Entry
+from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
+from payclient.report._facts import facts, when
+from planted import about, summary_of
+
+RULES = Rules(
+    time_zone=ZoneInfo("Asia/Jakarta"),
+    grace=timedelta(hours=36),
+    tolerances={"amount": Tolerance(below=500)},
+    statuses={"Lunas": "paid"},
+    fees={"VA": FeeSchedule(flat=4000)},
+    accepted=[Accepted(code=Code.UNDERPAID, reference="A", reason="agreed", owner="Ana", expires=date(2026, 12, 31))],
+)
+
+
+def told(rows=(), **known):
+    return {fact.term: fact.values for fact in facts(summary_of(rows), about(**known))}
+
+
+def test_ledger():
+    """The ledger is named with its size, its fingerprint and its columns, under the names that it has for them."""
+    assert {term: values for term, values in told().items() if term in ("Ledger", "Size", "Columns compared")} == {
+        "Ledger": ("settlements-2026-10.csv",),
+        "Size": ("312,604 bytes, read as csv",),
+        "Columns compared": (
+            "reference, from the column 'trx_ref'",
+            "amount, from the column 'Total'",
+            "merchant_reff",
+            "fee",
+            "status",
+        ),
+    }
+
+
+def test_warnings():
+    """What was noticed about the ledger is said, and nothing where nothing was."""
+    ledger = attrs.evolve(about().ledger, warnings=("one", "two"), ignored_columns=())
+    assert [told(ledger=ledger).get(term) for term in ("Warnings", "Columns ignored")] == [("one", "two"), None]
+    assert "Warnings" not in told()
+
+
+def test_no_file():
+    """A ledger that payclient did not read is said to be one, and a stream has no name."""
+    ledger = attrs.evolve(about().ledger, name="")
+    assert [told(ledger=None)["Ledger"], told(ledger=ledger)["Ledger"]] == [
+        *(("not a file that payclient read",), ("standard input",)),
+    ]
+
+
+def test_rules():
+    """Every rule that can hide a difference is said."""
+    found = told(rules=RULES)
+    terms = ("Expiry", "Tolerances", "Grace", "Status words", "Fee schedule", "Accepted differences")
+    assert [found[term] for term in terms] == [
+        ("expiry times were read in the time zone Asia/Jakarta",),
+        ("amount: below 500",),
+        ("rows younger than 1d 12h may still be on their way",),
+        ("lunas means paid",),
+        (found["Fee schedule"][0],),
+        ("1; each is marked where it occurs",),
+    ]
+    assert found["Fee schedule"][0].startswith("VA: flat 4000")
+    assert found["Fingerprint of the rules"] == (RULES.fingerprint,)
+
+
+def test_not_known():
+    """What is not known about the run is said not to be."""
+    found = told(base_url="", environment="", key_fingerprint="", canary=None)
+    assert {found[term] for term in ("Service", "Environment", "Key fingerprint")} == {("not recorded",)}
+    assert (found["Canary"], found["Answers came"], "Ended early" in found) == (
+        ("none was given",),
+        ("none came",),
+        False,
+    )
+
+
+def test_ended_early():
+    """A run that was ended early says by what."""
+    assert told(ended_by="the service refused the key")["Ended early"] == ("the service refused the key",)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "status"), [(Bucket.MATCHED, "0"), (Bucket.REJECTED, "1"), (Bucket.UNRESOLVED, "75")]
+)
+def test_exit_status(bucket, status):
+    """The exit status is the one that a command ends with, and says what it means."""
+    row = Row(entry=Entry(line=2, reference="A"), bucket=bucket)
+    assert told([row])["Exit status"][0].partition(": ")[0] == status
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        (None, ""),
+        (datetime(2026, 11, 21, 12, 0, 1, 999, tzinfo=UTC), "2026-11-21 12:00:01"),
+        (datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=7))), "2025-12-31 18:00:00"),
+    ],
+)
+def test_when(time, expected):
+    """Times are in UTC, whatever zone they came in."""
+    assert when(time) == expected

@@ -1,0 +1,135 @@
+"""A report is verified by its manifest."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+
+import pytest
+
+from payclient.report import FORMATS, MANIFEST, Problem, ReportFiles, verify
+from planted import about, judged
+
+DAMAGED = Problem(MANIFEST, "it is damaged: it is not what payclient writes")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return asyncio.run(judged(1000))
+
+
+@pytest.fixture
+def report(tmp_path, rows):
+    with ReportFiles(tmp_path) as files:
+        for row in rows:
+            files.add(row)
+        files.finish(about())
+    return tmp_path
+
+
+def test_unchanged(report):
+    """A report that nobody touched has no problem."""
+    assert verify(report) == ()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_missing(report, name):
+    """Each file is missed."""
+    (report / name).unlink()
+    assert verify(report) == (Problem(name, "it is missing"),)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_byte(report, name):
+    """One other byte is seen, in each file."""
+    content = bytearray((report / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (report / name).write_bytes(content)
+    assert verify(report) == (Problem(name, "it was changed: it has as many bytes as were written, but others"),)
+
+
+def test_longer(report):
+    """A file that is longer says by how much."""
+    with (report / "breaks.csv").open("ab") as file:
+        file.write(b"x" * 2000)
+    size = (report / "breaks.csv").stat().st_size
+    assert verify(report) == (
+        Problem("breaks.csv", f"it was changed: it has {size:,} bytes, and {size - 2000:,} were written"),
+    )
+
+
+def test_not_listed(report):
+    """A file of a report that the manifest does not know is told; any other file is nobody's business."""
+    with ReportFiles(report, formats=["summary.json"]) as files:
+        files.finish(about())
+    (report / "notes.txt").touch()
+    assert [problem.file for problem in verify(report)] == ["rows.jsonl", "breaks.csv", "report.xlsx", "report.html"]
+
+
+def test_no_manifest(tmp_path):
+    """A folder without a manifest has no finished report."""
+    assert verify(tmp_path) == (Problem(MANIFEST, "there is none, so the report was never finished"),)
+
+
+def test_folder_for_manifest(tmp_path):
+    """A manifest that cannot be read is told, and nothing is raised."""
+    (tmp_path / MANIFEST).mkdir()
+    (problem,) = verify(tmp_path)
+    assert problem.what.startswith("it cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b"null", b"\xff", b'{"files": 1}', b'{"files": [{}], "schema": ""}', b"[" * 100_000),
+        b'{"schema": "payclient.report.manifest", "files": []}',
+        b'{"schema": "payclient.report.manifest", "files": [{"name": "../x", "size_bytes": 0, "sha256": ""}]}',
+        b'{"schema": "other", "files": [{"name": "rows.jsonl", "size_bytes": 0, "sha256": ""}]}',
+    ],
+    ids=range(11),
+)
+def test_damaged(tmp_path, content):
+    """A manifest that payclient cannot have written is told, and no file that it names is opened."""
+    (tmp_path / MANIFEST).write_bytes(content)
+    assert verify(tmp_path) == (DAMAGED,)
+
+
+def test_file_cannot_be_read(report):
+    """A file that cannot be read is told, and the others are looked at all the same."""
+    (report / "rows.jsonl").unlink()
+    (report / "rows.jsonl").mkdir()
+    (report / "report.html").unlink()
+    first, second = verify(report)
+    assert (first.file, first.what.partition(":")[0]) == ("rows.jsonl", "it cannot be read")
+    assert second == Problem("report.html", "it is missing")
+
+
+def test_content(report):
+    """It names what was read, by which rules and from which service, and each file with size and SHA-256."""
+    written = json.loads((report / MANIFEST).read_text())
+    known = about()
+    assert written == {
+        "schema": "payclient.report.manifest",
+        "version": 1,
+        "payclient_version": known.payclient_version,
+        "service": {
+            "base_url": known.base_url,
+            "environment": known.environment,
+            "key_fingerprint": known.key_fingerprint,
+        },
+        "rules": {"fingerprint": known.rules.fingerprint},
+        "ledger": {
+            "name": known.ledger.name,
+            "size_bytes": known.ledger.size_bytes,
+            "sha256": known.ledger.sha256,
+        },
+        "files": [
+            {
+                "name": name,
+                "size_bytes": (report / name).stat().st_size,
+                "sha256": hashlib.sha256((report / name).read_bytes()).hexdigest(),
+            }
+            for name in FORMATS
+        ],
+    }

@@ -1,0 +1,87 @@
+"""Rows and money are counted by the words of both sides, in bounded memory."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient import Transaction
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket, Row, Total
+from payclient.report import Cell, Matrix
+from payclient.report._matrix import REST
+
+
+def row(ours="paid", theirs="Paid", method="VA", *, ledger_method="QR", amounts=(100, 90)):
+    entry = Entry(line=1, reference="A", amount=amounts[0], status=ours, payment_method=ledger_method)
+    transaction = Transaction(reference="A", amount=amounts[1], status=theirs or "", payment_method=method)
+    return Row(entry=entry, bucket=Bucket.MATCHED, transaction=None if theirs is None else transaction)
+
+
+def matrix_of(rows, **options):
+    matrix = Matrix(**options)
+    for each in rows:
+        matrix.add(each)
+    return matrix
+
+
+def test_cells():
+    """Rows with the same words of both sides and the same method are one cell, with their money."""
+    matrix = matrix_of([row(), row(amounts=(1, 2)), row(theirs="PAID")])
+    assert matrix.cells == {
+        Cell("paid", "Paid", "VA"): Total(2, 101, 92),
+        Cell("paid", "PAID", "VA"): Total(1, 100, 90),
+    }
+
+
+def test_method():
+    """The service's method counts, and the ledger's where the service says none."""
+    cells = matrix_of([row(), row(method=None), row(theirs=None), row(method=None, ledger_method=None)]).cells
+    assert [cell.method for cell in cells] == ["VA", "QR", "QR", None]
+
+
+def test_nothing_said():
+    """A word that is not there is None, on either side, also of a row that was rejected."""
+    rejected = Row(entry=RejectedEntry(line=1, reason="x", amount=7), bucket=Bucket.REJECTED)
+    assert matrix_of([row(ours=None, theirs=None), rejected]).cells == {
+        Cell(None, None, "QR"): Total(1, 100, 0),
+        Cell(None, None, None): Total(1, 7, 0),
+    }
+
+
+def test_by():
+    """Cells are added up by what they have in common, the most rows first."""
+    matrix = matrix_of([row(method="QR"), row(), row(theirs="Open")])
+    assert list(matrix.by(lambda cell: cell.method).items()) == [
+        ("VA", Total(2, 200, 180)),
+        ("QR", Total(1, 100, 90)),
+    ]
+
+
+def test_bounded():
+    """However many words a service makes up, there are no more cells than there is room, and one for the rest."""
+    matrix = matrix_of((row(theirs=f"word {number}") for number in range(10)), room=3)
+    assert [cell.service_status for cell in matrix.cells] == ["word 0", "word 1", "word 2", REST.service_status]
+    assert matrix.cells[REST] == Total(7, 700, 630)
+
+
+def test_known_cell_when_full():
+    """A cell that has its place goes on counting when there is no more room."""
+    matrix = matrix_of([row(theirs="a"), row(theirs="b"), row(theirs="a")], room=1)
+    assert [total.rows for total in matrix.cells.values()] == [2, 1]
+
+
+def test_long_word():
+    """No word takes more room than a person would read."""
+    (cell,) = matrix_of([row(theirs="x" * 100_000)]).cells
+    assert cell.service_status == "x" * 79 + "…"
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "c", None])] * 3), max_size=30), st.integers(0, 5))
+def test_nothing_is_lost(words, room):
+    """Whatever the words and the room, every row and all money is in one cell."""
+    rows = [row(*each, amounts=(3, 2)) for each in words]
+    totals = matrix_of(rows, room=room).cells.values()
+    assert sum(total.rows for total in totals) == len(rows)
+    assert sum(total.ledger_amount for total in totals) == 3 * len(rows)
+    assert sum(total.service_amount for total in totals) == sum(2 for _, theirs, _ in words if theirs is not None)

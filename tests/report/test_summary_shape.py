@@ -1,0 +1,102 @@
+"""`summary.json` is what its published schema says."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from json_schema import problems
+from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Rules, Severity, Status, Step, Tolerance, Verdict
+from payclient.report import About, Matrix, summary_as_json
+from planted import about, judged, summary_of
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "summary.schema.json").read_text())
+RULES = Rules(
+    columns={"amount": "Betrag"},
+    tolerances={"amount": Tolerance(above=500)},
+    statuses={"berhasil": "paid"},
+    grace=timedelta(hours=12),
+    time_zone=ZoneInfo("Asia/Jakarta"),
+    fees={"VA": FeeSchedule(flat=2500)},
+    accepted=[Accepted(code="underpaid", reference="A", reason="agreed", owner="Ani", expires=date(2026, 12, 31))],
+)
+
+
+@pytest.fixture(scope="module")
+def summaries():
+    """Return `summary.json` of a run of nothing, and of one with everything."""
+    rows = asyncio.run(judged(1000, unresolved=2))
+    return [_summary([], About()), _summary(rows, about(rules=RULES, canary="T1", ended_by="refused"))]
+
+
+def _summary(rows, known):
+    matrix = Matrix()
+    for row in rows:
+        matrix.add(row)
+    return json.loads(json.dumps(summary_as_json(summary_of(rows), known, matrix)))
+
+
+def described(schema):
+    """Yield each property of a schema with its name, at any depth."""
+    for name, rule in schema.get("properties", {}).items():
+        yield name, rule
+        yield from described(rule)
+    yield from described(schema["items"]) if "items" in schema else ()
+
+
+def test_real_summaries(summaries):
+    """A real summary has all keys of the schema, no others, and the values that the schema allows."""
+    assert [list(problems(each, SCHEMA, SCHEMA)) for each in summaries] == [[], []]
+
+
+def test_every_key_is_described():
+    """Each key of the schema, at any depth, has a description."""
+    found = [*described(SCHEMA), *described(SCHEMA["$defs"]["total"])]
+    assert [name for name, rule in found if not rule.get("description")] == []
+    assert len(found) > 60
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (("properties", "verdict", "enum"), Verdict),
+        (("properties", "buckets", "required"), Bucket),
+        (("properties", "findings", "propertyNames", "enum"), Code),
+        (("properties", "breaks_by_severity", "required"), [severity.word for severity in reversed(Severity)]),
+        (("properties", "tie_out", "properties", "steps", "items", "properties", "step", "enum"), Step),
+        (("$defs", "meaning", "enum"), [*Status, None]),
+    ],
+    ids=["verdict", "buckets", "findings", "severities", "steps", "meanings"],
+)
+def test_words(place, words):
+    """The schema has exactly the words of the code, in their order."""
+    rule = SCHEMA
+    for name in place:
+        rule = rule[name]
+    assert rule == list(words)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda summary: summary.pop("rows"), "there is no rows"),
+        (lambda summary: summary.update(more=1), "more is not described"),
+        (lambda summary: summary.update(rows="7"), "'7' is no integer"),
+        (lambda summary: summary["tie_out"].update(residual=1), "1 is not 0"),
+        (lambda summary: summary["statuses"][0].update(rows=-1), "-1 is below 0"),
+        (lambda summary: summary["findings"].update(other={}), "'other' is none of"),
+        (lambda summary: summary.update(first_observed_at="today"), "'today' is not like"),
+    ],
+    ids=range(7),
+)
+def test_schema_refuses(summaries, change, problem):
+    """What is not as described is refused, so that the test above can fail."""
+    broken = copy.deepcopy(summaries[1])
+    change(broken)
+    assert any(problem in each for each in problems(broken, SCHEMA, SCHEMA))

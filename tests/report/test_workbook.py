@@ -1,0 +1,180 @@
+"""The workbook has every row in its sheet, and room to work on the breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from datetime import UTC, datetime
+
+import attrs
+import openpyxl
+import pytest
+
+from payclient import Transaction
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket, Code, Finding, Row, Rules
+from payclient.report import Matrix
+from payclient.report._workbook import COLUMNS, Workbook
+from planted import about, judged, summary_of
+
+BUCKETS = {"Breaks": Bucket.BREAK, "Open": Bucket.OPEN, "Unresolved": Bucket.UNRESOLVED, "Rejected": Bucket.REJECTED}
+
+
+def written(rows, folder, *, known=None, **options):
+    """Return the workbook of *rows* as another library reads it: tuples of values by sheet."""
+    matrix, file = Matrix(), io.BytesIO()
+    for row in rows:
+        matrix.add(row)
+    with Workbook(file, folder, **options) as workbook:
+        for row in rows:
+            workbook.add(row)
+        workbook.finish(summary_of(rows), known or about(), matrix)
+    return openpyxl.load_workbook(file)
+
+
+def values(sheet):
+    return list(sheet.values)[1:]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rejected = Row(
+        entry=RejectedEntry(line=9, reason="no amount", amount=5), bucket=Bucket.REJECTED, reason="no amount"
+    )
+    return [*asyncio.run(judged(1000, unresolved=3)), rejected]
+
+
+def test_sheets(rows, tmp_path):
+    """The sheets are those that the page promises, in that order, each with its header."""
+    workbook = written(rows, tmp_path)
+    assert workbook.sheetnames == [
+        *("Summary", "Breaks", "Open", "Unresolved", "Rejected", "All rows"),
+        *("By status", "By method", "Tie-out", "Run"),
+    ]
+    for sheet in workbook:
+        assert [cell.value for cell in sheet[1]] == [column.title for column in COLUMNS[sheet.title]]
+        assert sheet.freeze_panes == "A2"
+
+
+def test_every_row(rows, tmp_path):
+    """Every row is in `All rows`, and in the sheet of its bucket unless it matched; nothing else is."""
+    workbook = written(rows, tmp_path)
+    assert [(line, bucket) for line, _, bucket, *_ in values(workbook["All rows"])] == [
+        (row.line, row.bucket.value) for row in rows
+    ]
+    for name, bucket in BUCKETS.items():
+        assert [line for line, *_ in values(workbook[name])] == [row.line for row in rows if row.bucket is bucket], name
+
+
+@pytest.mark.parametrize("name", ["Breaks", "Unresolved"])
+def test_room_to_work(rows, tmp_path, name):
+    """Breaks and unresolved rows have empty columns for who does what, and each of their cells takes text."""
+    sheet = written(rows, tmp_path)[name]
+    titles = [cell.value for cell in sheet[1]]
+    for title in ("Owner", "Resolution", "Comment"):
+        place = titles.index(title)
+        assert {row[place] for row in values(sheet)} == {None}
+        assert sheet.column_dimensions[sheet.cell(1, place + 1).column_letter].width >= 16
+
+
+def test_types(tmp_path):
+    """References and codes are text, with their zeros; money is a whole number with separators of thousands."""
+    entry = Entry(line=1, reference="0012", amount=1_500_000, payment_code="007", merchant_reff="1E5", fee=None)
+    said = Transaction(reference="0012", amount=1_500_001, payment_code="007", merchant_reff="1E5", status="Paid")
+    row = Row(entry=entry, bucket=Bucket.BREAK, transaction=said, findings=(Finding(Code.OVERPAID, "1 more"),))
+    sheet = written([row], tmp_path)["Breaks"]
+    cells = {title.value: cell for title, cell in zip(sheet[1], sheet[2], strict=True)}
+    assert [cells[name].value for name in ("Reference", "payment_code, ledger", "merchant_reff, service")] == [
+        *("0012", "007", "1E5"),
+    ]
+    amounts = [cells[name] for name in ("amount, ledger", "amount, service", "Difference")]
+    assert [(cell.value, cell.data_type, cell.number_format) for cell in amounts] == [
+        (1_500_000, "n", "#,##0"),
+        (1_500_001, "n", "#,##0"),
+        (1, "n", "#,##0"),
+    ]
+    assert (cells["fee, ledger"].value, cells["Reference"].number_format) == (None, "@")
+
+
+def test_why(tmp_path):
+    """A break says all its sentences, with why one does not count, and when it was looked at."""
+    at = datetime(2026, 11, 21, 12, 0, 1, 999, tzinfo=UTC)
+    findings = (Finding(Code.OVERPAID, "1 more"), Finding(Code.FEE_DIFFERS, "fee", waived="accepted by Ani"))
+    row = Row(
+        entry=Entry(line=1, reference="A"),
+        bucket=Bucket.BREAK,
+        findings=findings,
+        observed_at=at,
+        confirmed_at=at,
+        is_changed_during_run=True,
+    )
+    (cells,) = values(written([row], tmp_path)["Breaks"])
+    assert cells[2:5] == ("high", "overpaid", "1 more. fee (accepted by Ani)")
+    assert cells[9] == "fee_differs"
+    assert cells[-3:] == ("2026-11-21 12:00:01", "2026-11-21 12:00:01", "yes")
+
+
+def test_figures(rows, tmp_path):
+    """Summary, status, method and tie-out have the figures of the summary, and each adds up to all rows."""
+    workbook, summary = written(rows, tmp_path), summary_of(rows)
+    by_title = {row[0]: row for row in values(workbook["Summary"])}
+    assert by_title["All"][2] == summary.rows
+    assert by_title["Breaks"][2:] == attrs.astuple(summary.buckets[Bucket.BREAK])
+    assert {code: by_title[code.value][2] for code in summary.codes} == {
+        code: total.rows for code, total in summary.codes.items()
+    }
+    for name in ("By status", "By method"):
+        assert sum(row[-3] for row in values(workbook[name])) == summary.rows
+    bridge = values(workbook["Tie-out"])
+    assert (bridge[0][3], bridge[-3][4], bridge[-2][3]) == (
+        *(summary.tie_out.ledger_total, summary.tie_out.service_total, 0),
+    )
+    assert bridge[-4][4] == bridge[-3][4]
+
+
+def test_words_of_both_sides(tmp_path):
+    """The sheet by status has both words as they came, each with what it means by the rules."""
+    said = Transaction(reference="A", amount=1, status="BERHASIL")
+    row = Row(entry=Entry(line=1, reference="A", status="lunas"), bucket=Bucket.MATCHED, transaction=said)
+    known = about(rules=Rules(statuses={"berhasil": "paid"}))
+    (cells,) = values(written([row], tmp_path, known=known)["By status"])
+    assert cells == ("lunas", None, "BERHASIL", "paid", 1, 0, 1)
+
+
+def test_where_a_sheet_ends(rows, tmp_path):
+    """Where a sheet cannot hold all rows, its last row and the summary say how many are missing, and where they are."""
+    workbook = written(rows, tmp_path, most_rows=20)
+    missing = len(rows) - 18
+    assert workbook["All rows"].max_row == 20
+    assert values(workbook["All rows"])[-1][0] == (
+        f"the sheet ends here: {missing:,} more rows do not fit in it; rows.jsonl has all of them"
+    )
+    breaks = sum(row.bucket is Bucket.BREAK for row in rows) - 18
+    assert values(workbook["Breaks"])[-1][0] == (
+        f"the sheet ends here: {breaks:,} more rows do not fit in it; breaks.csv has all of them"
+    )
+    said = [row[1] for row in values(workbook["Summary"]) if row[1] and "do not fit" in row[1]]
+    assert said == [
+        f"{count:,} rows do not fit in the sheet {name}; its last row says which file has them all."
+        for name, count in (("All rows", missing), ("Breaks", breaks))
+    ]
+
+
+def test_hostile(tmp_path):
+    """A ledger or a service can put no formula, link or hidden character into any cell."""
+    words = ["=1+1", "\x1b[31m", "\u202e", "<r><t>x</t></r>", "http://example.org", "_x000A_"]
+    rows = []
+    for line, word in enumerate(words, 1):
+        entry = Entry(line=line, reference=word, merchant_reff=word, status=word, payment_method=word)
+        said = Transaction(reference=word, amount=1, merchant_reff=word, status=word, payment_method=word)
+        finding = Finding(Code.UNKNOWN_STATUS, word)
+        rows.append(Row(entry=entry, bucket=Bucket.BREAK, transaction=said, findings=(finding,)))
+        rows.append(Row(entry=entry, bucket=Bucket.UNRESOLVED, reason=word, error=word))
+        rejected = RejectedEntry(line=line, reference=word, reason=word)
+        rows.append(Row(entry=rejected, bucket=Bucket.REJECTED, reason=word))
+    for sheet in written(rows, tmp_path):
+        for line in sheet.iter_rows():
+            for cell in line:
+                assert cell.data_type in ("n", "inlineStr", "s")
+                assert cell.hyperlink is None
+                assert str(cell.value).isprintable()
