@@ -44,7 +44,8 @@ def unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
             if given > max(_FREE_BYTES, _MOST_TIMES * packed):
                 message = f"the gzip data unpacks to more than {_MOST_TIMES} times its size; this is no ledger"
                 raise LedgerError(message)
-            yield piece
+            if piece:  # the header alone gives nothing, which elsewhere means the end
+                yield piece
     if not member.eof:
         message = "the gzip data ends too early; the file was cut"
         raise LedgerError(message)

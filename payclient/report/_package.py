@@ -122,6 +122,7 @@ def _workbook(sheets: Sequence[tuple[str, int, str]]) -> str:
     names = "".join(
         f'<definedName name="_xlnm._FilterDatabase" localSheetId="{place}" hidden="1">\'{name}\'!{area}</definedName>'
         for place, (name, _, area) in enumerate(sheets)
+        if area
     ) + "".join(
         f'<definedName name="_xlnm.Print_Titles" localSheetId="{place}">\'{name}\'!$1:$1</definedName>'
         for place, (name, _, _) in enumerate(sheets)

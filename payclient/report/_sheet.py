@@ -134,7 +134,7 @@ class Sheet:
         last = b""
         if self._last is not None:
             last = self._row([self._sentence()] if self._more else self._last)
-        area = f'<autoFilter ref="{self.area.replace("$", "")}"/>' if self._has_filter else ""
+        area = f'<autoFilter ref="{self.area.replace("$", "")}"/>' if self.area else ""
         return last + f"</sheetData>{area}{_TAIL}".encode()
 
     @property
@@ -144,8 +144,8 @@ class Sheet:
 
     @property
     def area(self) -> str:
-        """What the filters are about, as a workbook names it."""
-        return f"$A$1:${self._cells[-1][0]}${self._rows}"
+        """What the filters are about, as a workbook names it; empty without filters."""
+        return f"$A$1:${self._cells[-1][0]}${self._rows}" if self._has_filter else ""
 
     def _sentence(self) -> str:
         return f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"

@@ -180,7 +180,7 @@ def _plain(value: Any) -> Value:
 
 
 def _times(row: Row) -> tuple[Value, Value, Value]:
-    return when(row.observed_at), row.confirmed_at and when(row.confirmed_at), row.is_changed_during_run and "yes" or None
+    return when(row.observed_at), when(row.confirmed_at), "yes" if row.is_changed_during_run else None
 
 
 def _summary(summary: Summary, ends: Iterator[str]) -> Iterator[Sequence[Value]]:

@@ -52,6 +52,11 @@ def limited(*headers):
     return text("429 Too Many Requests", "slow down", *headers)
 
 
+REDIRECTS = tuple(
+    Fault(f"{status} to {place}", page(status, f"Location: {address}"), says="redirect to .* not followed", **MISPLACED)
+    for status in ("301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect")
+    for place, address in (("the same origin", "/elsewhere"), ("another", "https://elsewhere.example/"))
+)
 FAULTS = (
     # Asked for fewer requests
     Fault("429 and nothing else", limited(), **THROTTLED),
@@ -141,16 +146,7 @@ FAULTS = (
         RejectedError,
         says=r"declined: \[2J evil evil .*…",
     ),
-    *(
-        Fault(
-            f"{status} to {place}",
-            page(status, f"Location: {address}"),
-            says="redirect to .* not followed",
-            **MISPLACED,
-        )
-        for status in ("301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect")
-        for place, address in (("the same origin", "/elsewhere"), ("another", "https://elsewhere.example/"))
-    ),
+    *REDIRECTS,
     Fault("300 without a place to go", page("300 Multiple Choices"), says="redirect to nowhere", **MISPLACED),
     Fault("304 for a POST", [send(http(b"", "304 Not Modified"))], **MISPLACED),
     Fault("405 as a web page", page("405 Not Allowed"), **MISPLACED),

@@ -14,6 +14,7 @@ import httpx2
 from fakes import KEY, document
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
 from payclient._signal import Signal
+from payclient.transports._client import HttpxClientTransport
 from raw_server import http, send
 
 FOUND = document("T1")
@@ -22,7 +23,7 @@ ok = send(OK)
 AT_ONCE = RetryPolicy(first_backoff=0)
 LIBRARIES = {"httpx": httpx, "httpx2": httpx2}
 DESCRIPTORS = Path("/proc/self/fd")
-NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy lanes": 0}
+NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy connections": 0}
 
 
 @asynccontextmanager
@@ -40,14 +41,16 @@ async def stage(server, *, carrier="own", scheme=None, **options):
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(server)
         if library := LIBRARIES.get(carrier):
-            limits = library.Limits(max_connections=20)  # few, so that one which is never given back is missed
-            http_client = library.AsyncClient(trust_env=False, limits=limits)
+            limits = library.Limits(max_connections=10)  # few, so that those which are never given back are missed
+            habits = {"trust_env": False, "follow_redirects": True, "auth": ("somebody", "else")}  # neither may hold
+            http_client = library.AsyncClient(limits=limits, **habits)
             options["http_client"] = await stack.enter_async_context(http_client)
         url = server.url if scheme is None else f"{scheme}:{server.url.partition(':')[2]}"
         options = {"base_url": url, "retry": AT_ONCE, "timeout": 5, **options}
         async with AsyncClient(api_key=KEY, **options) as pay:
             yield pay
             assert at_rest(pay) == NOTHING
+        assert all(f"Authorization: Bearer {KEY}".encode() in request for request in server.requests)
         if carrier == "own":
             assert await server.deserted() == 0
             assert len(pay._engine._transport._lanes) == 0
@@ -77,14 +80,21 @@ def descriptors():
 
 def at_rest(pay):
     """Return what a client holds while nobody asks it anything; that must be `NOTHING`."""
-    transport, limiter = pay._engine._transport, pay._engine._limiter
-    busy = getattr(transport, "_lanes", set()) - set(getattr(transport, "_idle", ()))
+    limiter = pay._engine._limiter
     return {
         "in flight": pay.stats.in_flight,
         "queued": limiter.waiting,
         "flights": len(pay._flights),
-        "busy lanes": len(busy),
+        "busy connections": len(busy(pay._engine._transport)),
     }
+
+
+def busy(transport):
+    """Return the connections that are neither idle nor closed, in the caller's own pool too."""
+    if isinstance(transport, HttpxClientTransport):
+        pool = transport._client._transport._pool
+        return [connection for connection in pool.connections if not (connection.is_idle() or connection.is_closed())]
+    return getattr(transport, "_lanes", set()) - set(getattr(transport, "_idle", ()))
 
 
 async def ask(pay, reference="T1"):

@@ -174,10 +174,11 @@ async def test_over_sockets(is_secure, moment, row):
         assert type(await ask(pay)) is Transaction
 
 
-async def test_over_httpx(row):
+@pytest.mark.parametrize("carrier", ["httpx", "httpx2"])
+async def test_over_httpx(carrier, row):
     """Whenever a lookup over the caller's own client is cancelled, its pool has all its connections again."""
-    row("a lookup over httpx cancelled at each turn of the event loop", "CancelledError")
-    async with stage(RawServer(flaky()), carrier="httpx") as pay:
+    row(f"a lookup over {carrier} cancelled at each turn of the event loop", "CancelledError")
+    async with stage(RawServer(flaky()), carrier=carrier) as pay:
         for number in range(1, 1000):
             lookup = asyncio.create_task(pay.get_transaction("T1"))
             for _ in range(number):
@@ -224,7 +225,7 @@ async def test_storm(carrier, storm, row, record_property):
                 cancelled += 1
 
     async with stage(RawServer(), carrier=carrier, deadline=10) as pay:
-        await asyncio.gather(*(hasty() for _ in range(16)))
+        await asyncio.gather(*(hasty() for _ in range(8)))  # fewer than connections: none is ever waited for
         lost = pay.stats.in_flight
         assert at_rest(pay) == NOTHING
         healthy = [reference for n in range(20) if type(await ask(pay, reference := f"H{n}")) is Transaction]

@@ -15,7 +15,7 @@ from raw_server import RawServer, Script, well_behaved
 
 FAULTS = (*network.FAULTS, *answers.FAULTS, *bodies.FAULTS, *php.FAULTS, *gateways.FAULTS)
 CARRIED = [(fault, "own") for fault in FAULTS]
-CARRIED += [(fault, "httpx") for fault in (*network.FAULTS, *bodies.BOMBS, *gateways.ON_THE_WIRE)]
+CARRIED += [(fault, "httpx") for fault in (*network.FAULTS, *bodies.BOMBS, *gateways.ON_THE_WIRE, *answers.REDIRECTS)]
 each_fault = pytest.mark.parametrize("fault", FAULTS, ids=str)
 each_carried = pytest.mark.parametrize(("fault", "carrier"), CARRIED, ids=[f"{f}, over {c}" for f, c in CARRIED])
 

@@ -108,6 +108,25 @@ def test_packed(form, suffix, tmp_path):
         assert ledger.fingerprint.size_bytes == path.stat().st_size
 
 
+def test_packed_in_small_pieces():
+    """A packed stream is told by its first bytes however slowly these come."""
+
+    class Slow(io.RawIOBase):
+        data = io.BytesIO(gzip.compress(FILES["jsonl"]))
+
+        def read(self, _size=-1):
+            return self.data.read(1)
+
+    assert read(Slow()) == ("jsonl", ENTRIES)
+
+
+def test_packed_name(tmp_path):
+    """The name before `.gz` tells the format, also of a file in which there is nothing."""
+    path = tmp_path / "ledger.jsonl.gz"
+    path.write_bytes(gzip.compress(b""))
+    assert read(path) == ("jsonl", [])
+
+
 @pytest.mark.parametrize("form", ["xlsx", "parquet"])
 def test_packed_twice(form):
     """What is packed inside is not read out of gzip, and the message says what to do."""

@@ -102,3 +102,13 @@ def test_no_such_file(tmp_path):
     """A file that is not there is named."""
     with pytest.raises(LedgerError, match=r"ledger.csv cannot be opened: No such file"):
         Source(tmp_path / "ledger.csv")
+
+
+def test_whole(path):
+    """All bytes can be had as one file, from its beginning, of a path as of a stream, and closing ends it."""
+    for ledger in (path, io.BytesIO(CONTENT), io.StringIO(CONTENT.decode())):
+        source = Source(ledger)
+        file = source.whole(source.chunks())
+        assert (file.read(), source.fingerprint.size_bytes) == (CONTENT, len(CONTENT))
+        source.close()
+        assert file.closed

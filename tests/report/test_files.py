@@ -9,11 +9,15 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import planted
 from payclient import Transaction, errors
@@ -112,6 +116,29 @@ async def test_hostile_content(tmp_path, report_in):
     hostile, _ = breaks_of(tmp_path)
     assert hostile["service_merchant_reff"] == "'=cmd|' /C calc'!A0"
     assert hostile["service_status"] == "<U+001B>[31mPaid<U+202E>"
+
+
+@settings(max_examples=25)
+@given(st.text(st.characters(), min_size=1))
+def test_no_text_gets_through(text):
+    """Whatever text a ledger or a service holds, no file of text has a character in it that does not print."""
+    entry = Entry(line=1, reference=text, merchant_reff=text, status=text, payment_method=text)
+    said = Transaction(reference=text, amount=1, merchant_reff=text, status=text, deviations=(text,))
+    finding = Finding(Code.UNKNOWN_STATUS, "x", ledger=text, service=text)
+    rejected = RejectedEntry(line=2, reference=text, reason="x")
+    about = planted.about(canary=text, base_url=text, ended_by=text)
+    with tempfile.TemporaryDirectory() as name:
+        with ReportFiles(name) as files:
+            files.add(Row(entry=entry, bucket=Bucket.BREAK, transaction=said, findings=(finding,)))
+            files.add(Row(entry=entry, bucket=Bucket.UNRESOLVED, reason=text, error=text))
+            files.add(Row(entry=rejected, bucket=Bucket.REJECTED, reason="x"))
+            files.finish(about)
+        for kind in sorted(set(ALL) - {"report.xlsx"}):
+            written = (Path(name) / kind).read_bytes().decode()
+            assert written.replace("\n", "").isprintable(), kind
+        assert json.loads((Path(name) / "rows.jsonl").read_text().splitlines()[0])["service"]["status"] == text
+        with zipfile.ZipFile(Path(name) / "report.xlsx") as archive:
+            assert all(archive.read(part).decode().replace("\n", "").isprintable() for part in archive.namelist())
 
 
 async def test_json_keeps_everything(tmp_path, report_in):
