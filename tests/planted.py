@@ -8,7 +8,7 @@ import io
 from payclient import errors
 from payclient._codec import read_transaction
 from payclient.cli._planting import COLUMNS, plant
-from payclient.ledger import CsvLedger
+from payclient.ledger import open_ledger
 from payclient.reconcile import Tally, reconcile
 from payclient.report._about import About, LedgerAbout
 from payclient.report._html import HtmlReport
@@ -28,7 +28,7 @@ async def judged(rows, *, seed=1, unresolved=0, columns=COLUMNS):
     answers = {fields["reference"]: [read_transaction(dict(fields))] for fields in planted.transactions}
     matched = [row for row, said in zip(planted.ledger, planted.expected, strict=True) if said.bucket == "matched"]
     answers |= {row["reference"]: [REFUSED] for row in matched[len(matched) - unresolved :]}
-    with CsvLedger(io.BytesIO(text.getvalue().encode())) as ledger:
+    with open_ledger(io.BytesIO(text.getvalue().encode())) as ledger:
         found = reconcile(ledger, Service(answers), clock=Clock(), concurrency=1)
         return [row async for row in found]
 

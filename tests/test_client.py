@@ -1,6 +1,7 @@
 """The client: options, lookups, views, life."""
 
 import asyncio
+import inspect
 import itertools
 import logging
 import os
@@ -56,6 +57,11 @@ def test_defaults():
     """Without options, 64 attempts may be in flight, each for ten seconds, and a lookup may take thirty."""
     pay = AsyncClient(api_key=KEY, base_url="https://pay.example", transport=ScriptedTransport())
     assert (pay._engine.max_concurrency, pay._options.timeout, pay._options.deadline) == (64, 10.0, 30.0)
+
+
+def test_default_of_a_stream():
+    """Without options, a stream ends when nothing has been answered for a quarter of an hour."""
+    assert inspect.signature(AsyncClient.stream_transactions).parameters["stall_timeout"].default == 15 * 60
 
 
 def test_tells_where_it_asks():

@@ -213,6 +213,7 @@ def test_expdate_is_tolerated(value):
         pytest.param("2030-01-31T23:59:59Z", "text '2030-01-31T23:59:59Z'", id="utc"),
         pytest.param("2030-01-31 23:59:59+07:00", "text '2030-01-31 23:59:59+07:00'", id="zone"),
         pytest.param("2030-01-31 23:59:59.5", "text '2030-01-31 23:59:59.5'", id="fraction"),
+        pytest.param("2030-01-31 23:59:59.0000000", "text '2030-01-31 23:59:59.0000000'", id="long-fraction"),
         pytest.param("0000-00-00 00:00:00", "text '0000-00-00 00:00:00'", id="zeros"),
         pytest.param("2030-02-30 00:00:00", "text '2030-02-30 00:00:00'", id="no-such-day"),
         pytest.param("31/01/2030", "text '31/01/2030'", id="other-order"),

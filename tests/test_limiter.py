@@ -464,11 +464,13 @@ async def test_many_failures_cut():
 
 
 async def test_first_failures_do_not_cut():
-    """Fewer than ten attempts are too few to judge a service by."""
-    limiter = make()
-    give_back(limiter, await take(limiter, 4), Signal.OVERLOADED)
-    give_back(limiter, await take(limiter, 4), Signal.OVERLOADED)
-    assert limiter.limit == 4.0
+    """Fewer than ten attempts are too few to judge a service by; ten are not."""
+    limiter = make(initial=20.0)
+    tickets = await take(limiter, 10)
+    give_back(limiter, tickets[:9], Signal.OVERLOADED)
+    after_nine = limiter.limit
+    limiter.release(tickets[9], Signal.OVERLOADED)
+    assert (after_nine, limiter.limit) == (20.0, 10.0)
 
 
 async def test_old_failures_are_forgotten():

@@ -21,14 +21,41 @@ def refused(value, status=422, headers=None):
     return refuse(answer, read_json(json.dumps(value).encode()), "R-1")
 
 
-@pytest.mark.parametrize("message", sorted(NOT_FOUND_MESSAGES))
+NOT_FOUND = (
+    "transaction not found",
+    "reference not found",
+    "transaction reference not found",
+    "data not found",
+    "transaction does not exist",
+    "transaksi tidak ditemukan",
+    "data tidak ditemukan",
+    "data transaksi tidak ditemukan",
+)
+REFUSED_KEY = (
+    "invalid api key",
+    "api key is invalid",
+    "api key not found",
+    "invalid token",
+    "unauthenticated",
+    "unauthorized",
+    "authentication failed",
+    "api key tidak valid",
+)
+
+
+def test_lists_of_messages():
+    """What is believed to mean "not found" or "the key is refused" is listed here, and nothing else is."""
+    assert (set(NOT_FOUND), set(REFUSED_KEY)) == (NOT_FOUND_MESSAGES, REFUSED_KEY_MESSAGES)
+
+
+@pytest.mark.parametrize("message", NOT_FOUND)
 def test_not_found_messages(message):
     """Each listed message means "not found", in any case and with any punctuation around it."""
     kinds = {type(refused({"success": False, "message": text}, 200)) for text in (message, f" {message.upper()}! ")}
     assert kinds == {errors.TransactionNotFoundError}
 
 
-@pytest.mark.parametrize("message", sorted(REFUSED_KEY_MESSAGES))
+@pytest.mark.parametrize("message", REFUSED_KEY)
 def test_refused_key_messages(message):
     """Each listed message means that the key is refused, in any case and with any punctuation around it."""
     kinds = {type(refused({"success": False, "message": text}, 200)) for text in (message, f"{message.title()}.")}
@@ -133,6 +160,18 @@ def test_headers_are_chosen():
         "x-secret": "1",
     }
     assert refused({}, headers=headers).headers == {"server": "nginx", "cf-ray": "r" * 199 + "…"}
+
+
+def test_headers_that_are_kept():
+    """What tells about the way, the body, the limits and the name of an exchange is kept."""
+    names = (
+        *("cf-cache-status", "cf-mitigated", "cf-ray", "date", "location", "server", "via"),
+        *("content-encoding", "content-length", "content-type", "retry-after"),
+        *("ratelimit", "ratelimit-policy", "ratelimit-reset"),
+        *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
+        *("request-id", "x-correlation-id", "x-request-id"),
+    )
+    assert refused({}, headers=dict.fromkeys(names, "1")).headers == dict.fromkeys(names, "1")
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ async def test_lookup_cancelled_from_outside():
         asyncio.current_task().cancel()
         await asyncio.sleep(1)
 
-    with pytest.raises(RuntimeError, match="^a lookup of the stream was cancelled from outside$"):
+    with pytest.raises(RuntimeError, match=r"^a lookup of the stream was cancelled from outside$"):
         await collect(lookup, ["T1"])
 
 

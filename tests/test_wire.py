@@ -73,6 +73,17 @@ def test_request_body_is_compact():
     assert request.body == '{"reference":"référence"}'.encode()
 
 
+def test_request_headers():
+    """The request says that it sends and wants JSON, plain, and who asks; the key is added while writing."""
+    request = build_request("https://pay.example/x", "R", authorization=lambda: "Bearer k", user_agent="t")
+    assert request.headers == {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "t",
+    }
+
+
 def test_request_is_without_key():
     """The key is not in the request's own headers, and not in its `repr`: it is asked for while writing."""
     request = build_request("https://pay.example/x", "R", authorization=lambda: "Bearer k", user_agent="t")

@@ -24,10 +24,14 @@ class LedgerSource:
     Attributes:
         column: Which column is a field, as `field=name`, where it is not recognised; may be repeated.
         format: What kind of file it is, where its name does not tell.
+        sheet: Which sheet of an XLSX file, where it is not the first.
+        delimiter: What separates the cells of a CSV file, where the header does not tell.
     """
 
     column: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
     format: LedgerFormat | None = None
+    sheet: str | None = None
+    delimiter: str | None = None
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
         """
@@ -40,12 +44,16 @@ class LedgerSource:
         columns = {**rules.columns, **_columns(self.column)}
         try:
             return open_ledger(
-                streams.stdin if str(ledger) == "-" else ledger, columns=columns or None, format=self.format
+                streams.stdin if str(ledger) == "-" else ledger,
+                columns=columns or None,
+                format=self.format,
+                sheet=self.sheet,
+                delimiter=self.delimiter,
             )
         except LedgerError:
             raise
-        except ValueError as error:  # a field that does not exist
-            message = f"--column: {error}"
+        except ValueError as error:  # a field that does not exist, or an option that the format does not have
+            message = f"the ledger cannot be read like this: {error}"
             raise ConfigurationError(message) from error
 
 

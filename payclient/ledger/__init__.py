@@ -1,7 +1,6 @@
 """Read a ledger: a file in, one frozen entry per row out, strictly and lazily."""
 
 from payclient.ledger._columns import Columns
-from payclient.ledger._csv import CsvLedger
 from payclient.ledger._entry import ABSENT, Absent, Entry, RejectedEntry
 from payclient.ledger._errors import LedgerChangedError, LedgerError
 from payclient.ledger._ledger import Ledger, LedgerFormat
@@ -12,7 +11,6 @@ __all__ = [
     "ABSENT",
     "Absent",
     "Columns",
-    "CsvLedger",
     "Entry",
     "Fingerprint",
     "Ledger",

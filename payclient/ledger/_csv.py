@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 
 from payclient.ledger._columns import Columns, find_columns
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._ledger import Ledger
 from payclient.ledger._lines import read_lines
 from payclient.ledger._rows import RowReader
-from payclient.ledger._source import LedgerFile, Source
 from payclient.ledger._table import NO_COLUMNS, Table
 
 DELIMITERS = (",", ";", "\t")
@@ -47,29 +44,6 @@ def read_csv(
     warnings: list[str] = []
     rows = _rows(_records(lines, delimiter, before=first), RowReader(understood, warnings), len(understood.header))
     return Table(columns=understood, rows=rows, warnings=warnings, delimiter=delimiter)
-
-
-class CsvLedger(Ledger):
-    """
-    A ledger in CSV; `open_ledger` opens it too, and every other format.
-
-    Args:
-        ledger: A path, or an open stream, such as standard input.
-        columns: The header's name for a field, where it is not found by itself.
-        delimiter: Recognised from the header if not given: comma, semicolon or tab.
-
-    Raises:
-        LedgerError: When the file, its header, its encoding or its quotes cannot be trusted.
-    """
-
-    def __init__(
-        self, ledger: LedgerFile, *, columns: Mapping[str, str] | None = None, delimiter: str | None = None
-    ) -> None:
-        source = Source(ledger)
-        with ExitStack() as on_failure:
-            on_failure.callback(source.close)
-            super().__init__(source, read_csv(source.chunks(), columns=columns, delimiter=delimiter), format="csv")
-            on_failure.pop_all()
 
 
 def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader, width: int) -> Iterator[Entry | RejectedEntry]:

@@ -1,5 +1,5 @@
 """
-CPU and peak memory of a whole reconciliation, phase by phase: `reconcile`, or `reconcile=ROWS` for another number of rows.
+CPU and peak memory of a whole reconciliation, phase by phase; `reconcile=ROWS` takes another number of rows.
 
 The service is a transport that answers at once, so all that is measured is payclient: a ledger in CSV, the journal on
 disk, every report. Each step runs in a process of its own, so that its peak is its own.

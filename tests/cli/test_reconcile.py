@@ -129,7 +129,7 @@ def test_column_option(reconcile):
     ("arguments", "message"),
     [
         (["--column", "amount"], "payclient: --column must be like amount=Betrag, got 'amount'"),
-        (["--column", "betrag=amount"], "payclient: --column: columns: there is no field 'betrag'"),
+        (["--column", "betrag=amount"], "payclient: the ledger cannot be read like this: columns: there is no field 'betrag'"),
         (["--column", "amount=Betrag"], "payclient: no column is called 'Betrag', which was chosen for amount"),
         (["--time-zone", "Mars/Base"], "payclient: --time-zone: there is no time zone 'Mars/Base'"),
         (["--time-zone", "../etc"], "payclient: --time-zone: there is no time zone '../etc'"),
@@ -238,7 +238,7 @@ def test_hostile_ledger(reconcile):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(reconcile, report, interrupt, number):
-    """The first signal ends the run in order: no half report, what is answered is kept, and the same command goes on."""
+    """The first signal ends the run in order: no half report, answers are kept, and the same command goes on."""
     interrupt(number)
     result = reconcile("--max-concurrency", "1", lines=["T1,15000,Paid", "T2,9000,Canceled"])
     files = {path.name for path in report.iterdir()}

@@ -11,7 +11,7 @@ from payclient import AsyncClient
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams
-from payclient.ledger import CsvLedger
+from payclient.ledger import open_ledger
 from payclient.reconcile import Verdict
 from payclient.testing import FakeService, Latency, Reply
 
@@ -28,7 +28,7 @@ def carry_out(tmp_path):
             http_client=httpx.AsyncClient(transport=httpx.ASGITransport(app=service)),
             **options,
         )
-        with CsvLedger(io.StringIO("reference\nT1\nT2\n")) as ledger:
+        with open_ledger(io.StringIO("reference\nT1\nT2\n")) as ledger:
             job = Reconciliation(
                 ledger=ledger,
                 out=tmp_path,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import ABSENT, CsvLedger, Entry, LedgerError, RejectedEntry
+from payclient.ledger import ABSENT, Entry, LedgerError, RejectedEntry, open_ledger
 
 
 def read(text, **options):
-    with CsvLedger(io.BytesIO(text.encode()), **options) as ledger:
+    with open_ledger(io.BytesIO(text.encode()), **options) as ledger:
         return list(ledger)
 
 
@@ -28,7 +28,7 @@ def test_entry():
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_delimiters(delimiter):
     """Comma, semicolon and tab are recognised from the header."""
-    with CsvLedger(io.StringIO(f"reference{delimiter}amount\nT1{delimiter}1\n")) as ledger:
+    with open_ledger(io.StringIO(f"reference{delimiter}amount\nT1{delimiter}1\n")) as ledger:
         assert (ledger.delimiter, list(ledger)) == (delimiter, [Entry(line=2, reference="T1", amount=1)])
 
 
@@ -134,13 +134,13 @@ def test_header_quotes():
 )
 def test_nothing_to_read(text, warning):
     """An empty ledger gives no rows, and a warning."""
-    with CsvLedger(io.StringIO(text)) as ledger:
+    with open_ledger(io.StringIO(text)) as ledger:
         assert (list(ledger), ledger.warnings) == ([], (warning,))
 
 
 def test_no_warning():
     """A ledger with rows gives no warning."""
-    with CsvLedger(io.StringIO("reference\nT1")) as ledger:
+    with open_ledger(io.StringIO("reference\nT1")) as ledger:
         assert (len(list(ledger)), ledger.warnings) == (1, ())
 
 
@@ -154,7 +154,7 @@ def test_lazy():
             n = next(self.numbers)
             return b"reference\n" if n == 0 else b"T%d\n" % n
 
-    with CsvLedger(Endless()) as ledger:
+    with open_ledger(Endless()) as ledger:
         assert [row.reference for row in islice(ledger, 3)] == ["T1", "T2", "T3"]
 
 
@@ -163,9 +163,9 @@ def test_file_is_closed(tmp_path):
     path = tmp_path / "ledger.csv"
     path.write_text("amount\n1\n")
     with pytest.raises(LedgerError):
-        CsvLedger(path)
+        open_ledger(path)
     path.write_text("reference\nT1\n")
-    with CsvLedger(path) as ledger:
+    with open_ledger(path) as ledger:
         list(ledger)
     path.unlink()
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import planted
 from payclient import Transaction, errors
-from payclient.ledger import CsvLedger, Entry, LedgerChangedError, RejectedEntry
+from payclient.ledger import Entry, LedgerChangedError, RejectedEntry, open_ledger
 from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row, Rules, TieOutError, reconcile
 from payclient.report import FORMATS, MANIFEST, About, ReportFiles, verify
 
@@ -56,7 +56,7 @@ OLD = dict.fromkeys(ALL, b"old")
 @pytest.fixture
 def report_in(service_of, clock_from):
     async def report_in(folder, *, text=LEDGER, answers=ANSWERS, about=ABOUT, **options):
-        with CsvLedger(io.BytesIO(text.encode())) as ledger:
+        with open_ledger(io.BytesIO(text.encode())) as ledger:
             with ReportFiles(folder, rules=about.rules, **options) as files:
                 found = reconcile(ledger, service_of(answers), clock=clock_from(), concurrency=1, rules=about.rules)
                 async for row in found:
@@ -208,7 +208,7 @@ async def test_changed_ledger(tmp_path, out, service_of):
     """A ledger that changed during the run gets no report, and an older report stays."""
     path = tmp_path / "ledger.csv"
     path.write_text(LEDGER)
-    with CsvLedger(path) as ledger, ReportFiles(out) as files:
+    with open_ledger(path) as ledger, ReportFiles(out) as files:
         async for row in reconcile(ledger, service_of(ANSWERS)):
             files.add(row)
         path.write_text(LEDGER + "G,INV-7,1,paid\n")
@@ -223,6 +223,16 @@ async def test_disk_full(out, report_in, full_after, size):
     with full_after(size), pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
         await report_in(out)
     assert content(out) == OLD
+
+
+async def test_manifest_comes_last(out, report_in):
+    """Where not all files can take their places, the manifest is still the old one, so that `verify` tells."""
+    (out / "report.html").unlink()
+    (out / "report.html").mkdir()
+    with pytest.raises(IsADirectoryError):
+        await report_in(out)
+    assert (out / MANIFEST).read_bytes() == b"old"
+    assert not list(out.glob(".*"))
 
 
 async def test_left_in_the_middle(out):

@@ -47,7 +47,6 @@ from payclient.ledger import (
     ABSENT,
     Absent,
     Columns,
-    CsvLedger,
     Entry,
     Fingerprint,
     Ledger,
@@ -301,11 +300,11 @@ def judging(finding: Finding) -> Rules:
 def ledger(file: LedgerFile, form: LedgerFormat) -> list[str]:
     """A ledger of any format, read row by row."""
     try:
-        with open_ledger(file, columns={"amount": "Total"}, format=form) as rows, CsvLedger(file, delimiter=";") as old:
+        with open_ledger(file, columns={"amount": "Total"}, format=form) as rows:
             assert_type(rows, Ledger)
             assert_type((rows.columns, rows.format, rows.delimiter), tuple[Columns, LedgerFormat, str | None])
             assert_type((rows.columns.used, rows.columns.ignored), tuple[Mapping[str, str], tuple[str, ...]])
-            reasons = [row.reason for row in (*rows, *old) if isinstance(row, RejectedEntry)]
+            reasons = [row.reason for row in rows if isinstance(row, RejectedEntry)]
             rows.check_unchanged()
             assert_type((rows.warnings, rows.fingerprint), tuple[tuple[str, ...], Fingerprint])
             return reasons
