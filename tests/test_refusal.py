@@ -194,11 +194,11 @@ def test_request_id(headers, name):
     ['"8812345678901234"', '"88123456\\"78901234"', "8812345678901234", '"8812345678901234'],
     ids=["text", "quote", "number", "cut"],
 )
-def test_payment_code_is_masked(code):
+@pytest.mark.parametrize("colon", [":", ": ", " : "], ids=["compact", "spaced", "wide"])
+def test_payment_code_is_masked(colon, code):
     """The excerpt of a body does not show the payment code that is in it."""
-    text = f'{{"data": {{"payment_code" : {code}'
-    answer = Answer(200, {}, text, "body: cut", str, lambda: NOW)
-    assert refuse(answer, None, "R-1").body == '{"data": {"payment_code" : "…"'
+    answer = Answer(200, {}, f'{{"data": {{"payment_code"{colon}{code}', "body: cut", str, lambda: NOW)
+    assert refuse(answer, None, "R-1").body == f'{{"data": {{"payment_code"{colon}"…"'
 
 
 def test_key_is_removed_before_cutting():

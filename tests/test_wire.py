@@ -316,6 +316,7 @@ def test_payment_code_stays_out_of_errors(status, success):
         pytest.param({"message": "transaction"}, 403, errors.PermissionDeniedError, id="403-no-envelope"),
         pytest.param(b"", 429, errors.RateLimitedError, id="429"),
         pytest.param(b"error code: 1015", 200, errors.RateLimitedError, id="200-cloudflare-1015"),
+        pytest.param(b"error code:1015", 403, errors.RateLimitedError, id="403-cloudflare-1015-compact"),
         pytest.param(b"error code: 1015", 403, errors.RateLimitedError, id="403-cloudflare-1015"),
         pytest.param(b"error code: 1020", 403, errors.PermissionDeniedError, id="403-cloudflare-1020"),
         pytest.param(b"<h1>You are being rate limited</h1>", 503, errors.RateLimitedError, id="503-rate-limit-page"),

@@ -99,7 +99,7 @@ FORGET_FAILURES = "DELETE FROM answers WHERE answer = 'failed'"
 # In two parts, because the sum of 64-bit numbers does not fit into one.
 DOUBTED = f"""
     SELECT count(*), coalesce(sum(amount / {SPLIT}), 0), coalesce(sum(amount % {SPLIT}), 0) FROM (
-        SELECT iif(typeof(entries.amount) = 'integer', entries.amount, 0) AS amount
+        SELECT CASE typeof(entries.amount) WHEN 'integer' THEN entries.amount ELSE 0 END AS amount
         FROM answers AS look JOIN entries ON position = look.id / 2 WHERE look.is_doubted AND look.id % 2 = 0
     )
 """
@@ -134,7 +134,8 @@ CASES = f"""
     LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
     LEFT JOIN answers AS look ON look.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
     LEFT JOIN answers AS again ON again.id = look.id + 1
-    LEFT JOIN paid_twice ON paid_twice.paid_reff = iif(again.id IS NULL, look.paid_reff, again.paid_reff)
+    LEFT JOIN paid_twice
+        ON paid_twice.paid_reff = CASE WHEN again.id IS NULL THEN look.paid_reff ELSE again.paid_reff END
 """
 EVERY_CASE = f"{CASES} ORDER BY position"
 CASES_OF = f"{CASES} WHERE entries.reference = ? ORDER BY position"

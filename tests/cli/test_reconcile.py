@@ -129,7 +129,7 @@ def test_column_option(reconcile):
     ("arguments", "message"),
     [
         (["--column", "amount"], "payclient: --column must be like amount=Betrag, got 'amount'"),
-        (["--column", "betrag=amount"], "payclient: the ledger cannot be read like this: columns: there is no field 'betrag'"),
+        (["--column", "betrag=amount"], "cannot be read like this: columns: there is no field 'betrag'"),
         (["--column", "amount=Betrag"], "payclient: no column is called 'Betrag', which was chosen for amount"),
         (["--time-zone", "Mars/Base"], "payclient: --time-zone: there is no time zone 'Mars/Base'"),
         (["--time-zone", "../etc"], "payclient: --time-zone: there is no time zone '../etc'"),
