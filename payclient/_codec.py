@@ -25,7 +25,6 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from payclient._models import Transaction
 
-_DOCUMENTED_TIME = "%Y-%m-%d %H:%M:%S"
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)
 _MOST_ZEROS = 2
@@ -155,7 +154,7 @@ def _read_expdate(value: object, _: object) -> datetime | None:
     if match is None:
         return None
     try:
-        return datetime.strptime(f"{match[1]} {match[2]}", _DOCUMENTED_TIME)  # noqa: DTZ007  no zone is shown
+        return datetime.fromisoformat(f"{match[1]} {match[2]}")
     except ValueError:
         return None
 

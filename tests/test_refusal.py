@@ -191,8 +191,15 @@ def test_request_id(headers, name):
 
 @pytest.mark.parametrize(
     "code",
-    ['"8812345678901234"', '"88123456\\"78901234"', "8812345678901234", '"8812345678901234'],
-    ids=["text", "quote", "number", "cut"],
+    [
+        '"8812345678901234"',
+        '"88123456\\"78901234"',
+        '"8812, 3456}"',
+        "8812345678901234",
+        '"8812345678901234',
+        '"8812, 34',
+    ],
+    ids=["text", "quote", "commas", "number", "cut", "cut-with-commas"],
 )
 @pytest.mark.parametrize("colon", [":", ": ", " : "], ids=["compact", "spaced", "wide"])
 def test_payment_code_is_masked(colon, code):
