@@ -7,7 +7,7 @@ from typing import Any
 
 from payclient.ledger._entry import COMPARED, Entry
 from payclient.reconcile import STRICT, Finding, Row, Rules
-from payclient.reconcile import _record as record
+from payclient.report import _record as record
 
 BREAK_COLUMNS = (
     *("line", "reference", "code", "severity", "sentence", "other_codes", "difference"),

@@ -250,9 +250,11 @@ async def test_ended_early(path):
         await rows_of(ledger, Lookup({"A": paid("A"), "B": refused}), journal, concurrency=1)
     with Journal(path) as journal:
         ended_by, rows = journal.ended_by, list(replay(journal))
+        with pytest.raises(Cut):
+            await rows_of(ledger, Lookup({}, cut_at=0), journal)
+        assert journal.ended_by is None
         lookup = Lookup({name: paid(name) for name in "ABC"})
         again = await rows_of(ledger, lookup, journal)
-        assert journal.ended_by is None
     assert (ended_by.error, ended_by.message) == ("AuthenticationError", str(refused))
     assert [row.error for row in rows] == [None, "AuthenticationError", "AuthenticationError"]
     assert ([row.bucket for row in again], lookup.asked) == ([Bucket.MATCHED] * 3, ["B", "C"])
