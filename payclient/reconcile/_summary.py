@@ -99,8 +99,8 @@ class Summary:
         """The verdict for people, in one sentence."""
         if not self.rows:
             return "Nothing was read, so nothing was compared."
-        counts = ", ".join(f"{total.rows:,} {bucket}" for bucket, total in self.buckets.items() if total.rows)
-        return f"{self.rows:,} ledger rows: {counts}."
+        counts = ", ".join(_counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
+        return f"{_plural(self.rows, 'ledger row')}: {counts}."
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM) -> int:
         """
@@ -118,6 +118,14 @@ class Summary:
             return 75
         is_failed = any(count for severity, count in self.breaks.items() if severity >= least)
         return 1 if is_failed or self.buckets[Bucket.REJECTED].rows else 0
+
+
+def _counted(bucket: Bucket, rows: int) -> str:
+    return _plural(rows, "break") if bucket is Bucket.BREAK else f"{rows:,} {bucket}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @define

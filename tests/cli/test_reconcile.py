@@ -46,7 +46,7 @@ def test_verdict(reconcile, report, tmp_path):
     assert (
         result.out
         == f"""\
-BREAKS: 4 ledger rows: 1 matched, 2 break, 1 rejected.
+BREAKS: 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
 
                       rows  ledger amount  service amount
 matched                  1         15,000          15,000
@@ -108,7 +108,7 @@ def test_quiet_json(reconcile):
 def test_stdin(reconcile):
     """A ledger can come through standard input."""
     result = reconcile(lines=[], ledger="-", stdin=b"reference,amount\nT1,15000\n")
-    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: 1 ledger rows: 1 matched.")
+    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: 1 ledger row: 1 matched.")
 
 
 def test_columns_are_told(reconcile):
@@ -129,7 +129,7 @@ def test_column_option(reconcile):
     ("arguments", "message"),
     [
         (["--column", "amount"], "payclient: --column must be like amount=Betrag, got 'amount'"),
-        (["--column", "betrag=amount"], "cannot be read like this: columns: there is no field 'betrag'"),
+        (["--column", "betrag=amount"], "payclient: the ledger cannot be read like this: columns: there"),
         (["--column", "amount=Betrag"], "payclient: no column is called 'Betrag', which was chosen for amount"),
         (["--time-zone", "Mars/Base"], "payclient: --time-zone: there is no time zone 'Mars/Base'"),
         (["--time-zone", "../etc"], "payclient: --time-zone: there is no time zone '../etc'"),
