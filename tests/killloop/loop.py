@@ -127,6 +127,7 @@ class Loop:
     def cycle(self):
         """Kill a run once or a few times, go on with it to the end, and compare."""
         self._begin()
+        self.tally.cycles += 1
         wasted = 0
         for _ in range(self._random.randint(1, MOST_KILLS)):
             kind, at = self._choose()
@@ -142,7 +143,6 @@ class Loop:
         _, stored = self._left_behind()
         lost = self._answered() - stored - wasted
         self.tally.lost += lost
-        self.tally.cycles += 1
         self._compare(status, lost, stored)
 
     def _compare(self, status, lost, stored):
