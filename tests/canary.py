@@ -1,4 +1,4 @@
-"""Look for the API key of the tests in what a test run has left: `python tests/canary.py FOLDER`."""
+"""Look for the API key of the tests in what a test run has left: `python -m canary FOLDER`."""
 
 import sys
 from pathlib import Path

@@ -110,25 +110,21 @@ async def reconcile(
                 is_quiet=output.quiet,
                 streams=streams,
             )
-            summary = await _carry_out(job, worst, ledger)
-    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, ledger, out)]
+            summary = await _carry_out(job, worst)
+    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
     output.write(lines, out, streams)
     return summary.exit_status(output.fail_on)
 
 
-async def _carry_out(job: Reconciliation, worst: Worst, ledger: Path) -> Summary:
+async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
     try:
         summary = await job.carry_out(worst.add)
     except (asyncio.CancelledError, StoppedError):
-        job.streams.tell(f"the answers so far are in {journal_path(job.out)}; to go on: {_command(ledger, job.out)}")
+        job.streams.tell(f"the answers so far are in {journal_path(job.out)}; to go on: {job.streams.command}")
         raise
     for warning in job.ledger.warnings:
         job.streams.tell(f"payclient: {warning}")
     return summary
-
-
-def _command(ledger: Path, out: Path) -> str:
-    return shlex.join(("payclient", "reconcile", str(ledger), "--out", str(out)))
 
 
 def _tell_columns(ledger: Ledger, streams: Streams) -> None:
@@ -137,11 +133,11 @@ def _tell_columns(ledger: Ledger, streams: Streams) -> None:
     streams.tell(f"columns: {used or 'none'}" + (f"; not used: {ignored}" if ignored else ""))
 
 
-def _next_steps(summary: Summary, worst: Worst, ledger: Path, out: Path) -> list[str]:
+def _next_steps(summary: Summary, worst: Worst, out: Path, streams: Streams) -> list[str]:
     """Say where everything is, and which command comes next."""
     files = f"Report: {out / 'report.html'}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json"
     if summary.buckets[Bucket.UNRESOLVED].rows:
-        return ["", files, f"Next: {_command(ledger, out)}, which asks again for what is unresolved"]
+        return ["", files, f"Next: {streams.command}, which asks again for what is unresolved"]
     references = [row.reference for row in worst.rows() if row.reference]
     if references:
         return ["", files, f"Next: {shlex.join(('payclient', 'explain', str(out), references[0]))}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import inspect
 import re
 import signal
@@ -10,6 +11,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+import attrs
 from cyclopts import CycloptsError
 
 from payclient.cli._app import app
@@ -18,11 +20,14 @@ from payclient.cli._streams import Streams, abandon
 from payclient.errors import ConfigurationError, PayClientError
 from payclient.reconcile import JournalWriteError
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a disk says that is full or fails: the same command may well succeed when that is mended."""
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
 def run(arguments: Sequence[str], streams: Streams) -> int:
     """Run one command; whatever happens, the user gets one line and the shell a status."""
+    streams = attrs.evolve(streams, arguments=tuple(arguments))
     try:
         status = _dispatch(arguments, streams)
         streams.stdout.flush()
@@ -34,10 +39,8 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
     except BrokenPipeError:
         abandon(streams.stdout)
         return Exit.CLOSED
-    except JournalWriteError as error:
-        return _end(streams, Exit.AGAIN, str(error))
     except (OSError, ModuleNotFoundError) as error:
-        return _end(streams, Exit.USAGE, _in_words(error))
+        return _end(streams, Exit.AGAIN if _is_disk_at_fault(error) else Exit.USAGE, _in_words(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return _end(streams, Exit.INTERRUPTED, "interrupted")
     except Exception:  # noqa: BLE001  the last boundary: Python's own status for it, 1, means something else here
@@ -50,6 +53,10 @@ def run(arguments: Sequence[str], streams: Streams) -> int:
 def _end(streams: Streams, status: Exit, message: str) -> Exit:
     streams.tell(f"payclient: {message}")
     return status
+
+
+def _is_disk_at_fault(error: OSError | ModuleNotFoundError) -> bool:
+    return isinstance(error, JournalWriteError) or getattr(error, "errno", None) in _NO_ROOM
 
 
 def _in_words(error: OSError | ModuleNotFoundError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 from typing import BinaryIO, NoReturn, TextIO
 
@@ -22,11 +23,18 @@ class Streams:
         stdin: In bytes: a key, references or a ledger.
         stdout: What another program, or a file, may want.
         stderr: Narration, progress and errors.
+        arguments: What the command was called with, so that it can say how to call it again.
     """
 
     stdin: BinaryIO
     stdout: TextIO
     stderr: TextIO
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The command line, as a shell takes it."""
+        return shlex.join(("payclient", *self.arguments))
 
     def write(self, line: str) -> None:
         """Write one line of data, at once; it holds nothing that a terminal would obey."""

@@ -29,6 +29,7 @@ class Database:
 
     Raises:
         JournalError: When it cannot be opened, is in use, damaged, of another version, or no journal.
+        JournalWriteError: When the disk is full or fails.
     """
 
     def __init__(self, path: Path | None, *, is_durable: bool = False, must_exist: bool = False) -> None:
@@ -40,12 +41,12 @@ class Database:
             # An answer is written on the event loop, in microseconds, so no other thread ever sees the connection.
             self.connection = sqlite3.connect("" if path is None else path, timeout=0, isolation_level=None)
         except sqlite3.Error as error:
-            raise JournalError(self._refusal(error)) from error
+            raise self._refusal(error) from error
         try:
             self._open(is_durable=is_durable)
         except sqlite3.Error as error:
             self.connection.close()
-            raise JournalError(self._refusal(error)) from error
+            raise self._refusal(error) from error
         except JournalError:
             self.connection.close()
             raise
@@ -92,12 +93,15 @@ class Database:
     def _pragma(self, name: str) -> int:
         return int(self.connection.execute(f"PRAGMA {name}").fetchone()[0])
 
-    def _refusal(self, error: sqlite3.Error) -> str:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-            return f"{self.path} is in use by {self._held_by()}; wait for it, or {_ANOTHER}"
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            return f"{self.path} is damaged, or no journal of payclient ({error}); {_ANOTHER}"
-        return f"{self.path} cannot be opened ({error})"
+    def _refusal(self, error: sqlite3.Error) -> JournalError | JournalWriteError:
+        code = error.sqlite_errorcode & 0xFF
+        if code == sqlite3.SQLITE_BUSY:
+            return JournalError(f"{self.path} is in use by {self._held_by()}; wait for it, or {_ANOTHER}")
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return JournalError(f"{self.path} is damaged, or no journal of payclient ({error}); {_ANOTHER}")
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return JournalWriteError(f"{self.path} cannot be opened for writing ({error}): is the disk full?")
+        return JournalError(f"{self.path} cannot be opened ({error})")
 
     def _held_by(self) -> str:
         try:
