@@ -13,7 +13,7 @@ from attrs import frozen
 from payclient.ledger._entry import COMPARED
 from payclient.reconcile import Bucket, Code, Row, Severity
 
-COLUMNS = ("reference", *COMPARED)
+COLUMNS: tuple[str, ...] = ("reference", *COMPARED)
 _METHODS = (("VA", "Virtual Account"), ("QR", "QR Code"), ("STORE", "Convenience Store"))
 _PASSED, _AHEAD = "2020-01-31 23:59:59", "2099-12-31 23:59:59"
 _ROWS_PER_PLANT = 1000
