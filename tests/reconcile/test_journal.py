@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -401,6 +402,9 @@ DISKS = {
 }
 
 
+REFUSALS = ("unshare: ", "mount: ", "no filter of system calls")
+"""What the system says where a test may not have a disk of its own."""
+
 SMALL = 'mount -t tmpfs -o size=300k none "$0" && "$2" "$3" none "$0/$4" && cp -r "$0/." "$1"'
 """Run a program on a disk of its own, which is soon full, and take away what it wrote."""
 
@@ -414,10 +418,11 @@ def on_broken_disk(fault, path):
         path.parent.mkdir()
         command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL]
         command += [place, path.parent, sys.executable, broken_disk.__file__, path.name]
-    try:
-        told = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no such disk can be had here: {getattr(error, 'stderr', error)}")
+    environment = {**os.environ, "PYTHONPATH": str(Path(broken_disk.__file__).parent)}
+    told = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, env=environment)
+    if any(refusal in told.stderr for refusal in REFUSALS):
+        pytest.skip(f"no such disk can be had here: {told.stderr}")
+    assert told.returncode == 0, told.stderr
     return json.loads(told.stdout)
 
 
