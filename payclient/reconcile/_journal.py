@@ -21,12 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-from attrs import fields, frozen
+from attrs import frozen
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._database import Database
 from payclient.reconcile._errors import JournalError, JournalWriteError
+from payclient.reconcile._identity import check_identity, how_different
 from payclient.reconcile._judge import Case
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
@@ -99,7 +100,7 @@ class Journal:
         if stored is None:
             self.set_note("identity", json.dumps(dict(identity or {})))
         elif identity is not None:
-            _compare(self._database.path, json.loads(stored), identity)
+            check_identity(self._database.path, json.loads(stored), identity)
 
     def __enter__(self) -> Self:
         return self
@@ -172,7 +173,7 @@ class Journal:
             if len(self._batch) == _ROWS_PER_COMMIT:
                 self._write_batch()
         elif stored != entry:
-            raise self._another_ledger(f"on line {entry.line}, {_differing(stored, entry)}")
+            raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
 
     def finish_ledger(self) -> None:
         """
@@ -381,19 +382,3 @@ class Journal:
 
     def _paid_with(self, paid_reff: str, position: int) -> tuple[str, ...]:
         return tuple(reference for (reference,) in self._db.execute(schema.PAID_WITH, (paid_reff, position)))
-
-
-def _compare(path: Path | None, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    for name in sorted({*stored, *wanted}):
-        ours, theirs = stored.get(name, "none"), wanted.get(name, "none")
-        if ours != theirs:
-            message = f"the journal {path} is of another run: {name} was {ours}, and is {theirs} now"
-            raise JournalError(message)
-
-
-def _differing(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
-    """Say what is not the same, by name; the values may be nobody's business."""
-    if type(stored) is not type(entry):
-        return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
-    names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
-    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} different"
