@@ -17,6 +17,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -88,11 +89,10 @@ class Journal:
         self._db = self._database.connection
         self._commit: asyncio.Future[None] | None = None
         self._batch: list[tuple[Any, ...]] = []
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(self.close)
             self._identify(identity)
-        except BaseException:
-            self.close()
-            raise
+            on_failure.pop_all()
         self.begin_ledger()
 
     def _identify(self, identity: Mapping[str, str] | None) -> None:
