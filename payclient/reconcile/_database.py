@@ -137,6 +137,11 @@ class Database:
             )
             raise JournalWriteError(self._failure) from error
 
+    @property
+    def is_failed(self) -> bool:
+        """Whether it could not be written once, and so never again."""
+        return bool(self._failure)
+
     def commit(self) -> None:
         """Make what was written last."""
         if self.connection.in_transaction or self._failure:

@@ -17,12 +17,10 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
-
-from attrs import frozen
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
@@ -31,31 +29,17 @@ from payclient.reconcile._errors import JournalError, JournalWriteError
 from payclient.reconcile._identity import check_identity, how_different
 from payclient.reconcile._judge import Case
 from payclient.reconcile._observation import Observation
+from payclient.reconcile._question import Question
 from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
 
 Look: TypeAlias = Literal[0, 1]
 """The first look at the service, or the second."""
 
 _ROWS_PER_COMMIT = 10_000
+_ANSWERS_PER_WRITE = 500
 _ENTRY = slice(4, 4 + 2 + len(schema.ENTRY_COLUMNS))
 _FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(schema.ANSWER_COLUMNS))
 _SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
-
-
-@frozen
-class Question:
-    """
-    One reference to ask for.
-
-    Attributes:
-        reference: What the service is asked.
-        position: Of the first ledger row that has it, from 1.
-        entries: Every ledger row that has it.
-    """
-
-    reference: str
-    position: int
-    entries: tuple[Entry, ...]
 
 
 class Journal:
@@ -87,7 +71,8 @@ class Journal:
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
         self._db = self._database.connection
-        self._commit: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._answers: list[tuple[Any, ...]] = []
         self._batch: list[tuple[Any, ...]] = []
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
@@ -112,7 +97,9 @@ class Journal:
 
     def close(self) -> None:
         """Commit what is not yet, and let others use the file."""
-        self._database.close()
+        with closing(self._database):
+            if not self._database.is_failed:
+                self._write_answers()
 
     # Notes
 
@@ -155,6 +142,7 @@ class Journal:
         """Take the ledger from its first row on, as a new journal does, and another run in the same one has to."""
         self._stored, self._rows, self._is_complete = self._all_entries(), 0, self.is_ledger_complete
         self._batch.clear()
+        self._waiting.clear()
 
     def add(self, entry: Entry | RejectedEntry) -> None:
         """
@@ -233,6 +221,7 @@ class Journal:
 
     def _pages(self, query: str) -> Iterator[Question]:
         # A cursor that stays open would see rows change under it.
+        self._write_answers()
         last = 0
         while page := self._db.execute(query, (last,)).fetchall():
             for last, first, *cells in page:
@@ -269,9 +258,9 @@ class Journal:
         Raises:
             JournalWriteError: When it cannot be written.
         """
-        values = (2 * position + look, is_doubted, paid_reff, *observation_cells(observation))
-        with self._database.writing() as db:
-            db.execute(schema.ADD_ANSWER, values)
+        self._answers.append((2 * position + look, is_doubted, paid_reff, *observation_cells(observation)))
+        if len(self._answers) == _ANSWERS_PER_WRITE:
+            self._write_answers()
 
     async def committed(self) -> None:
         """
@@ -282,20 +271,25 @@ class Journal:
         """
         if self._database.path is None:
             return
-        if self._commit is None or self._commit.done():
-            loop = asyncio.get_running_loop()
-            self._commit = loop.create_future()
-            loop.call_soon(self._commit_all, self._commit)
-        # One that is cancelled takes the others with it only when all of them end.
-        await asyncio.shield(self._commit)
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._commit_for_all)
+        self._waiting.append(loop.create_future())
+        await self._waiting[-1]
 
-    def _commit_all(self, waiting: asyncio.Future[None]) -> None:
+    def _commit_for_all(self) -> None:
+        waiting, self._waiting, failure = self._waiting, [], None
         try:
-            self._database.commit()
+            self.commit()
         except JournalWriteError as error:
-            waiting.set_exception(error)
-        else:
-            waiting.set_result(None)
+            failure = error
+        for each in waiting:
+            if each.done():  # its worker was cancelled
+                continue
+            if failure is None:
+                each.set_result(None)
+            else:
+                each.set_exception(failure)
 
     def commit(self) -> None:
         """
@@ -304,8 +298,15 @@ class Journal:
         Raises:
             JournalWriteError: When it cannot be.
         """
+        self._write_answers()
         if self._database.path is not None:
             self._database.commit()
+
+    def _write_answers(self) -> None:
+        if self._answers:
+            with self._database.writing() as db:
+                db.executemany(schema.ADD_ANSWER, self._answers)
+            self._answers.clear()
 
     def forget_failures(self) -> None:
         """Forget the answers that were none, so that they are asked for again."""
@@ -319,10 +320,12 @@ class Journal:
 
     def doubted(self) -> tuple[int, int]:
         """Return how many references differed at the first look, and what the ledger states for them."""
+        self._write_answers()
         rows, high, low = self._db.execute(schema.DOUBTED).fetchone()
         return rows, high * schema.SPLIT + low
 
     def _count(self, query: str) -> int:
+        self._write_answers()
         return int(self._db.execute(query).fetchone()[0])
 
     # The result
@@ -376,6 +379,7 @@ class Journal:
         )
 
     def _find_paid_twice(self) -> None:
+        self._write_answers()
         with self._database.writing() as db:
             for statement in schema.FIND_PAID_TWICE:
                 db.execute(statement)

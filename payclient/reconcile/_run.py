@@ -26,10 +26,11 @@ from payclient.errors import (
 )
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.reconcile._errors import StoppedError
-from payclient.reconcile._journal import Journal, Look, Question
+from payclient.reconcile._journal import Journal, Look
 from payclient.reconcile._judge import judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, failure
 from payclient.reconcile._progress import OnProgress, Phase, Progress
+from payclient.reconcile._question import Question
 from payclient.reconcile._row import Row
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status
