@@ -97,7 +97,8 @@ async def reconcile(
         total = kept.rows
         for row in replay(kept, rules=rules):
             yield row
-            await run.turn(Phase.JUDGING, total)
+            if run.is_turn_over():
+                await run.give_way(Phase.JUDGING, total)
         if run.ended_by is not None:
             raise run.ended_by
 
@@ -145,16 +146,16 @@ class _Run:
         self._journal.begin_ledger()
         if isinstance(entries, AsyncIterable):
             async for entry in entries:
-                await self._keep(entry)
+                self._journal.add(entry)
+                if self.is_turn_over():
+                    await self.give_way(Phase.READING, None)
         else:
             for entry in entries:
-                await self._keep(entry)
+                self._journal.add(entry)
+                if self.is_turn_over():
+                    await self.give_way(Phase.READING, None)
         self._journal.finish_ledger()
         self._tell(Phase.READING, self._done)
-
-    async def _keep(self, entry: Entry | RejectedEntry) -> None:
-        self._journal.add(entry)
-        await self.turn(Phase.READING, None)
 
     # Ask
 
@@ -248,9 +249,11 @@ class _Run:
         if observation.answer in (Answer.FAILED, Answer.UNASKABLE):
             return False
         different = [e for e in question.entries if needs_confirmation(e, observation, rules=self._rules)]
-        self._differences += bool(different)
+        if not different:
+            return False
+        self._differences += 1
         self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
-        return bool(different)
+        return True
 
     def _paid_reff(self, transaction: Transaction | None) -> str | None:
         if transaction is None or self._rules.read_status(transaction.status) is not Status.PAID:
@@ -262,20 +265,23 @@ class _Run:
         if now.tzinfo is None:
             message = "clock must return an aware datetime, got one without a time zone"
             raise ValueError(message)
-        return now.astimezone(UTC)
+        return now if now.tzinfo is UTC else now.astimezone(UTC)
 
     # Progress
 
     def _begin(self, done: int = 0) -> None:
         self._done, self._unresolved = done, 0
 
-    async def turn(self, phase: Phase, total: int | None) -> None:
-        """Count one row, and let others run now and then."""
+    def is_turn_over(self) -> bool:
+        """Count one row, and say whether others have to run now."""
         self._done += 1
-        if self._done % _ROWS_PER_TURN == 0:
-            self._tell(phase, total)
-            self._check_stop()
-            await asyncio.sleep(0)
+        return self._done % _ROWS_PER_TURN == 0
+
+    async def give_way(self, phase: Phase, total: int | None) -> None:
+        """Let others run."""
+        self._tell(phase, total)
+        self._check_stop()
+        await asyncio.sleep(0)
 
     def _tell(self, phase: Phase, total: int | None) -> None:
         if self._on_progress is not None:
