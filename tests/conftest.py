@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import selectors
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from reconciling import Clock, Service
 
 # No wall time in a verdict: a busy machine is slow, and the first text drawn on a new one reads all of Unicode.
 settings.register_profile("no wall time", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,3 +50,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 def pytest_asyncio_loop_factories(config, item):
     virtual = item.get_closest_marker("virtual_time") is not None
     return {"virtual": VirtualTimeLoop} if virtual else {"real": asyncio.new_event_loop}
+
+
+@pytest.fixture(scope="session")
+def service_of():
+    """Give what makes a service in memory out of its answers."""
+    return Service
+
+
+@pytest.fixture(scope="session")
+def clock_from():
+    """Give what makes a clock that can be read in a test."""
+    return Clock

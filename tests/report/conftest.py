@@ -1,22 +1,10 @@
-"""The service and the clock of a reconciliation, as fixtures."""
+"""A disk that is full."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 
 import pytest
-
-from reconciling import Clock, Service
-
-
-@pytest.fixture(scope="session")
-def service_of():
-    return Service
-
-
-@pytest.fixture(scope="session")
-def clock_from():
-    return Clock
 
 
 @pytest.fixture
