@@ -31,6 +31,7 @@ from payclient.errors import ConfigurationError
 from payclient.transports import HttpClient, HttpxClientTransport, HttpxTransport, Transport
 
 _BULK_STALL = 900.0
+_UNTRACED = nullcontext()
 
 
 @functools.cache
@@ -264,11 +265,12 @@ class AsyncClient:
 
     async def _look_up(self, reference: str, *, until: float | None = None, budget: float | None = None) -> Transaction:
         check_reference(reference)
-        self._engine.check_usable()
         options = self._options
-        with options.tracing() if options.tracing else nullcontext() as trace:
+        with options.tracing() if options.tracing else _UNTRACED as trace:
             observers = tuple(observer for observer in (options.on_attempt, trace) if observer is not None)
             lookup = Lookup(reference, until=until, budget=budget, observers=observers)
-            return await lookup.within_budget(
-                lambda: self._flights.run(reference, lambda: self._engine.look_up(lookup, options))
+            return await self._flights.run(
+                reference,
+                lambda: self._engine.look_up(lookup, options),
+                wait=lambda landing: lookup.spend("queued", landing),
             )

@@ -136,6 +136,18 @@ class Limiter:
         """Return the seconds until the pause asked by the service ends; 0.0 when there is none."""
         return 0.0 if self._loop is None else max(0.0, self._paused_until - self._loop.time())
 
+    def acquire_now(self) -> Ticket | None:
+        """
+        Return a ticket if the next attempt may start at once.
+
+        Raises:
+            BaseException: What was given to `close`.
+        """
+        if self._closed is not None:
+            raise self._closed()
+        now = self._now()
+        return None if self._queue or self._opens_at() > now else self._grant(now)
+
     async def acquire(self) -> Ticket:
         """
         Wait for the turn of one attempt.
@@ -146,12 +158,7 @@ class Limiter:
         Raises:
             BaseException: What was given to `close`.
         """
-        if self._closed is not None:
-            raise self._closed()
-        now = self._now()
-        if not self._queue and self._opens_at() <= now:
-            return self._grant(now)
-        return await self._wait_in_line()
+        return self.acquire_now() or await self._wait_in_line()
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
         """
