@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from payclient._http import Request, Response
 from payclient.errors import ConfigurationError
 from payclient.transports._cancel import in_own_scope
-from payclient.transports._exchange import closed, read, translate
+from payclient.transports._exchange import read, translate
+from payclient.transports._failures import closed
 
 _LIBRARIES = ("httpx", "httpx2")
 

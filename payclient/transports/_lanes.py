@@ -11,8 +11,6 @@ httpx. How many lanes there are is the limiter's business.
 from __future__ import annotations
 
 import asyncio
-import functools
-import socket
 import ssl
 from collections import deque
 from collections.abc import Mapping
@@ -21,26 +19,13 @@ from typing import Any
 import httpx
 
 from payclient._http import Request, Response
-from payclient.transports._exchange import closed, read, translate
+from payclient.transports._exchange import read, translate
+from payclient.transports._failures import closed
+from payclient.transports._socket import socket_options, system_trust
 
 _ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=None)
 _DIED = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 _MOST_CLOSED_AT_ONCE = 2
-
-
-@functools.cache
-def _system_trust() -> ssl.SSLContext:
-    """Return the one context of the process: building it costs 20 to 30 milliseconds."""
-    return ssl.create_default_context()
-
-
-def _probes() -> list[tuple[int, int, int]]:
-    """Keep an idle connection alive behind a NAT, and notice a peer that vanished."""
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
-    for name, value in (("TCP_KEEPIDLE", 45), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, name):
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
-    return options
 
 
 class _Lane:
@@ -87,7 +72,7 @@ class HttpxTransport:
         self._without_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
         self._extensions = {"timeout": {"connect": connect_timeout, "read": None, "write": None, "pool": None}}
         self._keepalive = keepalive
-        self._socket_options = _probes()
+        self._socket_options = socket_options()
         self._lanes: set[_Lane] = set()
         self._idle: deque[_Lane] = deque()  # the warmest at the right
         self._is_closed = False
@@ -127,9 +112,8 @@ class HttpxTransport:
     async def _new_lane(self, url: str) -> _Lane:
         context = self._without_tls
         if url.startswith("https:"):
-            # Off the event loop: it reads some hundred certificates.
             if self._context is None:
-                self._context = await asyncio.to_thread(_system_trust)
+                self._context = await system_trust()
             context = self._context
         lane = _Lane(context, self._socket_options)
         self._lanes.add(lane)
