@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from payclient import AsyncClient, Environment
 from payclient._config import resolve_environment
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
+from payclient.transports import TransportName
 
 _MOST_KEY_BYTES = 64 * 1024
 
@@ -68,6 +70,7 @@ class Connection:
             timeout=self.timeout,
             deadline=deadline,
             max_concurrency=self.max_concurrency,
+            transport=_transport(),
         )
 
     def _api_key(self, streams: Streams) -> str | None:
@@ -86,3 +89,10 @@ class Connection:
             message = "--api-key-file: there is no key in it"
             raise ConfigurationError(message)
         return content.decode("utf-8-sig", "replace")  # what is not ASCII is refused, with its position, by the client
+
+
+def _transport() -> TransportName | None:
+    """Return the name of the transport that is installed, unless the user has a say in it."""
+    if os.environ.get("PAYCLIENT_TRANSPORT"):
+        return None
+    return "fast" if find_spec("httptools") and find_spec("aiohappyeyeballs") else "httpx"

@@ -73,7 +73,7 @@ class HttpxTransport:
         self._extensions = {"timeout": {"connect": connect_timeout, "read": None, "write": None, "pool": None}}
         self._keepalive = keepalive
         self._socket_options = socket_options()
-        self._lanes: set[_Lane] = set()
+        self._connections: set[_Lane] = set()
         self._idle: deque[_Lane] = deque()  # the warmest at the right
         self._is_closed = False
 
@@ -81,7 +81,8 @@ class HttpxTransport:
         """Exchange *request* for a response; see `Transport.send`."""
         if self._is_closed:
             raise closed()
-        if self._idle:
+        # When the warmest has been idle for too long, all have; they are closed when this exchange has ended.
+        if self._idle and self._idle[-1].idle_since + self._keepalive >= asyncio.get_running_loop().time():
             try:
                 return await self._exchange(self._idle.pop(), request, reused=True)
             except _StaleLane:
@@ -101,9 +102,9 @@ class HttpxTransport:
         self._is_closed = True
         self._idle.clear()
         interruption: asyncio.CancelledError | None = None
-        while self._lanes:
+        while self._connections:
             try:
-                await self._lanes.pop().aclose()
+                await self._connections.pop().aclose()
             except asyncio.CancelledError as error:
                 interruption = error  # the others are still open
         if interruption is not None:
@@ -116,7 +117,7 @@ class HttpxTransport:
                 self._context = await system_trust()
             context = self._context
         lane = _Lane(context, self._socket_options)
-        self._lanes.add(lane)
+        self._connections.add(lane)
         return lane
 
     async def _exchange(self, lane: _Lane, request: Request, *, reused: bool) -> Response:
@@ -157,7 +158,7 @@ class HttpxTransport:
             await self._close(self._idle.popleft())
 
     async def _close(self, lane: _Lane) -> None:
-        self._lanes.discard(lane)
+        self._connections.discard(lane)
         await lane.aclose()
 
 

@@ -91,6 +91,7 @@ from payclient.report import (
     verify,
     visible,
 )
+from payclient.transports.fast import FastTransport
 
 
 def transaction(found: Transaction) -> None:
@@ -179,6 +180,8 @@ def clients() -> list[AsyncClient]:
     """A client and everything it takes."""
     transport: transports.Transport = Canned()
     builtin: transports.Transport = transports.HttpxTransport()
+    name: transports.TransportName = "fast"
+    fast: transports.Transport = FastTransport()
     theirs: transports.HttpClient = httpx.AsyncClient()
     wrapped: transports.Transport = transports.HttpxClientTransport(theirs)
     policy = RetryPolicy(attempts=4, first_backoff=0.25, longest_backoff=8, longest_pause=900)
@@ -198,6 +201,8 @@ def clients() -> list[AsyncClient]:
         ),
         AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
         AsyncClient(transport=builtin),
+        AsyncClient(transport=fast),
+        AsyncClient(transport=name),
         AsyncClient(transport=wrapped),
     ]
 
