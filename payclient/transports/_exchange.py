@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from payclient._http import BODY_LIMIT, Request, Response
+from payclient._http import BODY_LIMIT, Request
 from payclient.errors import AttemptTimeoutError, ConnectionFailedError, TransportError
 from payclient.transports._failures import broken, host_of, not_connected, reason_of, refused, sent
 
@@ -13,13 +13,12 @@ _SMALLEST_PART = 64
 """What a part of a body counts at least: the cap in pieces of one byte would take seconds of the event loop."""
 
 
-async def read(response: Any, *, connection: object) -> Response:
+async def read_body(response: Any) -> tuple[bytes, bool]:
     """
-    Read *response* to its end, or to the cap, as it comes from the wire.
+    Return the body as it comes from the wire, and whether it is cut at the cap.
 
     Args:
-        response: An `httpx.Response` whose body is still on the wire; closed here in every case.
-        connection: What the transport wants to know it by.
+        response: Of httpx or httpcore, its body still on the wire; closed here in every case.
     """
     parts: list[bytes] = []
     size = 0
@@ -34,8 +33,7 @@ async def read(response: Any, *, connection: object) -> Response:
     finally:
         await response.aclose()
     body = b"".join(parts)
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return Response(response.status_code, headers, body[:BODY_LIMIT], size > BODY_LIMIT, connection)
+    return body[:BODY_LIMIT], size > BODY_LIMIT
 
 
 def translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
@@ -43,9 +41,9 @@ def translate(error: Exception, request: Request, *, library: ModuleType, answer
     Return *error* in our terms, without a link to it.
 
     Args:
-        error: What httpx raised, or an `OSError`.
+        error: What it raised, or an `OSError`.
         request: The one that failed.
-        library: The module whose exceptions they are; httpx, or its maintained successor.
+        library: The module whose exceptions they are; httpx, its maintained successor, or httpcore.
         answered: Whether the head of an answer had come.
     """
     if refusal := refused(error, request):

@@ -2,41 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from payclient._http import Request
 
+_Value = TypeVar("_Value")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class MessageWriter:
+class InCommon(Generic[_Value]):
     """
-    Writes requests; what all of them have in common is written once.
+    What is made of an address and of headers that request after request has in common: made once.
+
+    Args:
+        make: Makes it; must look at nothing else of the request, and least of all at the key.
+    """
+
+    def __init__(self, make: Callable[[Request], _Value]) -> None:
+        self._make = make
+        self._last: tuple[Request, _Value] | None = None
+
+    def of(self, request: Request) -> _Value:
+        """Return what was made for the last request if *request* has the same address and headers."""
+        if self._last is None or request.headers is not self._last[0].headers or request.url != self._last[0].url:
+            self._last = request, self._make(request)
+        return self._last[1]
+
+
+def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
+    """
+    Return the headers that do not depend on the body, without `Authorization`.
 
     Source:
-        RFC 9112, parts 3 and 6.2.
+        RFC 9110, part 7.2, for `Host`.
     """
-
-    def __init__(self) -> None:
-        self._url = ""
-        self._headers: Mapping[str, str] = {}
-        self._constant = b""
-
-    def write(self, request: Request) -> bytes:
-        """Return the whole message, API key and all; do not keep it in a variable."""
-        if request.headers is not self._headers or request.url != self._url:
-            self._url, self._headers = request.url, request.headers
-            self._constant = _constant(request)
-        last = f"Content-Length: {len(request.body)}\r\nAuthorization: {request.authorization()}\r\n\r\n"
-        return b"".join((self._constant, last.encode("latin-1"), request.body))
+    url = urlsplit(request.url)
+    host = url.netloc
+    if url.port == _DEFAULT_PORTS.get(url.scheme):
+        host = host.removesuffix(f":{url.port}")
+    headers = {"Host": host, **request.headers}
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
-def _constant(request: Request) -> bytes:
-    parts = urlsplit(request.url)
-    host = parts.netloc
-    if parts.port == _DEFAULT_PORTS.get(parts.scheme):
-        host = host.removesuffix(f":{parts.port}")
-    lines = [f"{request.method} {parts.path or '/'} HTTP/1.1", f"Host: {host}"]
-    lines += [f"{name}: {value}" for name, value in request.headers.items()]
-    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+def own_headers(request: Request) -> list[tuple[bytes, bytes]]:
+    """Return the other headers; do not keep them in a variable, for they hold the API key."""
+    return [
+        (b"Content-Length", str(len(request.body)).encode()),
+        (b"Authorization", request.authorization().encode("latin-1")),
+    ]
+
+
+def head(request: Request) -> bytes:
+    """
+    Return the beginning of the message, up to the headers of its own.
+
+    Source:
+        RFC 9112, part 3.
+    """
+    line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
+    return line.encode("latin-1") + lines(common_headers(request))
+
+
+def lines(headers: list[tuple[bytes, bytes]]) -> bytes:
+    """Return *headers* as they stand in a message."""
+    return b"".join(b"%b: %b\r\n" % header for header in headers)

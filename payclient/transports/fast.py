@@ -15,7 +15,7 @@ from payclient._http import Request, Response
 from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken, closed
-from payclient.transports._message import MessageWriter
+from payclient.transports._message import InCommon, head, lines, own_headers
 
 __all__ = ["FastTransport"]
 
@@ -40,7 +40,7 @@ class FastTransport:
         self, *, ssl_context: ssl.SSLContext | None = None, connect_timeout: float = 5.0, keepalive: float = 30.0
     ) -> None:
         self._dialer = Dialer(ssl_context, connect_timeout)
-        self._writer = MessageWriter()
+        self._head = InCommon(head)
         self._keepalive = keepalive
         self._connections: set[Connection] = set()
         self._idle: deque[Connection] = deque()  # the warmest at the right
@@ -75,7 +75,9 @@ class FastTransport:
     async def _exchange(self, connection: Connection, request: Request, *, reused: bool) -> Response:
         try:
             # The message holds the key, so it is in no variable when an error is raised from here.
-            return await connection.exchange(self._writer.write(request))
+            return await connection.exchange(
+                b"%b%b\r\n%b" % (self._head.of(request), lines(own_headers(request)), request.body)
+            )
         except BrokenError as error:
             is_stale = reused and error.silent
             failure = _StaleError() if is_stale else broken(error, request, answered=error.answered)
