@@ -14,6 +14,8 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import httpcore
@@ -69,6 +71,7 @@ class HttpxTransport:
     def __init__(
         self, *, ssl_context: ssl.SSLContext | None = None, connect_timeout: float = 5.0, keepalive: float = 30.0
     ) -> None:
+        _import_ahead()
         self._context = ssl_context
         self._extensions = {"timeout": {"connect": connect_timeout}}
         self._keepalive = keepalive
@@ -169,6 +172,13 @@ class HttpxTransport:
     async def _close(self, lane: _Lane) -> None:
         self._connections.discard(lane)
         await lane.aclose()
+
+
+def _import_ahead() -> None:
+    """Import now what httpcore and anyio would import on the event loop, in the middle of the first lookup."""
+    for module in ("sniffio", "anyio._backends._asyncio"):
+        with suppress(ModuleNotFoundError):  # named differently one day; then it is imported late again
+            import_module(module)
 
 
 def _read_headers(pairs: list[tuple[bytes, bytes]]) -> dict[str, str]:
