@@ -19,6 +19,8 @@ from payclient._config import (
     resolve_base_url,
     resolve_concurrency,
     resolve_environment,
+    resolve_rate,
+    resolve_workers,
 )
 from payclient._engine import Engine
 from payclient._lookup import Lookup
@@ -66,6 +68,9 @@ class AsyncClient:
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
         max_concurrency: Attempts in flight at once, at most. The client starts with a few and
             adapts to what the service accepts.
+        max_rate: Attempts per second, retries included, that all clients of the key together may
+            start; None when it is not known. This client starts `max_rate / workers` of them, evenly.
+        workers: Clients that share the key, this one included: in other tasks, processes or machines.
         timeout: Seconds for one attempt, its whole body included.
         deadline: Seconds for one lookup: queueing, attempts, waits and all. None leaves a lookup
             bounded by its attempts alone.
@@ -83,13 +88,15 @@ class AsyncClient:
         Transaction detail specification, parts 4, 5 and 9.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one option each, by name only
         self,
         *,
         api_key: str | None = None,
         base_url: str | None = None,
         environment: Environment | str | None = None,
         max_concurrency: int = 64,
+        max_rate: float | None = None,
+        workers: int = 1,
         timeout: float = 10.0,
         deadline: float | None = 30.0,
         retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008  frozen
@@ -109,6 +116,7 @@ class AsyncClient:
         self._url = _wire.endpoint(resolve_base_url(base_url), resolve_environment(environment))
         self._key_fingerprint = key.fingerprint
         concurrency = resolve_concurrency(max_concurrency)
+        rate, workers = resolve_rate(max_rate), resolve_workers(workers)
         if http_client is not None:
             transport = HttpxClientTransport(http_client)
         elif transport is None or isinstance(transport, str):
@@ -119,6 +127,8 @@ class AsyncClient:
             api_key=key,
             user_agent=_user_agent(),
             max_concurrency=concurrency,
+            max_rate=rate,
+            workers=workers,
         )
         self._flights: Flights[Transaction] = Flights()
 
@@ -140,6 +150,22 @@ class AsyncClient:
         view._key_fingerprint = self._key_fingerprint
         view._flights = Flights()
         return view
+
+    def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
+        """
+        Share the key's rate anew, because it changed or clients came or went; for all views.
+
+        Args:
+            rate: Attempts per second that all clients of the key together may start; None for no such bound.
+            workers: Clients that share the key now; as many as before if not given.
+
+        Shape:
+            Holds from the next attempt on. Call it in the client's event loop.
+
+        Raises:
+            ConfigurationError: When an argument cannot be used; nothing has changed.
+        """
+        self._engine.share(resolve_rate(rate), None if workers is None else resolve_workers(workers))
 
     @property
     def url(self) -> str:

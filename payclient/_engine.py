@@ -57,6 +57,8 @@ class Engine:
         api_key: Added to each request as it is written.
         user_agent: Names us to the service.
         max_concurrency: What the limiter never exceeds.
+        max_rate: Attempts per second of all workers together, at most; None for no such bound.
+        workers: How many clients share the key.
         random: Draws from 0 to 1, for jitter.
     """
 
@@ -68,6 +70,8 @@ class Engine:
         api_key: ApiKey,
         user_agent: str,
         max_concurrency: int,
+        max_rate: float | None = None,
+        workers: int = 1,
         random: Callable[[], float] = random.random,
     ) -> None:
         self.max_concurrency = max_concurrency
@@ -76,7 +80,8 @@ class Engine:
         self._api_key = api_key
         self._headers = _wire.request_headers(user_agent)
         self._random = random
-        self._limiter = Limiter(max_concurrency=max_concurrency, random=random)
+        self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
+        self._workers = workers
         self._counts = _Counts()
         self._process = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -131,6 +136,11 @@ class Engine:
             logger.debug("closing with %d lookups under way", self._under_way)
         finally:
             await self._transport.aclose()
+
+    def share(self, max_rate: float | None, workers: int | None) -> None:
+        """Divide the rate, and what the limiter adapts, among as many workers, or as many as before."""
+        self._workers = workers or self._workers
+        self._limiter.share(max_rate, self._workers)
 
     def stats(self) -> Stats:
         """Return a snapshot of the counters."""

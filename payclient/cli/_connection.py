@@ -31,6 +31,7 @@ class Connection:
         api_key_file: File that holds the API key, `-` for standard input; `PAYCLIENT_API_KEY` if not given.
         timeout: Seconds for one attempt.
         max_concurrency: Attempts in flight at once, at most; payclient adapts to what the service takes.
+        max_rate: Attempts per second, at most; as many as the service takes if not given.
     """
 
     base_url: str | None = None
@@ -38,6 +39,7 @@ class Connection:
     api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None
     timeout: float = 10.0
     max_concurrency: int = 64
+    max_rate: float | None = None
 
     @property
     def environment_name(self) -> str:
@@ -71,6 +73,7 @@ class Connection:
             deadline=deadline,
             max_concurrency=self.max_concurrency,
             transport=_transport(),
+            max_rate=self.max_rate,
         )
 
     def _api_key(self, streams: Streams) -> str | None:

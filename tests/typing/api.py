@@ -192,6 +192,8 @@ def clients() -> list[AsyncClient]:
             base_url="https://pay.example",
             environment="sandbox",
             max_concurrency=8,
+            max_rate=250,
+            workers=4,
             timeout=10,
             deadline=None,
             retry=policy,
@@ -217,6 +219,8 @@ async def lookups(client: AsyncClient) -> None:
             outcome(found)
     async with client.stream_transactions(["a"]), client.with_options(timeout=1, deadline=None) as view:
         assert_type(view, AsyncClient)
+    client.set_max_rate(125.0, workers=2)
+    client.set_max_rate(None)
     counters(client.stats)
     await client.aclose()
 
