@@ -224,8 +224,7 @@ class Limiter:
         was, self._gap = self._gap, 0.0 if max_rate is None else workers / max_rate
         self._due_at += self._gap - was
         if self._loop is not None:
-            if not was:
-                self._spread(self._loop.time())
+            self._spread(self._loop.time())
             self._closed_until = max(self._paused_until, self._due_at)
             self._let_in()
 
@@ -281,14 +280,14 @@ class Limiter:
         return Ticket(self._granted, now, self._in_flight)
 
     def _spread(self, now: float) -> None:
-        if self._gap and self._workers > 1:  # those that are started together would ask together ever after
+        # Workers that are started, or given a shorter gap, together would ask together ever after.
+        if self._gap and self._workers > 1 and self._due_at < now:
             self._due_at = now + self._gap * self._random()
 
     def _pace(self, now: float) -> None:
         # A late timer is made good, or each gap would grow by its lateness.
         is_late = now - self._due_at <= min(self._gap, _LONGEST_LATENESS)
-        self._due_at = (self._due_at if is_late else now) + self._gap
-        self._closed_until = max(self._paused_until, self._due_at)
+        self._closed_until = self._due_at = (self._due_at if is_late else now) + self._gap
 
     async def _wait_in_line(self) -> Ticket:
         turn: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()

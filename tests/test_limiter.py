@@ -650,14 +650,18 @@ async def test_lateness(late, following):
     assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx([0.1 + late, following])
 
 
-async def test_lateness_of_short_gaps():
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [(0.0019, [0.0019, 0.002, 0.003]), (0.0045, [0.0045, 0.0055, 0.0065])],
+    ids=["less than a gap", "several gaps"],
+)
+async def test_lateness_of_short_gaps(late, expected):
     """However short the gaps are, no more than one attempt is made good."""
     limiter = part(max_rate=1000.0)
     await take(limiter, 1)
-    waiters = await queue_up(limiter, 4)
-    asyncio.get_running_loop().advance(0.0019)
-    started_at = [ticket.started_at for ticket in await asyncio.gather(*waiters)]
-    assert started_at == pytest.approx([0.0019, 0.002, 0.003, 0.004])
+    waiters = await queue_up(limiter, 3)
+    asyncio.get_running_loop().advance(late)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
 
 
 async def test_rate_and_pause():
@@ -667,6 +671,14 @@ async def test_rate_and_pause():
     first = await take(limiter, 1)
     give_back(limiter, first, Signal.ACCEPTED)
     assert [first[0].started_at, *await starts(limiter, 2)] == pytest.approx([30.0, 30.1, 30.2])
+
+
+async def test_pause_within_a_gap():
+    """A pause that is over before the gap is does not cut the gap short."""
+    limiter = part(max_rate=1.0)
+    (ticket,) = await take(limiter, 1)
+    limiter.release(ticket, Signal.THROTTLED, retry_after=0.25)
+    assert await starts(limiter, 1) == [1.0]
 
 
 async def test_rate_below_the_limit():
@@ -701,6 +713,15 @@ async def test_rate_that_comes_later():
     assert await starts(limiter, 2) == pytest.approx([0.1, 0.5])
 
 
+async def test_workers_are_spread_anew():
+    """Workers whose gap becomes so short that it is over do not all ask at once."""
+    limiter = part(4, max_rate=10.0)
+    await take(limiter, 1)
+    await asyncio.sleep(0.3)
+    limiter.share(40.0, 4)
+    assert await starts(limiter, 2) == pytest.approx([0.425, 0.525])
+
+
 async def test_share_in_a_pause():
     """A new rate cuts no pause short."""
     limiter = part(max_rate=10.0)
@@ -726,12 +747,12 @@ async def test_worker_grows_slowly(initial, limit):
 
 @pytest.mark.parametrize("change", [False, True], ids=["from the start", "later"])
 async def test_worker_climbs_slowly(change):
-    """Four workers with a quarter of the limit each climb as steeply as half of one that has it alone."""
-    limiter = make(64, initial=1.0) if change else part(4, initial=4.0)
+    """Of four workers with half a slot each, each climbs an eighth as steeply as one that has all two slots."""
+    limiter = make(64, initial=0.5) if change else part(4, initial=2.0)
     if change:
         limiter.share(None, 4)
     give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
     await asyncio.sleep(1)
     give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
-    steepness = 0.02 / 8  # of one whose height is 4 in all
-    assert limiter.limit == pytest.approx(1 + steepness * (1 - (0.5 / steepness) ** (1 / 3)) ** 3)
+    steepness = 0.02 / 8
+    assert limiter.limit == pytest.approx(0.5 + steepness * (1 - (0.25 / steepness) ** (1 / 3)) ** 3)
