@@ -113,6 +113,7 @@ class Limiter:
 
         self._queue: OrderedDict[asyncio.Future[Ticket], None] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
+        self._rang_for = -math.inf  # when the last timer was due
         self._in_flight = 0
         self._granted = 0
         self._paused_until = -math.inf
@@ -285,9 +286,9 @@ class Limiter:
             self._due_at = now + self._gap * self._random()
 
     def _pace(self, now: float) -> None:
-        # A late timer is made good, or each gap would grow by its lateness.
-        is_late = now - self._due_at <= min(self._gap, _LONGEST_LATENESS)
-        self._closed_until = self._due_at = (self._due_at if is_late else now) + self._gap
+        # A late timer is made good, or each gap would grow by its lateness; nothing else is.
+        is_late_timer = self._rang_for == self._due_at and now - self._due_at <= min(self._gap, _LONGEST_LATENESS)
+        self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
     async def _wait_in_line(self) -> Ticket:
         turn: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
@@ -321,10 +322,10 @@ class Limiter:
             self._timer.cancel()
             self._timer = None
         if self._loop is not None and when < math.inf:
-            self._timer = self._loop.call_at(when, self._on_timer)
+            self._timer = self._loop.call_at(when, self._on_timer, when)
 
-    def _on_timer(self) -> None:
-        self._timer = None
+    def _on_timer(self, when: float) -> None:
+        self._timer, self._rang_for = None, when
         self._let_in()
 
     # The limit: rules 4 to 8, and 10.

@@ -673,6 +673,20 @@ async def test_rate_and_pause():
     assert [first[0].started_at, *await starts(limiter, 2)] == pytest.approx([30.0, 30.1, 30.2])
 
 
+async def test_lateness_of_others():
+    """What starts late for want of a slot, or of anybody who asks, is followed by a whole gap."""
+    limiter = part(max_rate=10.0, initial=1.0)
+    (ticket,) = await take(limiter, 1)
+    waiters = await queue_up(limiter, 1)
+    await asyncio.sleep(0.105)
+    limiter.release(ticket, Signal.ACCEPTED)
+    second = await waiters[0]
+    await asyncio.sleep(0.105)
+    assert [second.started_at, *await starts(limiter, 1)] == pytest.approx([0.105, 0.21])
+    limiter.release(second, Signal.SILENT)
+    assert await starts(limiter, 1) == pytest.approx([0.31])
+
+
 async def test_pause_within_a_gap():
     """A pause that is over before the gap is does not cut the gap short."""
     limiter = part(max_rate=1.0)
