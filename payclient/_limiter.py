@@ -18,8 +18,7 @@ The service shows no limits (specification, part 8), so the limiter finds them. 
 7.  Failures of the service are refusals only when requests exceed twice the accepted ones of the last 50.
 8.  Nothing else moves the limit: not latency, for the service is shared with strangers; not
     cancellation; and an accepted attempt does not raise a limit of which less than half was used.
-9.  A rate that the user knows is kept by a gap between grants. Nothing is saved up in a rest, and workers
-    that were started together begin their gaps at different moments.
+9.  A rate that is known is kept by a gap between grants. Nothing is saved up in a rest; workers are out of step.
 10. Of workers that share a key each begins with its share and grows more slowly, for it alone sees its refusals.
 
 There is one number to adapt, attempts in flight, and no rate beside it: two controllers fight.
@@ -49,9 +48,9 @@ _CUT_BY_PAUSE = _CUT_BY_PROBE = (0.7, 0.9)
 _FIRST_CUT = 0.5
 
 _CUBIC = 0.02  # attempts per second cubed; a doubled limit is found within 15 s at a round trip of 0.2 s
-# Of many workers each grows at first, and climbs, by these powers of their number: with lower ones, what others
-# leave is found late; with higher ones, more is refused (`tests/bench/sharing.py`).
-_SHARED_GROWTH, _SHARED_CLIMB = -0.75, -1.5
+# Of many workers each grows at first by this power of their number, and climbs by its square: with a lower one, what
+# others leave is found late; with a higher one, more is refused (`tests/bench/sharing.py`).
+_SHARED = -0.75
 _REFUSALS_IN_A_ROW = 3
 _LONGEST_GAP = 10.0  # seconds between probes: what an outage costs at most after its end
 _LONGEST_LATENESS = 0.01  # seconds; a timer so late is the event loop's doing, and no rest
@@ -106,6 +105,7 @@ class Limiter:
         workers: int = 1,
         random: Callable[[], float] = random.random,
     ) -> None:
+        # No more than 29 attributes: beyond, CPython 3.11 makes access to all of them slower by a tenth.
         self._max = float(max_concurrency)
         self._random = random
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -116,10 +116,9 @@ class Limiter:
         self._rang_for = -math.inf  # when the last timer was due
         self._in_flight = 0
         self._granted = 0
-        self._paused_until = -math.inf
         self._gap = 0.0  # seconds between two grants; 0: none
-        self._due_at = -math.inf  # when the gap after the last grant ends
-        self._closed_until = -math.inf  # when both pause and gap have ended
+        self._due_at = self._paused_until = -math.inf  # when the last gap, and the last pause, ends
+        self._closed_until = -math.inf  # the later of the two
         self._fraction_used_at = -math.inf
         self._jitter = 1.0
 
@@ -220,8 +219,7 @@ class Limiter:
     def share(self, max_rate: float | None, workers: int) -> None:
         """Divide what the service allows anew, as at construction; what was learnt stays."""
         self._workers = workers
-        self._growth: float = workers**_SHARED_GROWTH
-        self._climb: float = _CUBIC * workers**_SHARED_CLIMB
+        self._growth: float = workers**_SHARED
         was, self._gap = self._gap, 0.0 if max_rate is None else workers / max_rate
         self._due_at += self._gap - was
         if self._loop is not None:
@@ -339,7 +337,7 @@ class Limiter:
         self._whole = int(limit)
 
     def _accepted(self, ticket: Ticket) -> None:
-        now = self._now()
+        now = self._now() if self._loop is None else self._loop.time()
         mean = self._round_trip + _SMOOTHING * (now - ticket.started_at - self._round_trip)
         self._round_trip = max(_SHORTEST_ROUND_TRIP, mean)
         if ticket.number < self._last_refused:
@@ -368,7 +366,7 @@ class Limiter:
 
     def _steepness(self) -> float:
         # Clients that share a small limit would otherwise leap over it, for theirs are all below 1.
-        return self._climb * min(1.0, self._height * self._workers)
+        return _CUBIC * self._growth**2 * min(1.0, self._height * self._workers)
 
     def _refused(self, ticket: Ticket, cut: tuple[float, float]) -> None:
         self._refusals += 1
