@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
@@ -202,8 +203,8 @@ class AsyncClient:
         Source:
             Transaction detail specification, part 4.
         """
-        self._engine.check_usable()
-        return await self._look_up(reference, until=self._deadline())
+        loop = self._engine.check_usable()
+        return await self._look_up(reference, loop, until=self._deadline(loop))
 
     async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
         """
@@ -221,10 +222,10 @@ class AsyncClient:
             PayClientError: When what went wrong is the same for every reference, such as
                 `AuthenticationError`; otherwise errors are in the outcomes.
         """
-        self._engine.check_usable()
-        until = self._deadline()
+        loop = self._engine.check_usable()
+        until = self._deadline(loop)
         async with stream(
-            lambda reference: self._look_up(reference, until=until),
+            lambda reference: self._look_up(reference, loop, until=until),
             references,
             concurrency=self._concurrency(concurrency),
             stall_timeout=_BULK_STALL,
@@ -261,9 +262,9 @@ class AsyncClient:
         Source:
             Transaction detail specification, part 4.
         """
-        self._engine.check_usable()
+        loop = self._engine.check_usable()
         return stream(
-            lambda reference: self._look_up(reference, budget=self._options.deadline),
+            lambda reference: self._look_up(reference, loop, budget=self._options.deadline),
             references,
             concurrency=self._concurrency(concurrency),
             stall_timeout=stall_timeout,
@@ -286,21 +287,27 @@ class AsyncClient:
     ) -> None:
         await self.aclose()
 
-    def _deadline(self) -> float | None:
+    def _deadline(self, loop: asyncio.AbstractEventLoop) -> float | None:
         seconds = self._options.deadline
-        return None if seconds is None else asyncio.get_running_loop().time() + seconds
+        return None if seconds is None else loop.time() + seconds
 
     def _concurrency(self, given: int | None) -> int:
         return self._engine.max_concurrency if given is None else resolve_concurrency(given)
 
-    async def _look_up(self, reference: str, *, until: float | None = None, budget: float | None = None) -> Transaction:
+    async def _look_up(
+        self,
+        reference: str,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        until: float | None = None,
+        budget: float | None = None,
+    ) -> Transaction:
         check_reference(reference)
         options = self._options
         with options.tracing() if options.tracing else _UNTRACED as trace:
-            observers = tuple(observer for observer in (options.on_attempt, trace) if observer is not None)
-            lookup = Lookup(reference, until=until, budget=budget, observers=observers)
+            observers = [observer for observer in (options.on_attempt, trace) if observer is not None]
+            lookup = Lookup(reference, loop=loop, until=until, budget=budget, observers=observers)
+            # Partials, not closures: hundreds of lookups at once are also work for the garbage collector.
             return await self._flights.run(
-                reference,
-                lambda: self._engine.look_up(lookup, options),
-                wait=lambda landing: lookup.spend("queued", landing),
+                reference, partial(self._engine.look_up, lookup, options), wait=partial(lookup.spend, "queued")
             )

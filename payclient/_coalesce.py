@@ -57,13 +57,8 @@ class Flights(Generic[_Value]):
                 raise copy.copy(failure)
             if value is not None:
                 return value
-        return await self._lead(key, call)
-
-    async def _lead(self, key: str, call: Callable[[], Awaitable[_Value]]) -> _Value:
-        waiting: list[_Landing[_Value]] = []
-        self._landings[key] = waiting
-        value: _Value | None = None
-        failure: PayClientError | None = None
+        self._landings[key] = waiting = []
+        value = failure = None
         try:
             value = await call()
         except DeadlineExceededError:

@@ -91,9 +91,9 @@ class Engine:
 
     # Life
 
-    def check_usable(self) -> None:
+    def check_usable(self) -> asyncio.AbstractEventLoop:
         """
-        Bind to this event loop at the first use, and refuse any other.
+        Return the running event loop; bind to it at the first use, and refuse any other.
 
         Raises:
             ClientClosedError: After close, after a fork, or in another event loop.
@@ -102,18 +102,18 @@ class Engine:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
             problem = "it was made in another process; make a client after the fork"
-        elif not self._is_in_its_loop():
+        elif (loop := self._its_loop()) is None:
             problem = "it belongs to another event loop; make one client per loop"
         else:
-            return
+            return loop
         message = f"this client cannot be used: {problem}"
         raise ClientClosedError(message)
 
-    def _is_in_its_loop(self) -> bool:
+    def _its_loop(self) -> asyncio.AbstractEventLoop | None:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
-        return self._loop is loop
+        return loop if self._loop is loop else None
 
     async def aclose(self, *, grace: float) -> None:
         """
@@ -125,7 +125,7 @@ class Engine:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._process != os.getpid() or not self._is_in_its_loop():
+        if self._process != os.getpid() or self._its_loop() is None:
             return
         self._limiter.close(_closed)
         try:

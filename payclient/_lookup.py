@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Literal, TypeAlias, TypeVar
 
 from payclient._telemetry import Attempt, OnAttempt
@@ -20,6 +20,7 @@ class Lookup:
 
     Args:
         reference: What is asked for.
+        loop: The running one; passed, because asking for it takes a system call on Python 3.11.
         until: When the lookup must have ended, on the event loop's clock; None for no such moment.
         budget: Seconds of attempts and back-off, queueing excluded: the bound of a lookup in bulk,
             whose turn comes when it comes. None for no such bound.
@@ -29,7 +30,13 @@ class Lookup:
     __slots__ = ("_budget", "_loop", "_observers", "_seconds", "_until", "attempts", "last_error", "reference")
 
     def __init__(
-        self, reference: str, *, until: float | None, budget: float | None, observers: tuple[OnAttempt, ...]
+        self,
+        reference: str,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        until: float | None,
+        budget: float | None,
+        observers: Sequence[OnAttempt],
     ) -> None:
         self.reference = reference
         self.attempts = 0
@@ -37,7 +44,7 @@ class Lookup:
         self._until = until
         self._budget = budget
         self._observers = observers
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._seconds = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
     async def spend(self, phase: Phase, work: Awaitable[_Value], *, at_most: float | None = None) -> _Value:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 def make(*, until=None, budget=None, observers=()):
-    return Lookup("R", until=until, budget=budget, observers=observers)
+    return Lookup("R", loop=asyncio.get_running_loop(), until=until, budget=budget, observers=observers)
 
 
 async def spend(lookup, *phases):

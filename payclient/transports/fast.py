@@ -93,10 +93,10 @@ class FastTransport:
 
     def _take(self) -> Connection | None:
         """Return the warmest connection that is still good."""
-        oldest = asyncio.get_running_loop().time() - self._keepalive
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_usable and connection.idle_since >= oldest and connection.is_quiet():
+            is_warm = connection.idle_since >= connection.now() - self._keepalive
+            if is_warm and connection.is_usable and connection.is_quiet():
                 return connection
             self._drop(connection)
         return None
@@ -105,7 +105,7 @@ class FastTransport:
         if not connection.is_usable or self._is_closed:
             self._drop(connection)
             return
-        now = connection.idle_since = asyncio.get_running_loop().time()
+        now = connection.idle_since = connection.now()
         self._idle.append(connection)
         while self._idle[0].idle_since < now - self._keepalive:
             self._drop(self._idle.popleft())

@@ -1,0 +1,124 @@
+"""One connection and whatever bytes come over it, cut anywhere."""
+
+import asyncio
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from payclient._http import BODY_LIMIT
+from payclient.transports._connection import BrokenError, Connection
+
+ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"
+PIECES = st.sampled_from(
+    [
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.0 200 OK\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n",
+        b"Content-Length: 2\r\n",
+        b"Content-Length: 99999999999999999999\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
+        b"Connection: close\r\n",
+        b"X: \0\r\n",
+        b" folded\r\n",
+        b"\r\n",
+        b"\n",
+        b"2\r\n{}\r\n",
+        b"0\r\n\r\n",
+        b"{}",
+        ANSWER,
+    ]
+)
+
+
+class Wire:
+    """What a connection believes to be its socket."""
+
+    def __init__(self):
+        self.is_open = True
+        self.written = b""
+
+    def write(self, data):
+        self.written += data
+
+    def abort(self):
+        self.is_open = False
+
+    def get_extra_info(self, _):
+        return 0  # a descriptor that is there; nobody asks whether it is quiet
+
+
+def deliver(connection, data):
+    """Hand bytes over as asyncio does."""
+    while data:
+        place = connection.get_buffer(-1)
+        taken, data = data[: len(place)], data[len(place) :]
+        place[: len(taken)] = taken
+        connection.buffer_updated(len(taken))
+
+
+async def exchanged(*parts):
+    """Return what one exchange comes to when these parts arrive and then the end, and if the connection was kept."""
+    connection, wire = Connection(), Wire()
+    connection.connection_made(wire)
+    answer = connection.exchange(b"POST")
+    for part in parts:
+        if wire.is_open:
+            deliver(connection, part)
+    is_kept = connection.is_usable
+    connection.connection_lost(None)
+    try:
+        response = await answer
+    except BrokenError:
+        return None, is_kept
+    return (response.status_code, dict(response.headers), response.body, response.is_truncated), is_kept
+
+
+@given(st.lists(PIECES | st.binary(max_size=40), max_size=12))
+@example([b"HTTP/1.1 200 OK\r\n\r\n", b"{}"])
+def test_any_bytes(parts):
+    """Whatever comes, an exchange ends with an answer of a final status or as broken, and with nothing else."""
+    answer, is_kept = asyncio.run(exchanged(*parts))
+    if answer is None:
+        assert not is_kept
+    else:
+        status, _, body, _ = answer
+        assert status >= 200
+        assert len(body) <= BODY_LIMIT
+
+
+@given(st.lists(PIECES, max_size=12), st.lists(st.integers(1, 60), max_size=20))
+def test_cut_anywhere(parts, cuts):
+    """What an answer means does not depend on the pieces in which it arrives, unless something follows it."""
+    whole, pieces, rest = b"".join(parts), [], b"".join(parts)
+    for cut in cuts:
+        pieces.append(rest[:cut])
+        rest = rest[cut:]
+    assert asyncio.run(exchanged(*pieces, rest))[0] == asyncio.run(exchanged(whole))[0]
+
+
+def test_kept():
+    """A connection is kept after an answer that was whole and alone, and not when a single byte follows."""
+    follow = [b"", b"H", b"\0", ANSWER]
+    kept = [asyncio.run(exchanged(ANSWER + more))[1] for more in follow]
+    assert kept == [True, False, False, False]
+
+
+def test_second_exchange():
+    """Nothing of the first answer is in the second."""
+
+    async def twice():
+        connection = Connection()
+        connection.connection_made(Wire())
+        answers = []
+        for message in (ANSWER, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"):
+            answer = connection.exchange(b"POST")
+            deliver(connection, message)
+            answers.append(await answer)
+        return [(a.status_code, dict(a.headers), a.body) for a in answers]
+
+    assert asyncio.run(twice()) == [
+        (200, {"x": "y", "content-length": "2"}, b"{}"),
+        (404, {"content-length": "0"}, b""),
+    ]
