@@ -158,8 +158,18 @@ def faults(session: nox.Session) -> None:
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure; what follows `--` goes to the benchmarks."""
-    install(session, "test")
-    session.run("python", "-m", "bench", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+    install(session, "bench")
+    alone = (
+        Path(session.create_tmp()).resolve() / "httpx"
+    )  # as pip installs it; what others bring with them changes its speed
+    locked = next(
+        p["version"] for p in tomllib.loads((HERE / "uv.lock").read_text())["package"] if p["name"] == "httpx"
+    )
+    session.run("uv", "venv", "--quiet", "--clear", f"--python={session.virtualenv.location}", alone, external=True)
+    python = alone / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    session.run("uv", "pip", "install", "--quiet", f"--python={python}", f"httpx=={locked}", external=True)
+    environ = {"PYTHONPATH": str(HERE / "tests"), "BENCH_HTTPX_PYTHON": str(python)}
+    session.run("python", "-m", "bench", *session.posargs, env=environ)
 
 
 @nox.session(default=False)

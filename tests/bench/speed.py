@@ -1,0 +1,208 @@
+"""
+Lookups per second and CPU per lookup over loopback, beside the clients that people use, with everything of ours on.
+
+The server is native and has a core of its own; each client is a process pinned to another one. Rounds are interleaved:
+all clients once, then all of them again, so that a slow minute of the machine strikes them alike. What is compared is
+the ratio within a round; what is reported is the median of the rounds.
+
+`speed=ROUNDS` takes another number of rounds than five, `speed=0` only checks that everything runs. The results are
+written to `speed.json`, `speed.md` and `speed.svg` in the folder that BENCH_OUTPUT names, or here.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import chart, serving
+
+ROUNDS = 5
+SECONDS = 0.5
+HERE = Path(__file__).parent
+BASELINE = HERE / "speed_baseline.json"
+TOLERATED_DROP = 0.20
+
+# What is run, and at which concurrencies. `@uvloop` is the event loop, `:streamed` the way to ask.
+LADDER = (1, 10, 50, 100, 1000)
+SHORT = (1, 10, 50, 100)
+CLIENTS = {
+    "httpx": SHORT,  # beyond, it does not end in reasonable time
+    "httpx2": SHORT,
+    "aiohttp": LADDER,
+    "pyreqwest": LADDER,
+    "payclient": LADDER,
+    "payclient:streamed": LADDER,
+    "payclient-fast": LADDER,
+    "payclient-fast:streamed": LADDER,
+    "aiohttp@uvloop": LADDER,
+    "pyreqwest@uvloop": LADDER,
+    "payclient-fast@uvloop": LADDER,
+    "payclient-fast:streamed@uvloop": LADDER,
+}
+OVER_TLS = dict.fromkeys(("aiohttp", "payclient", "payclient-fast"), (1, 10, 100))
+
+# Goals as (what, client, compared to, concurrency, at least): lookups per second, as a multiple.
+GOALS = [
+    *(("payclient", "httpx", c, least) for c, least in ((1, 1.0), (10, 1.4), (50, 6.0), (100, 3.0))),
+    *(("payclient-fast", "aiohttp", c, 1.5) for c in (10, 50, 100, 1000)),
+    *(("payclient-fast@uvloop", "aiohttp@uvloop", c, 1.5) for c in (10, 50, 100, 1000)),
+]
+
+
+class Client:
+    """A client under measurement, in a process that waits for its turn."""
+
+    def __init__(self, name, cpu):
+        way, _, loop = name.partition("@")
+        # Beside other libraries httpx would find `sniffio`, which its own installation does not bring.
+        alone = os.environ.get("BENCH_HTTPX_PYTHON") if name == "httpx" else None
+        command = [alone or sys.executable, HERE / "peers.py", f"{way}@{loop}", str(cpu)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def measure(self, **task):
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.stdout.read()
+        self._process.wait()  # whatever its status: some libraries end badly after all is done
+
+
+def one_round(clients, ladders, url, *, seconds, certificate=None):
+    """Return what each client does at each concurrency, all clients once at one before the next."""
+    found = {}
+    for concurrency in LADDER:
+        for name, ladder in ladders.items():
+            if concurrency in ladder:
+                task = {"url": url, "concurrency": concurrency, "seconds": seconds, "certificate": certificate}
+                found[f"{name}, {concurrency}"] = clients[name].measure(**task)
+    return found
+
+
+def rounds_of(count, seconds):
+    """Return the rounds over plain HTTP, and those over TLS."""
+    plain, secure = [], []
+    server_cpu, client_cpu = max(os.sched_getaffinity(0)), min(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        program, knows_tls = serving.compiled(Path(name))
+        port = stack.enter_context(serving.serving(program, cpu=server_cpu))
+        clients = {client: Client(client, client_cpu) for client in CLIENTS}
+        for client in clients.values():
+            stack.callback(client.close)
+        if knows_tls:
+            trust, *files = serving.certificate(Path(name))
+            secure_port = stack.enter_context(serving.serving(program, *files, cpu=server_cpu))
+        for number in range(count):
+            print(f"speed: round {number + 1} of {count}", flush=True)
+            plain.append(one_round(clients, CLIENTS, f"http://127.0.0.1:{port}", seconds=seconds))
+            if knows_tls:
+                url = f"https://localhost:{secure_port}"
+                secure.append(one_round(clients, OVER_TLS, url, seconds=seconds, certificate=str(trust)))
+    return plain, secure
+
+
+def median_of(rounds, key, figure):
+    return statistics.median(found[key][figure] for found in rounds)
+
+
+def ratio_of(rounds, ours, theirs, figure="per_second", *, others=None):
+    """Return the median over the rounds of one client's figure in another's."""
+    pairs = zip(rounds, others or rounds, strict=True)
+    return statistics.median(found[ours][figure] / other[theirs][figure] for found, other in pairs)
+
+
+def summary(plain, secure):
+    """Return the figures, and each goal with what was reached."""
+    figures = {
+        way: {
+            key: {figure: round(median_of(rounds, key, figure), 1) for figure in ("per_second", "micros")}
+            for key in (rounds[0] if rounds else ())
+        }
+        for way, rounds in (("plain", plain), ("tls", secure))
+    }
+    goals = [
+        {
+            "goal": f"{ours} at {c}: lookups per second in those of {theirs}",
+            "at least": least,
+            "reached": round(ratio_of(plain, f"{ours}, {c}", f"{theirs}, {c}"), 2),
+        }
+        for ours, theirs, c, least in GOALS
+    ]
+    goals += [
+        {
+            "goal": f"{client}: CPU per lookup at 1,000 in that at 10",
+            "at most": 1.3,
+            "reached": round(ratio_of(plain, f"{client}, 1000", f"{client}, 10", "micros"), 2),
+        }
+        for client in ("payclient", "payclient-fast", "payclient:streamed", "payclient-fast:streamed")
+    ]
+    goals += [
+        {
+            "goal": f"{client} at {c}: CPU per lookup with TLS in that without",
+            "at most": 1.25,
+            "reached": round(ratio_of(secure, f"{client}, {c}", f"{client}, {c}", "micros", others=plain), 2),
+        }
+        for client in ("payclient", "payclient-fast")
+        for c in (OVER_TLS[client] if secure else ())
+    ]
+    return {"machine": machine(), "rounds": len(plain), "figures": figures, "goals": goals}
+
+
+def machine():
+    """Say what was measured on."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        platform.machine(),
+    )
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def table(found):
+    """Return the figures as a table of Markdown: lookups per second, and microseconds of CPU per lookup."""
+    lines = ["| | " + " | ".join(f"c = {c:,}" for c in LADDER) + " |", "|---|" + "--:|" * len(LADDER)]
+    for name in CLIENTS:
+        cells = [found["figures"]["plain"].get(f"{name}, {c}") for c in LADDER]
+        shown = [f"{cell['per_second']:,.0f} / {cell['micros']:.0f} µs" if cell else "" for cell in cells]
+        lines.append(f"| {name} | " + " | ".join(shown) + " |")
+    lines += ["", "| goal | wanted | reached |", "|---|--:|--:|"]
+    for goal in found["goals"]:
+        wanted = f"at least {goal['at least']}" if "at least" in goal else f"at most {goal['at most']}"
+        lines.append(f"| {goal['goal']} | {wanted} | {goal['reached']} |")
+    return "\n".join(lines) + "\n"
+
+
+def dropped(found, baseline):
+    """Return the goals in which we are worse by a fifth than when the baseline was written."""
+    before = {goal["goal"]: goal["reached"] for goal in baseline["goals"]}
+    return [
+        f"{goal['goal']}: {goal['reached']}, it was {before[goal['goal']]}"
+        for goal in found["goals"]
+        if "at least" in goal and goal["reached"] < before.get(goal["goal"], 0) * (1 - TOLERATED_DROP)
+    ]
+
+
+def main(rounds=ROUNDS):
+    if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
+        sys.exit("speed is measured with two cores, on Linux")
+    plain, secure = rounds_of(max(rounds, 1), SECONDS if rounds else 0.05)
+    found = summary(plain, secure)
+    folder = Path(os.environ.get("BENCH_OUTPUT", "."))
+    (folder / "speed.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "speed.md").write_text(f"{found['machine']}; medians of {found['rounds']} rounds.\n\n{table(found)}")
+    chart.draw(found, CLIENTS, LADDER, folder / "speed.svg")
+    print((folder / "speed.md").read_text())
+    worse = dropped(found, json.loads(BASELINE.read_text())) if rounds and BASELINE.exists() else []
+    for line in worse:
+        print(f"speed: dropped by more than a fifth: {line}")
+    return int(bool(worse))
