@@ -24,6 +24,8 @@ PROJECT = Path(__file__).parents[2]
 REFERENCE = PROJECT / "docs" / "reference"
 MODULES = (
     "payclient",
+    "payclient.engines",
+    "payclient.engines.arrow",
     "payclient.errors",
     "payclient.ledger",
     "payclient.otel",
