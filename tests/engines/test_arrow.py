@@ -43,7 +43,7 @@ def test_found(resident):
     (row,) = batch.to_pylist()
     assert before <= row.pop("observed_at") <= datetime.now(UTC)
     account = {"outcome": "ok", "reason": None, "status_code": 200, "attempts": 1, "deviations": []}
-    assert row == {**SAMPLE, "reference": "T1", "expdate": datetime(2026, 11, 21, 10), **account}
+    assert row == {**SAMPLE, "reference": "T1", "expdate": datetime.fromisoformat(SAMPLE["expdate"]), **account}
 
 
 def test_deviations(resident, transport):
