@@ -147,6 +147,8 @@ def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
     Raises:
         ConfigurationError: When a column is missing, two would have the same name, or references are not text.
     """
+    if schema is not None:
+        _check_text(schema.field(_place(schema, spec.reference)))
     return _schema(spec, schema, _LOOKUP)
 
 
@@ -201,9 +203,8 @@ def _check_text(field: Any) -> None:
 
 
 def _looked_up(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: LookupSpec, resident: Resident) -> Batches:
-    schema = _schema(spec, first.schema, _LOOKUP)
+    schema = lookup_schema(spec, first.schema)
     place = _place(first.schema, spec.reference)
-    _check_text(first.schema.field(place))
 
     def questions(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
         _check_schema(batch, first)
@@ -264,7 +265,7 @@ def _reason(error: PayClientError | None) -> str | None:
 
 
 def _reconciled(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: ReconcileSpec, resident: Resident) -> Batches:
-    schema = _schema(spec, first.schema, _RECONCILE)
+    schema = reconcile_schema(spec, first.schema)
     judging = Judging(spec, first.schema.names)
     _check_text(first.schema.field(judging.places[0]))
 

@@ -25,7 +25,8 @@ _arrow: Any = pa  # it says nothing of its types
 _parquet: Any = pq
 _BATCH_ROWS = 4096
 _BUFFER_BYTES = 1 << 20
-_DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeError)
+DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeError)
+"""What reading a damaged file raises."""
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
@@ -44,8 +45,8 @@ def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -
     try:
         parquet = _parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
         header: tuple[str, ...] = tuple(parquet.schema_arrow.names)
-    except _DAMAGE as error:
-        raise _damaged(error) from error
+    except DAMAGE as error:
+        raise damaged(error) from error
     if not header:
         return Table(columns=NO_COLUMNS, rows=iter(()))
     understood = find_columns(header, columns)
@@ -54,7 +55,8 @@ def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -
     return Table(columns=understood, rows=rows, warnings=warnings)
 
 
-def _damaged(error: Exception) -> LedgerError:
+def damaged(error: Exception) -> LedgerError:
+    """Return what to tell of a file whose reading raised *error*."""
     detail = visible(" ".join(str(error).split()), longest=200)
     return LedgerError(f"the Parquet file is damaged or of a kind that cannot be read ({detail}); export it again")
 
@@ -79,8 +81,8 @@ def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
         batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False)
         while (batch := next(batches, None)) is not None:
             yield [column_values(batch.column(batch.schema.get_field_index(name))) for name in names]
-    except _DAMAGE as error:
-        raise _damaged(error) from error
+    except DAMAGE as error:
+        raise damaged(error) from error
 
 
 def column_values(column: Any) -> list[Any]:

@@ -26,6 +26,7 @@ MODULES = (
     "payclient",
     "payclient.engines",
     "payclient.engines.arrow",
+    "payclient.engines.processes",
     "payclient.errors",
     "payclient.ledger",
     "payclient.otel",

@@ -45,6 +45,7 @@ from payclient import (
 )
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
+from payclient.engines.processes import FileResult, WorkerLostError, look_up_files
 from payclient.ledger import (
     ABSENT,
     Absent,
@@ -354,3 +355,15 @@ def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:
     print(lookup_schema(spec), reconcile_schema(ledger, batches[0].schema))
     assert_type(lookup_batches(iter(batches), spec), Iterator[Any])
     return reconcile_batches(batches, ledger)
+
+
+def files(paths: list[Path], spec: LookupSpec) -> str | None:
+    """Parquet files, looked up in processes of this machine."""
+    try:
+        for file in look_up_files(paths, out="answers", spec=spec, processes=4):
+            assert_type(file, FileResult)
+            assert_type((file.source, file.result, file.rows, file.is_new), tuple[Path, Path, int, bool])
+            assert_type(file.outcomes, Mapping[str, int])
+    except WorkerLostError as error:
+        return error.message
+    return None
