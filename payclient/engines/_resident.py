@@ -97,6 +97,8 @@ def _connect(spec: LookupSpec) -> AsyncClient:
         base_url=spec.base_url,
         environment=spec.environment,
         max_concurrency=spec.max_concurrency,
+        max_rate=spec.max_rate,
+        workers=spec.workers,
         timeout=spec.timeout,
         deadline=spec.deadline,
         retry=spec.retry,
