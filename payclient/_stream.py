@@ -6,6 +6,7 @@ Design rules:
 - A worker takes the next reference only when it has finished the last one, and the queue of
   results is bounded: memory and look-ahead follow the concurrency, never the input.
 - Rows that wait for a later pass are bounded too; when they are too many, no new row is taken.
+- They do not wait for the input: when it has nothing for now, they are asked again all the same.
 - Every worker ends before the block does, whatever happens.
 """
 
@@ -13,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from payclient._deferral import Deferral, Fate, Row
 from payclient._models import Failed, Found, Outcome, Transaction
@@ -80,6 +81,7 @@ class _Source:
         self._lock = asyncio.Lock()
         self._count = 0
         self.is_exhausted = False
+        self.is_awaited = False
 
     async def take(self) -> Row | None:
         """Return the next row, or None when there is none."""
@@ -87,10 +89,13 @@ class _Source:
             if self.is_exhausted:
                 return None
             try:
+                self.is_awaited = self._next is not None
                 reference = next(self._iterator) if self._next is None else await self._next()
             except (StopIteration, StopAsyncIteration):
                 self.is_exhausted = True
                 return None
+            finally:
+                self.is_awaited = False
             row = Row(self._count, reference)
             self._count += 1
             return row
@@ -175,7 +180,10 @@ class _Run:
     def start(self) -> None:
         """Begin with one worker; once the service was reached, each that finds work brings the next."""
         self._started += 1
-        worker = asyncio.create_task(self._work(), name=f"payclient-stream-{self._started}")
+        self._begin(self._work())
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        worker = asyncio.create_task(work, name=f"payclient-stream-{self._started}")
         self._workers.add(worker)
         worker.add_done_callback(self._settle)
 
@@ -219,14 +227,17 @@ class _Run:
         while (row := await self._next_row()) is not None:
             if self._started < self._concurrency and not (self._is_draining or self._deferral.is_one_enough):
                 self.start()
-            self._asking += 1
-            try:
-                outcome = await self._ask(row)
-                if outcome is not None:
-                    await self._results.put(outcome)
-            finally:
-                self._asking -= 1
-            self._wake_at_end()
+            await self._work_on(row)
+
+    async def _work_on(self, row: Row) -> None:
+        self._asking += 1
+        try:
+            outcome = await self._ask(row)
+            if outcome is not None:
+                await self._results.put(outcome)
+        finally:
+            self._asking -= 1
+        self._wake_at_end()
 
     async def _next_row(self) -> Row | None:
         while not self._is_draining:
@@ -263,11 +274,12 @@ class _Run:
 
     async def _call_witness(self, row: Row, error: PayClientError) -> None:
         """
-        Ask for a reference that is known to exist, when no other row is left to show who is to blame.
+        Ask for a reference that is known to exist, when no other row is there to show who is to blame.
 
-        Without it, one bad row at the end of the input would look like an outage.
+        Without it, one bad row at the end of the input, or before a gap in it, would look like an outage.
         """
-        is_alone = self._source.is_exhausted and self._deferral.answers == row.witness
+        is_dry = self._source.is_exhausted or self._source.is_awaited
+        is_alone = is_dry and self._deferral.answers == row.witness
         if not (is_alone and self._known is not None and judge(error).is_passing):
             return
         with suppress(PayClientError):  # the row's own error is the one to tell of
@@ -284,4 +296,17 @@ class _Run:
         else:
             due = asyncio.get_running_loop().time() + ruling.wait
             heappush(self._deferred, (due, row.index, row))
+            asyncio.get_running_loop().call_at(due, self._help, due)
         return None
+
+    def _help(self, due: float) -> None:
+        """Bring one more worker for a row that is due: the others may all be waiting for the input."""
+        is_over = self._is_draining or self._is_stopping
+        if self._source.is_awaited and self._asking < self._concurrency and not is_over:
+            self._begin(self._work_once(due))
+
+    async def _work_once(self, due: float) -> None:
+        if self._deferred and self._deferred[0][0] <= due:  # unless one of the others was quicker
+            await self._work_on(heappop(self._deferred)[2])
+        if self._source.is_exhausted:  # by now, so that the others may have gone, and the row may be deferred again
+            await self._work()

@@ -496,6 +496,72 @@ async def test_slow_source_after_a_pause_is_no_stall():
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
+    """While the source has nothing to ask, a deferred row is asked again when it is due, each once."""
+    asked, when = [], {}
+
+    async def references():
+        for name in ("T1", "T2", "T3"):
+            yield name
+        await asyncio.sleep(3600)
+
+    async def lookup(reference):
+        asked.append(reference)
+        await asyncio.sleep(1)
+        if reference != "T1" and asked.count(reference) == 1:
+            raise ServiceError("down", status_code=500)
+        return transaction(reference)
+
+    async with stream(lookup, references(), concurrency=concurrency) as outcomes:
+        async for outcome in outcomes:
+            when[outcome.reference] = asyncio.get_running_loop().time()
+    assert max(when.values()) < 60
+    assert [asked.count(name) for name in ("T2", "T3")] == [2, 2]
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_one_bad_row_before_a_gap(concurrency):
+    """A row that always fails is given up while the source has nothing else to ask."""
+    when = None
+
+    async def references():
+        yield "good"
+        yield "bad"
+        await asyncio.sleep(3600)
+
+    async with stream(failing(ServiceError("down"), "bad"), references(), concurrency=concurrency) as outcomes:
+        async for outcome in outcomes:
+            if isinstance(outcome, Failed):
+                when = asyncio.get_running_loop().time()
+    assert when < 300
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_source_that_ends_while_a_deferred_row_is_asked(concurrency):
+    """A row that is asked again while the source is slow is not lost when the source ends and the row fails again."""
+    is_asked_again = asyncio.Event()
+
+    async def references():
+        yield "good"
+        yield "bad"
+        await is_asked_again.wait()
+
+    async def lookup(reference):
+        if reference == "good":
+            return transaction(reference)
+        if asyncio.get_running_loop().time() > 1:
+            is_asked_again.set()
+        await asyncio.sleep(1)
+        raise ServiceError("down", status_code=500)
+
+    outcomes = await collect(lookup, references(), concurrency=concurrency)
+    assert {outcome.reference: type(outcome) for outcome in outcomes} == {"good": Found, "bad": Failed}
+
+
+@pytest.mark.virtual_time
 async def test_slow_consumer_is_no_stall():
     """A consumer that takes an hour over an outcome does not end the stream."""
     async with stream(found, map(str, range(50)), concurrency=2) as outcomes:

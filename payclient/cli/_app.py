@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from cyclopts import App
 
-from payclient.cli import _completion, _demo, _explain, _get, _reconcile, _report, _sandbox, _verify
+from payclient.cli import _completion, _demo, _explain, _get, _lookup, _reconcile, _report, _sandbox, _verify
 
 
 def _version() -> str:
@@ -24,6 +24,7 @@ app = App(
     ),
 )
 app.command(_get.get, help_epilogue=_get.EXAMPLES)
+app.command(_lookup.lookup, help_epilogue=_lookup.EXAMPLES)
 app.command(_reconcile.reconcile, help_epilogue=_reconcile.EXAMPLES)
 app.command(_report.report, help_epilogue=_report.EXAMPLES)
 app.command(_explain.explain, help_epilogue=_explain.EXAMPLES)

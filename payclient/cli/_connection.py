@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter
 from payclient import AsyncClient, Environment
 from payclient._config import resolve_environment
 from payclient.cli._streams import Streams
+from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
 from payclient.transports import TransportName
 
@@ -62,9 +63,7 @@ class Connection:
         Raises:
             ConfigurationError: When something is missing or cannot be used, in the words of the command line.
         """
-        if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
-            message = "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL"
-            raise ConfigurationError(message)
+        self._check_address()
         return AsyncClient(
             api_key=self._api_key(streams),
             base_url=self.base_url,
@@ -75,6 +74,57 @@ class Connection:
             transport=_transport(),
             max_rate=self.max_rate,
         )
+
+    def spec(
+        self,
+        streams: Streams,
+        *,
+        processes: int,
+        reference: str,
+        keep: tuple[str, ...],
+        prefix: str,
+        deadline: float | None,
+    ) -> LookupSpec:
+        """
+        Return what worker processes are told, which share concurrency and rate; each reads the key for itself.
+
+        Args:
+            streams: Of the process.
+            processes: How many there are.
+            reference: Name of the column with the references.
+            keep: Names of the columns to carry over.
+            prefix: What the names of the columns of the answer begin with.
+            deadline: Seconds for one lookup; None for no bound.
+
+        Raises:
+            ConfigurationError: As `client`, and when the key is to come from standard input.
+        """
+        self._check_address()
+        if self.takes_key_from_stdin:
+            message = "several processes cannot read the key from standard input: pass --api-key-file PATH"
+            raise ConfigurationError(message)
+        if self.max_concurrency < processes:
+            message = f"--max-concurrency {self.max_concurrency} is too few for {processes} processes"
+            raise ConfigurationError(message)
+        self._api_key(streams)  # for what it raises: here once, and not in each process
+        return LookupSpec(
+            base_url=self.base_url,
+            environment=self.environment,
+            key_file=self.api_key_file,
+            reference=reference,
+            keep=keep,
+            prefix=prefix,
+            max_concurrency=self.max_concurrency // max(1, processes),
+            max_rate=self.max_rate,
+            workers=max(1, processes),
+            timeout=self.timeout,
+            deadline=deadline,
+        )
+
+    def _check_address(self) -> None:
+        if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):
+            message = "no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL"
+            raise ConfigurationError(message)
 
     def _api_key(self, streams: Streams) -> str | None:
         """Return the key from where the user keeps it; None when the client takes it from the environment."""

@@ -25,7 +25,8 @@ _arrow: Any = pa  # it says nothing of its types
 _parquet: Any = pq
 _BATCH_ROWS = 4096
 _BUFFER_BYTES = 1 << 20
-_DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeError)
+DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeError)
+"""What reading a damaged file raises."""
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
@@ -44,22 +45,23 @@ def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -
     try:
         parquet = _parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
         header: tuple[str, ...] = tuple(parquet.schema_arrow.names)
-    except _DAMAGE as error:
-        raise _damaged(error) from error
+    except DAMAGE as error:
+        raise damaged(error) from error
     if not header:
         return Table(columns=NO_COLUMNS, rows=iter(()))
     understood = find_columns(header, columns)
     warnings: list[str] = []
-    rows = _rows(parquet, RowReader(_only_used(understood), warnings, TYPED_READERS), tuple(understood.used.values()))
+    rows = _rows(parquet, RowReader(only_used(understood), warnings, TYPED_READERS), tuple(understood.used.values()))
     return Table(columns=understood, rows=rows, warnings=warnings)
 
 
-def _damaged(error: Exception) -> LedgerError:
+def damaged(error: Exception) -> LedgerError:
+    """Return what to tell of a file whose reading raised *error*."""
     detail = visible(" ".join(str(error).split()), longest=200)
     return LedgerError(f"the Parquet file is damaged or of a kind that cannot be read ({detail}); export it again")
 
 
-def _only_used(columns: Columns) -> Columns:
+def only_used(columns: Columns) -> Columns:
     """Return *columns* as they stand in rows that hold nothing else."""
     places = {field: place for place, field in enumerate(columns.used)}
     return Columns(columns.used, (), places, tuple(columns.used.values()))
@@ -78,13 +80,13 @@ def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
     try:
         batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False)
         while (batch := next(batches, None)) is not None:
-            yield [_values(batch.column(batch.schema.get_field_index(name))) for name in names]
-    except _DAMAGE as error:
-        raise _damaged(error) from error
+            yield [column_values(batch.column(batch.schema.get_field_index(name))) for name in names]
+    except DAMAGE as error:
+        raise damaged(error) from error
 
 
-def _values(column: Any) -> list[Any]:
-    """Return what *column* holds; a value that Python cannot hold becomes `Unreadable`."""
+def column_values(column: Any) -> list[Any]:
+    """Return what *column*, an Arrow array, holds; a value that Python cannot hold becomes `Unreadable`."""
     if _arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python's times end there
     try:

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack
+from glob import escape
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -43,7 +44,7 @@ class Replacement:
         with ExitStack() as on_failure:
             on_failure.callback(self._discard)
             for name, path in self._partial.items():
-                clear_leftovers(self._folder, f".{name}.*.partial")
+                clear_leftovers(self._folder, f".{escape(name)}.*.partial")
                 path.unlink(missing_ok=True)  # of a killed run with this process's number, where nothing can be locked
                 self._files[name] = io.BufferedRandom(path.open("x+b", buffering=0), _ROOM_BYTES)
                 lock(self._files[name])

@@ -9,6 +9,7 @@ Measure payclient: `python3 noxfile.py -s bench -- NAME…`; all of the below if
 | `start` | imports, and how long the first lookup blocks the event loop |
 | `memory` | ten thousand references and a million |
 | `reconcile` | a million rows from ledger to report; `reconcile=30000` takes fewer |
+| `kernel` | batches of Arrow, above the plain stream |
 | `sharing` | workers that share one key; `sharing=1000` takes another limit per second |
 
 Each figure is printed with what it is compared to, from the same run. Nothing here is a test, but what has a bound
@@ -18,7 +19,7 @@ exits with 1 beyond it.
 import sys
 from importlib import import_module
 
-MEASUREMENTS = ("memory", "cost", "overhead", "start", "speed", "reconcile", "sharing")
+MEASUREMENTS = ("memory", "cost", "overhead", "start", "speed", "reconcile", "kernel", "sharing")
 
 
 def main(names):

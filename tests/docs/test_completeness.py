@@ -25,6 +25,9 @@ PROJECT = Path(__file__).parents[2]
 REFERENCE = PROJECT / "docs" / "reference"
 MODULES = (
     "payclient",
+    "payclient.engines",
+    "payclient.engines.arrow",
+    "payclient.engines.processes",
     "payclient.errors",
     "payclient.ledger",
     "payclient.otel",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -43,6 +43,9 @@ from payclient import (
     errors,
     transports,
 )
+from payclient.engines import LookupSpec, ReconcileSpec
+from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
+from payclient.engines.processes import FileResult, WorkerLostError, look_up_files
 from payclient.ledger import (
     ABSENT,
     Absent,
@@ -350,3 +353,26 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     )
     problems = assert_type(verify(folder), tuple[Problem, ...])
     return [visible(f"{problem.file}: {problem.what}") for problem in problems]
+
+
+def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:
+    """Batches of Arrow, looked up and reconciled where they are."""
+    spec = LookupSpec(base_url="https://pay.example", environment="sandbox", keep=["order_id"], prefix="service_")
+    ledger = ReconcileSpec(base_url="https://pay.example", key_file=Path("key"), rules=rules, canary="T1", keep=None)
+    assert_type((spec.base_url, spec.environment, spec.keep), tuple[str, Environment, tuple[str, ...] | None])
+    assert_type((ledger.rules, ledger.canary, ledger.key_file), tuple[str, str | None, str | None])
+    print(lookup_schema(spec), reconcile_schema(ledger, batches[0].schema))
+    assert_type(lookup_batches(iter(batches), spec), Iterator[Any])
+    return reconcile_batches(batches, ledger)
+
+
+def files(paths: list[Path], spec: LookupSpec) -> str | None:
+    """Parquet files, looked up in processes of this machine."""
+    try:
+        for file in look_up_files(paths, out="answers", spec=spec, processes=4):
+            assert_type(file, FileResult)
+            assert_type((file.source, file.result, file.rows, file.is_new), tuple[Path, Path, int, bool])
+            assert_type(file.outcomes, Mapping[str, int])
+    except WorkerLostError as error:
+        return error.message
+    return None

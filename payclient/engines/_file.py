@@ -1,0 +1,126 @@
+"""Look up the references of one Parquet file, into another one that is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from payclient.engines._spec import LookupSpec
+from payclient.engines.arrow import lookup_batches, lookup_schema
+from payclient.errors import ConfigurationError
+from payclient.ledger import LedgerError
+from payclient.ledger._parquet import DAMAGE, damaged
+from payclient.report._replacement import Replacement
+
+_arrow: Any = pa  # it says nothing of its types
+_parquet: Any = pq
+_BATCH_ROWS = 2000
+_GROUP_ROWS = 1 << 16
+_QUESTION = b"payclient.question"
+_OUTCOMES = b"payclient.outcomes"
+
+
+def look_up_file(path: Path, out: Path, spec: LookupSpec) -> Mapping[str, int]:
+    """
+    Look up what is in *path*, into a file of the same name in the folder *out*.
+
+    Returns:
+        How many rows have each outcome.
+
+    Raises:
+        LedgerError: When the file cannot be read.
+        ConfigurationError: When its columns are not as *spec* says.
+        PayClientError: As `lookup_batches`.
+    """
+    counts = Counter[str]()
+    with path.open("rb") as file:
+        source = _open(file, path)
+        try:
+            schema = lookup_schema(spec, source.schema_arrow)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}: {error.message}") from error
+        with Replacement(out, [path.name]) as files:
+            with _parquet.ParquetWriter(files.binary(path.name), schema) as writer:
+                for table in _tables(lookup_batches(_batches(source, path, spec), spec), schema):
+                    writer.write_table(table, row_group_size=_GROUP_ROWS)
+                    counts.update(_outcomes(table, spec))
+                writer.add_key_value_metadata({_QUESTION: _question(spec), _OUTCOMES: json.dumps(counts)})
+            files.commit()
+    return counts
+
+
+def known_outcomes(path: Path, out: Path, spec: LookupSpec) -> Mapping[str, int] | None:
+    """
+    Return what an earlier run found in *path*; None when it is still to be done.
+
+    Raises:
+        ConfigurationError: When there is a result, and it is not that of *path* or of the same question.
+    """
+    done = out / path.name
+    if not done.exists():
+        return None
+    with done.open("rb") as result, path.open("rb") as source:
+        footer, rows = _open(result, done).metadata, _open(source, path).metadata.num_rows
+    stored: dict[bytes, bytes] = footer.metadata or {}
+    problem = ""
+    if _OUTCOMES not in stored:
+        problem = "is no result of ours"
+    elif stored[_QUESTION].decode() != _question(spec):
+        problem = f"was made for another question, {stored[_QUESTION].decode()}"
+    elif footer.num_rows != rows:
+        problem = f"has {footer.num_rows} rows and {path} has {rows}, so one of them was changed"
+    if problem:
+        message = f"{done} {problem}; choose another folder, or delete it to have it made again"
+        raise ConfigurationError(message)
+    outcomes: dict[str, int] = json.loads(stored[_OUTCOMES])
+    return outcomes
+
+
+def _question(spec: LookupSpec) -> str:
+    """Return what the content of a result depends on."""
+    names = ("base_url", "environment", "reference", "keep", "prefix")
+    return json.dumps({name: getattr(spec, name) for name in names})
+
+
+def _open(file: Any, path: Path) -> Any:
+    try:
+        return _parquet.ParquetFile(file)
+    except DAMAGE as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> LedgerError:
+    return LedgerError(f"{path}: {damaged(error).message}")
+
+
+def _batches(source: Any, path: Path, spec: LookupSpec) -> Iterator[Any]:
+    columns = None if spec.keep is None else list(dict.fromkeys((spec.reference, *spec.keep)))
+    try:
+        batches = source.iter_batches(batch_size=_BATCH_ROWS, columns=columns, use_threads=False)
+        while (batch := next(batches, None)) is not None:
+            yield batch
+    except DAMAGE as error:
+        raise _unreadable(path, error) from error
+
+
+def _tables(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
+    """Yield *batches* in tables of the size that a row group should have."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= _GROUP_ROWS:
+            yield _arrow.Table.from_batches(held, schema)
+            held.clear()
+    if held:
+        yield _arrow.Table.from_batches(held, schema)
+
+
+def _outcomes(table: Any, spec: LookupSpec) -> dict[str, int]:
+    counted = table.column(f"{spec.prefix}outcome").value_counts()
+    return {each["values"]: each["counts"] for each in counted.to_pylist()}

@@ -1,0 +1,193 @@
+"""What a worker is told, as plain data that an engine can carry, print and store: never the key, only its place."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from attrs import Attribute, field, frozen
+
+from payclient._config import (
+    Options,
+    resolve_base_url,
+    resolve_concurrency,
+    resolve_environment,
+    resolve_rate,
+    resolve_workers,
+)
+from payclient._models import Environment
+from payclient._retry import RetryPolicy
+from payclient.errors import ConfigurationError
+from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
+_MOST_KEY_BYTES = 64 * 1024
+
+
+def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or not _VARIABLE.fullmatch(value):  # not shown: it may be the key itself
+        message = f"{attribute.name} must be the name of an environment variable; the key itself has no place here"
+        raise ConfigurationError(message)
+
+
+def _is_name(_: object, attribute: Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or not value:
+        message = f"{attribute.name} must be the name of a column, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _is_text(_: object, attribute: Attribute[str], value: object) -> None:
+    if not isinstance(value, str):
+        message = f"{attribute.name} must be text, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _are_names(_: object, attribute: Attribute[Any], value: tuple[object, ...] | None) -> None:
+    for place, name in enumerate(value or ()):
+        if not isinstance(name, str) or not name or name in (value or ())[:place]:
+            message = f"{attribute.name} must be different names of columns, got {value!r}"
+            raise ConfigurationError(message)
+
+
+def _is_reference(_: object, attribute: Attribute[Any], value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        message = f"{attribute.name} must be a reference that is known to exist, or None, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _is_count(_: object, attribute: Attribute[int], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        message = f"{attribute.name} must be an integer of at least 1, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _is_seconds(_: object, attribute: Attribute[float], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        message = f"{attribute.name} must be a number of seconds above 0, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _to_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(names, str):
+        message = f"keep must be several names of columns, got the text {names!r}"
+        raise ConfigurationError(message)
+    return None if names is None else tuple(names)
+
+
+def _to_path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _to_rules(rules: Rules | str) -> str:
+    """Return rules as JSON: it can be pickled, which `Rules` cannot, and compared, because its keys are in order."""
+    try:
+        kept = rules if isinstance(rules, Rules) else rules_from_json(json.loads(rules))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        message = f"rules must be Rules, or the JSON of rules_as_json, got {type(rules).__name__} that is neither"
+        raise ConfigurationError(message) from error
+    return json.dumps(rules_as_json(kept), sort_keys=True)
+
+
+_STRICT = _to_rules(STRICT)
+
+
+@frozen(kw_only=True)
+class LookupSpec:
+    """
+    How workers look references up.
+
+    What is not given comes from the environment of the process that makes it, as with `AsyncClient`; the key alone is
+    read by each worker, where it runs. It can be pickled, compared, hashed and printed, and holds no secret.
+
+    Attributes:
+        base_url: Address of the service; `PAYCLIENT_BASE_URL` if not given.
+        environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
+        key_variable: Name of the worker's environment variable that holds the API key.
+        key_file: Path of the worker's file that holds the API key; then *key_variable* is not looked at.
+        reference: Name of the column with the references. It must be text.
+        keep: Names of the columns to carry over, unchanged, before ours; None for all but the one of the reference.
+        prefix: What the names of our columns begin with, for when a kept column has one of their names.
+        max_concurrency: Attempts in flight at once, at most, in each worker process.
+        max_rate: Attempts per second, retries included, that all workers together may start; None when it is not known.
+        workers: Worker processes that ask at the same time; each starts `max_rate / workers`, or, when the rate is not
+            known, finds out more carefully what it can have.
+        timeout: Seconds for one attempt.
+        deadline: Seconds for one lookup, waits for its turn excluded; None for no bound but the attempts.
+        retry: When to ask again; None for never.
+        stall_timeout: Seconds without any answer after which a worker gives up.
+        window: Rows under way below which the next batch is taken; several small batches, or one large one and the
+            rest of the one before.
+
+    Raises:
+        ConfigurationError: When a value cannot be used.
+    """
+
+    base_url: str = field(default=None, converter=resolve_base_url)
+    environment: Environment = field(default=None, converter=resolve_environment)
+    key_variable: str = field(default="PAYCLIENT_API_KEY", validator=_is_variable)
+    key_file: str | None = field(default=None, converter=_to_path)
+    reference: str = field(default="reference", validator=_is_name)
+    keep: tuple[str, ...] | None = field(default=(), converter=_to_names, validator=_are_names)
+    prefix: str = field(default="", validator=_is_text)
+    max_concurrency: int = field(default=64, converter=resolve_concurrency)
+    max_rate: float | None = field(default=None, converter=resolve_rate)
+    workers: int = field(default=1, converter=resolve_workers)
+    timeout: float = 10.0
+    deadline: float | None = 30.0
+    retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen
+    stall_timeout: float = field(default=900.0, validator=_is_seconds)
+    window: int = field(default=4000, validator=_is_count)
+
+    def __attrs_post_init__(self) -> None:
+        Options(timeout=self.timeout, deadline=self.deadline, retry=self.retry)
+
+
+@frozen(kw_only=True)
+class ReconcileSpec(LookupSpec):
+    """
+    How workers look references up, and compare the answers with the ledger's own columns.
+
+    Attributes:
+        rules: How differences are judged: `Rules`, or the JSON text of `rules_as_json`, as which they are kept. Their
+            `columns` name the ledger's columns where they are not known.
+        canary: A reference that is known to exist. It is asked first, and that it is found makes "not found" credible
+            in a batch where nothing else is found.
+
+    Raises:
+        ConfigurationError: When a value cannot be used.
+    """
+
+    rules: str = field(default=_STRICT, converter=_to_rules)
+    canary: str | None = field(default=None, validator=_is_reference)
+
+
+def rules_of(spec: ReconcileSpec) -> Rules:
+    """Return the rules that *spec* carries."""
+    return rules_from_json(json.loads(spec.rules))
+
+
+def key_of(spec: LookupSpec) -> str:
+    """
+    Return the API key from where this worker has it; do not keep it in a variable.
+
+    Raises:
+        ConfigurationError: When it is not there.
+    """
+    if spec.key_file is None:
+        if not os.environ.get(spec.key_variable, "").strip():
+            message = f"no API key: this worker has no environment variable {spec.key_variable}"
+            raise ConfigurationError(message)
+        return os.environ[spec.key_variable]
+    try:
+        with Path(spec.key_file).open("rb") as file:
+            return file.read(_MOST_KEY_BYTES).decode("utf-8-sig", "replace")
+    except OSError as error:
+        message = f"no API key: this worker cannot read the file {spec.key_file}: {error.strerror}"
+        raise ConfigurationError(message) from error

@@ -1,0 +1,323 @@
+"""
+Look up, and reconcile, batches of Arrow: the kernel that every engine runs in its workers.
+
+Batches come and go in their order, and a row never raises: what became of it is in its columns. What is the same for
+every row does: a refused key, a certificate that does not fit, a wrong address. The extra `parquet` brings pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+try:
+    import pyarrow as pa  # type: ignore[import-untyped]
+except ModuleNotFoundError as missing:
+    message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
+    raise ModuleNotFoundError(message, name=missing.name) from missing
+
+from payclient._models import Failed, Found, Outcome
+from payclient._visible import visible
+from payclient.engines._judging import Judging, by_reference
+from payclient.engines._resident import Resident, resident_of
+from payclient.engines._spec import LookupSpec, ReconcileSpec
+from payclient.engines._window import Batch, Result, Window
+from payclient.errors import (
+    ConfigurationError,
+    InvalidReferenceError,
+    PayClientError,
+    RejectedError,
+    TransactionNotFoundError,
+)
+from payclient.ledger import Entry, RejectedEntry
+from payclient.ledger._parquet import column_values
+from payclient.reconcile import Finding, Row
+
+__all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
+
+_arrow: Any = pa  # it says nothing of its types
+_RecordBatch: TypeAlias = Any
+_Schema: TypeAlias = Any
+Batches: TypeAlias = Generator[_RecordBatch]
+
+_LONGEST_REASON = 400
+_TEXT = _arrow.string()
+_AT = _arrow.timestamp("us", tz="UTC")
+_FIELDS = {
+    "reference": _TEXT,
+    "merchant_reff": _TEXT,
+    "payment_method": _TEXT,
+    "payment_name": _TEXT,
+    "amount": _arrow.int64(),
+    "fee": _arrow.int64(),
+    "amount_received": _arrow.int64(),
+    "payment_code": _TEXT,
+    "expdate": _arrow.timestamp("us"),
+    "status": _TEXT,
+}
+_ACCOUNT = {
+    "outcome": _TEXT,
+    "reason": _TEXT,
+    "status_code": _arrow.int32(),
+    "attempts": _arrow.int32(),
+    "observed_at": _AT,
+    "deviations": _arrow.list_(_TEXT),
+}
+_FINDING = dict.fromkeys(("code", "severity", "sentence", "ledger", "service", "waived"), _TEXT)
+_JUDGEMENT = {
+    "bucket": _TEXT,
+    "bucket_reason": _TEXT,
+    "finding": _TEXT,
+    "severity": _TEXT,
+    "findings": _arrow.list_(_arrow.struct(list(_FINDING.items()))),
+    "confirmed_at": _AT,
+}
+_LOOKUP = {**_FIELDS, **_ACCOUNT}
+_RECONCILE = {**_LOOKUP, **_JUDGEMENT}
+_OUTCOMES = (
+    (TransactionNotFoundError, "not_found"),
+    (RejectedError, "rejected"),
+    (InvalidReferenceError, "rejected"),
+)
+_fields = attrgetter(*list(_FIELDS)[1:])
+_NO_FIELDS = (None,) * (len(_FIELDS) - 1)
+
+
+def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterator[_RecordBatch]:
+    """
+    Look up the references of *batches*.
+
+    Args:
+        batches: `pyarrow.RecordBatch` with the column that *spec* names, all of one schema.
+        spec: What is asked, and how.
+
+    Shape:
+        One batch of `lookup_schema` per batch, its rows in their order. *batches* is read in the thread that reads the
+        result, and ahead of it by a few thousand rows; memory grows with `window` and with the largest batch, not with
+        their number. A row that keeps failing for a passing reason holds up those behind it for some minutes at most.
+
+    Raises:
+        ConfigurationError: When the worker has no key, or the columns are not as *spec* says.
+        PayClientError: When no other lookup could succeed either, such as `AuthenticationError`; what was answered
+            before is given first.
+    """
+    source = iter(batches)
+    first = next(source, None)
+    if first is not None:  # an empty partition needs no key and no connection
+        yield from _looked_up(first, source, spec, resident_of(spec))
+
+
+def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> Iterator[_RecordBatch]:
+    """
+    Look up the references of *batches*, and compare each answer with the row's own columns.
+
+    A difference is asked for a second time, as in `payclient.reconcile`, and counts when it is seen again. What only
+    the whole ledger can tell is not looked for: whether another row has the same reference, or another reference is
+    paid under the same merchant_reff.
+
+    Args:
+        batches: `pyarrow.RecordBatch` with the columns of a ledger, all of one schema.
+        spec: What is asked, how, and how it is judged.
+
+    Shape:
+        As with `lookup_batches`; the batches have `reconcile_schema`.
+
+    Raises:
+        ConfigurationError: As with `lookup_batches`, and when the canary is not found.
+        LedgerError: When the columns cannot be understood.
+        PayClientError: As with `lookup_batches`.
+    """
+    source = iter(batches)
+    first = next(source, None)
+    if first is not None:
+        yield from _reconciled(first, source, spec, resident_of(spec))
+
+
+def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
+    """
+    Return the schema of what `lookup_batches` gives.
+
+    Args:
+        spec: What the columns depend on: `keep`, `prefix` and `reference`.
+        schema: Of the batches; needed only where *spec* keeps columns.
+
+    Raises:
+        ConfigurationError: When a column is missing, two would have the same name, or references are not text.
+    """
+    if schema is not None:
+        _check_text(schema.field(_place(schema, spec.reference)))
+    return _schema(spec, schema, _LOOKUP)
+
+
+def reconcile_schema(spec: ReconcileSpec, schema: _Schema = None) -> _Schema:
+    """
+    Return the schema of what `reconcile_batches` gives.
+
+    Args:
+        spec: What the columns depend on.
+        schema: Of the batches; needed only where *spec* keeps columns.
+
+    Raises:
+        ConfigurationError: As `lookup_schema`.
+    """
+    return _schema(spec, schema, _RECONCILE)
+
+
+def _schema(spec: LookupSpec, schema: _Schema, ours: dict[str, Any]) -> _Schema:
+    if schema is None and spec.keep != ():
+        problem = "the schema of the batches is needed, because columns of theirs are kept"
+        raise ConfigurationError(problem)
+    kept = [] if schema is None else [schema.field(_place(schema, name)) for name in _kept(spec, schema)]
+    fields = [_arrow.field(spec.prefix + name, kind) for name, kind in ours.items()]
+    if taken := {field.name for field in kept} & {field.name for field in fields}:
+        problem = f"a kept column has the name of one of ours: {', '.join(sorted(taken))}; set prefix='service_', say"
+        raise ConfigurationError(problem)
+    return _arrow.schema([*kept, *fields])
+
+
+def _kept(spec: LookupSpec, schema: _Schema) -> Sequence[str]:
+    return [name for name in schema.names if name != spec.reference] if spec.keep is None else spec.keep
+
+
+def _place(schema: _Schema, name: str) -> int:
+    places: list[int] = schema.get_all_field_indices(name)
+    if len(places) != 1:
+        found = f"{len(places)} columns are" if places else "no column is"
+        problem = f"{found} called {name!r}; the columns are {', '.join(schema.names)}"
+        raise ConfigurationError(problem)
+    return places[0]
+
+
+def _check_text(field: Any) -> None:
+    kind = field.type.value_type if _arrow.types.is_dictionary(field.type) else field.type
+    kinds = (_arrow.types.is_string, _arrow.types.is_large_string, _arrow.types.is_string_view, _arrow.types.is_null)
+    if not any(is_kind(kind) for is_kind in kinds):
+        problem = f"the column {field.name!r} must be text, so that no zero and no digit is lost, and is {kind}"
+        raise ConfigurationError(problem)
+
+
+# Look up
+
+
+def _looked_up(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: LookupSpec, resident: Resident) -> Batches:
+    schema = lookup_schema(spec, first.schema)
+    place = _place(first.schema, spec.reference)
+
+    def questions(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
+        _check_schema(batch, first)
+        references: list[str | None] = batch.column(place).to_pylist()
+        distinct = dict.fromkeys(reference for reference in references if reference is not None)
+        return Batch((batch, references), len(references), tuple(distinct))
+
+    unnamed = _cells(Failed("", InvalidReferenceError("reference is null")), None, 0, None)
+    window = Window(resident, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
+    for batch in window.through(map(questions, chain([first], rest))):
+        source, references = batch.payload
+        rows = [unnamed if each is None else batch.first[each] for each in references]
+        values = [references, *_columns(rows)]
+        yield _arrow.record_batch([*_carried(source, spec), *_arrays(values, _LOOKUP)], schema=schema)
+
+
+def _check_schema(batch: _RecordBatch, first: _RecordBatch) -> None:
+    if not batch.schema.equals(first.schema):
+        problem = f"the batches must have one schema; after {first.schema.names} came {batch.schema.names}"
+        raise ConfigurationError(f"{problem}, or other types")
+
+
+def _carried(source: _RecordBatch, spec: LookupSpec) -> list[Any]:
+    return [source.column(_place(source.schema, name)) for name in _kept(spec, source.schema)]
+
+
+def _arrays(values: Iterable[Sequence[Any]], kinds: dict[str, Any]) -> list[Any]:
+    return [_arrow.array(column, kind) for column, kind in zip(values, kinds.values(), strict=True)]
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[Sequence[Any]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * (len(_LOOKUP) - 1)
+
+
+def _cells(outcome: Outcome, status_code: int | None, attempts: int, at: datetime | None) -> tuple[Any, ...]:
+    """Return a row of a lookup but for its reference; the answer as it arrived is not kept."""
+    if isinstance(outcome, Found):
+        transaction = outcome.transaction
+        return (*_fields(transaction), "ok", None, status_code, attempts, at, transaction.deviations)
+    error = outcome.error
+    return (*_NO_FIELDS, _outcome(error), _reason(error), status_code, attempts, at, None)
+
+
+def _outcome(error: PayClientError) -> str:
+    return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), "unresolved")
+
+
+def _reason(error: PayClientError) -> str:
+    return visible(f"{type(error).__name__}: {error}", longest=_LONGEST_REASON)
+
+
+# Reconcile
+
+
+def _reconciled(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: ReconcileSpec, resident: Resident) -> Batches:
+    schema = reconcile_schema(spec, first.schema)
+    judging = Judging(spec, first.schema.names)
+    _check_text(first.schema.field(judging.places[0]))
+
+    def questions(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
+        _check_schema(batch, first)
+        cells = zip(*(column_values(batch.column(place)) for place in judging.places), strict=True)
+        entries = [judging.read(row) for row in cells]
+        wanted = by_reference(entries)
+        return Batch((batch, entries), len(entries), tuple(wanted), wanted)
+
+    window = Window(
+        resident,
+        rows=spec.window,
+        stall_timeout=spec.stall_timeout,
+        is_doubtful=judging.is_doubtful,
+        canary=spec.canary,
+    )
+    for batch in window.through(map(questions, chain([first], rest))):
+        source, entries = batch.payload
+        judged = [judging.judge(batch, entry, witnesses=window.found) for entry in entries]
+        values = [
+            [entry.reference for entry in entries],
+            *_columns([_seen(row, result) for row, result in judged]),
+            *_judgement([row for row, _ in judged]),
+        ]
+        yield _arrow.record_batch([*_carried(source, spec), *_arrays(values, _RECONCILE)], schema=schema)
+
+
+def _seen(row: Row, result: Result) -> tuple[Any, ...]:
+    """Return the cells of the last lookup, with the transaction that the row was judged by."""
+    outcome = result.outcome
+    cells = _cells(outcome, result.status_code, result.attempts, result.observed_at)
+    if row.transaction is None or isinstance(outcome, Found):
+        return cells
+    # It was found at first, and asking again failed: what was seen is still worth showing.
+    return (*_fields(row.transaction), *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
+
+
+def _judgement(rows: Sequence[Row]) -> list[Sequence[Any]]:
+    primaries = [row.primary for row in rows]
+    return [
+        [row.bucket.value for row in rows],
+        [row.reason or None for row in rows],
+        [None if each is None else each.code.value for each in primaries],
+        [None if each is None else each.severity.word for each in primaries],
+        [[_finding(each) for each in row.findings] for row in rows],
+        [row.confirmed_at for row in rows],
+    ]
+
+
+def _finding(finding: Finding) -> dict[str, str | None]:
+    ledger, service = (None if side is None else str(side) for side in (finding.ledger, finding.service))
+    return {
+        "code": finding.code.value,
+        "severity": finding.severity.word,
+        "sentence": finding.sentence,
+        "ledger": ledger,
+        "service": service,
+        "waived": finding.waived or None,
+    }

@@ -1,0 +1,111 @@
+"""What the tests of the engines share: residents above a scripted transport, and a service behind a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fakes import ScriptedTransport, client
+from payclient.engines._resident import Resident
+from payclient.testing import FakeService, Latency, serve
+
+
+@pytest.fixture
+def transport():
+    return ScriptedTransport()
+
+
+@pytest.fixture
+def residents():
+    """Give what makes a resident of a transport, and end each."""
+    made = []
+
+    def make(transport, *, loop=None, **options):
+        made.append(Resident(client(transport, **options), loop))
+        return made[-1]
+
+    yield make
+    for resident in made:
+        resident.close()
+
+
+@pytest.fixture
+def resident(residents, transport):
+    return residents(transport)
+
+
+class Served:
+    """
+    A fake service that knows every reference beginning with T, served over HTTP in a thread of its own.
+
+    `on_request` is called with the number of each request, in that thread.
+    """
+
+    def __init__(self, count):
+        self.fake = FakeService(latency=Latency(seconds=0.002), remember=10**6)
+        self.fake.load({"reference": f"T{n}"} for n in range(count))
+        self.references = [f"T{n}" for n in range(count)]
+        self.on_request = lambda _: None
+        self.began = 0
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    async def __call__(self, scope, receive, send):
+        self.began += 1
+        self.on_request(self.began)
+        await self.fake(scope, receive, send)
+
+    async def _run(self):
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with serve(self) as self.url:
+            self._ready.set()
+            await self._stop.wait()
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def counts(self):
+        """Return how often each reference was asked for."""
+        return [self.fake.count(reference) for reference in self.references]
+
+    def write(self, folder, files):
+        """Write the references into so many Parquet files, and return their paths."""
+        folder.mkdir(exist_ok=True)
+        size = -(-len(self.references) // files)
+        paths = [folder / f"part-{n}.parquet" for n in range(files)]
+        for n, path in enumerate(paths):
+            pq.write_table(pa.table({"reference": self.references[n * size : (n + 1) * size]}), path)
+        return paths
+
+    def answered(self, folder):
+        """Return the references that the results in *folder* have, in order, and which outcomes there are."""
+        tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
+        names = [name for table in tables for name in table["reference"].to_pylist()]
+        return names, {outcome for table in tables for outcome in table["outcome"].to_pylist()}
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Give what serves so many transactions, and name it in the environment of this process and its children."""
+    running = []
+
+    def start(count):
+        running.append(Served(count).__enter__())
+        monkeypatch.setenv("PAYCLIENT_BASE_URL", running[-1].url)
+        monkeypatch.setenv("PAYCLIENT_API_KEY", running[-1].fake.api_key)
+        monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "live")
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.__exit__()

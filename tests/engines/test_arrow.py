@@ -1,0 +1,280 @@
+"""Batches of Arrow in, batches of Arrow out."""
+
+import os
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from fakes import KEY, SAMPLE, answer, document
+from payclient import AuthenticationError, ConfigurationError
+from payclient.engines import LookupSpec, ReconcileSpec, arrow
+from payclient.engines._resident import _homes
+from payclient.ledger import LedgerError
+from payclient.reconcile import Rules, Tolerance
+
+URL = "https://pay.example"
+MISSING = answer(b'{"success": false, "message": "Transaction not found"}', 404, content_type="application/json")
+REJECTED = answer(b'{"success": false, "message": "No"}', 422, content_type="application/json")
+ODD = answer(b"<html>", 400)
+
+
+def looked_up(resident, batches, **options):
+    source = iter(batches)
+    spec = LookupSpec(base_url=URL, **options)
+    return list(arrow._looked_up(next(source), source, spec, resident))
+
+
+def reconciled(resident, batches, **options):
+    source = iter(batches)
+    spec = ReconcileSpec(base_url=URL, **{"prefix": "s_", **options})
+    return list(arrow._reconciled(next(source), source, spec, resident))
+
+
+def references(*names, **columns):
+    return pa.record_batch({"reference": pa.array(names, pa.string()), **columns})
+
+
+def test_found(resident):
+    """A found row has the ten fields, and the account of its lookup."""
+    before = datetime.now(UTC)
+    (batch,) = looked_up(resident, [references("T1")])
+    (row,) = batch.to_pylist()
+    assert before <= row.pop("observed_at") <= datetime.now(UTC)
+    account = {"outcome": "ok", "reason": None, "status_code": 200, "attempts": 1, "deviations": []}
+    assert row == {**SAMPLE, "reference": "T1", "expdate": datetime.fromisoformat(SAMPLE["expdate"]), **account}
+
+
+def test_deviations(resident, transport):
+    """What was tolerated in an answer stands with its row."""
+    transport.script("T1", answer(document("T1", amount="15000")))
+    (batch,) = looked_up(resident, [references("T1")])
+    assert batch.column("deviations").to_pylist() == [["amount: text '15000' read as integer"]]
+
+
+def test_outcomes(resident, transport):
+    """What became of a row that was not found is in its columns: the word, the reason, the status."""
+    transport.script("T1", MISSING)
+    transport.script("T2", REJECTED)
+    transport.script("T3", ODD)
+    (batch,) = looked_up(resident, [references("T0", "T1", "T2", "T3", None, "")])
+    rows = batch.select(["reference", "outcome", "status_code", "attempts"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("T0", "ok", 200, 1),
+        ("T1", "not_found", 404, 1),
+        ("T2", "rejected", 422, 1),
+        ("T3", "unresolved", 400, 1),
+        (None, "rejected", None, 0),
+        ("", "rejected", None, 0),
+    ]
+    reasons = [reason and reason.partition(":")[0] for reason in batch.column("reason").to_pylist()]
+    refused = ["InvalidReferenceError"] * 2
+    assert reasons == [None, "TransactionNotFoundError", "RejectedError", "UnexpectedResponseError", *refused]
+    assert [at is None for at in batch.column("observed_at").to_pylist()] == [False] * 4 + [True] * 2
+    assert batch.column("amount").to_pylist() == [15000] + [None] * 5
+
+
+def test_equal_references(resident, transport):
+    """Each row of a reference has its answer, which was asked for once."""
+    got = looked_up(resident, [references("T1", "T2", "T1")])
+    assert (got[0].column("reference").to_pylist(), len(transport.sent)) == (["T1", "T2", "T1"], 2)
+
+
+def test_batches(resident):
+    """Batches keep their order and their sizes, and have the schema that was promised."""
+    given = [references(*(f"T{n}-{k}" for k in range(n))) for n in (3, 0, 5, 1)]
+    got = looked_up(resident, given, window=2)
+    assert [each.column("reference").to_pylist() for each in got] == [each.column(0).to_pylist() for each in given]
+    assert all(each.schema == arrow.lookup_schema(LookupSpec(base_url=URL)) for each in got)
+
+
+def test_kept(resident):
+    """Kept columns come first, unchanged, whatever their types."""
+    kept = {"n": pa.array([1, None], pa.int8()), "d": pa.array(["x", "y"]).dictionary_encode()}
+    given = references("T1", "T2", **kept)
+    (got,) = looked_up(resident, [given], keep=["d", "n"])
+    assert got.schema.names[:3] == ["d", "n", "reference"]
+    assert [got.column(name).equals(kept[name]) for name in kept] == [True, True]
+    assert got.schema == arrow.lookup_schema(LookupSpec(base_url=URL, keep=["d", "n"]), given.schema)
+
+
+def test_all_kept(resident):
+    """With None every column is kept but the one of the references, which ours has."""
+    (got,) = looked_up(resident, [references("T1", n=pa.array([1]))], keep=None)
+    assert got.schema.names[:2] == ["n", "reference"]
+
+
+def test_prefix(resident):
+    """A prefix makes room for columns that are called as ours are."""
+    given = references("T1", amount=pa.array([1]))
+    (got,) = looked_up(resident, [given], keep=["amount"], prefix="service_")
+    assert (got.column("amount").to_pylist(), got.column("service_amount").to_pylist()) == ([1], [15000])
+
+
+def test_same_name(resident):
+    """Without it, they are refused before anything is asked."""
+    with pytest.raises(ConfigurationError, match="name of one of ours: amount"):
+        looked_up(resident, [references("T1", amount=pa.array([1]))], keep=["amount"])
+
+
+@pytest.mark.parametrize(
+    ("column", "is_accepted"),
+    [
+        (pa.array(["T1"], pa.large_string()), True),
+        (pa.array(["T1"], pa.string_view()), True),
+        (pa.array(["T1"]).dictionary_encode(), True),
+        (pa.array([None]), True),
+        (pa.array([1]), False),
+        (pa.array([b"T1"]), False),
+    ],
+    ids=lambda value: str(getattr(value, "type", value)),
+)
+def test_type_of_references(resident, column, is_accepted):
+    """References are text, however it is stored; a number has perhaps lost zeros."""
+    batch = pa.record_batch({"ref": column})
+    if is_accepted:
+        assert len(looked_up(resident, [batch], reference="ref")[0]) == 1
+    else:
+        with pytest.raises(ConfigurationError, match="the column 'ref' must be text"):
+            looked_up(resident, [batch], reference="ref")
+
+
+def test_no_such_column(resident):
+    """A column that is not there is named, with those that are."""
+    with pytest.raises(ConfigurationError, match="no column is called 'reference'; the columns are ref"):
+        looked_up(resident, [pa.record_batch({"ref": ["T1"]})])
+    with pytest.raises(ConfigurationError, match="no column is called 'n'"):
+        looked_up(resident, [references("T1")], keep=["n"])
+
+
+def test_schema_without_batches():
+    """The schema can be told without batches where none of their columns is kept, and only there."""
+    assert arrow.lookup_schema(LookupSpec(base_url=URL)).names[0] == "reference"
+    with pytest.raises(ConfigurationError, match="the schema of the batches is needed"):
+        arrow.lookup_schema(LookupSpec(base_url=URL, keep=None))
+
+
+def test_other_schema(resident):
+    """Batches of another schema are refused, and not read by the position of their columns."""
+    with pytest.raises(ConfigurationError, match="must have one schema"):
+        looked_up(resident, [references("T1"), references("T2", n=pa.array([1]))])
+
+
+def test_fatal(resident, transport):
+    """What is the same for every row is raised."""
+    transport.script("T1", answer(b'{"success": false}', 401, content_type="application/json"))
+    with pytest.raises(AuthenticationError):
+        looked_up(resident, [references("T1", "T2")])
+
+
+def test_nothing(monkeypatch):
+    """An empty partition needs neither a key nor a client."""
+    monkeypatch.delenv("PAYCLIENT_API_KEY", raising=False)
+    assert list(arrow.lookup_batches([], LookupSpec(base_url=URL))) == []
+    assert list(arrow.reconcile_batches([], ReconcileSpec(base_url=URL))) == []
+
+
+def test_public(monkeypatch):
+    """The public functions use the client of the process, and read batches from any iterable."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
+    spec = ReconcileSpec(base_url="http://127.0.0.1:1", stall_timeout=5)
+    with closing(arrow.lookup_batches([references("")], spec)) as got:
+        assert next(got).column("outcome").to_pylist() == ["rejected"]
+    with closing(arrow.reconcile_batches([references(None)], spec)) as got:
+        assert next(got).column("bucket").to_pylist() == ["rejected"]
+    (resident,) = _homes.pop(os.getpid()).residents.values()
+    resident.close()
+
+
+def ledger(**columns):
+    return pa.record_batch({"reference": ["T1", "T2"], "amount": pa.array([15000, 14000]), **columns})
+
+
+def test_reconciled(resident, transport):
+    """A row that agrees is matched; one that differs was asked for twice, and says how."""
+    (batch,) = reconciled(resident, [ledger()], keep=["amount"])
+    names = ["s_reference", "amount", "s_amount", "s_bucket", "s_finding", "s_severity", "s_attempts"]
+    assert [tuple(row.values()) for row in batch.select(names).to_pylist()] == [
+        ("T1", 15000, 15000, "matched", None, None, 1),
+        ("T2", 14000, 15000, "break", "overpaid", "high", 2),
+    ]
+    sentence = "amount is 14000 in the ledger and 15000 at the service, which is 1000 more"
+    finding = {"code": "overpaid", "severity": "high", "sentence": sentence, "ledger": "14000", "service": "15000"}
+    assert batch.column("s_findings").to_pylist() == [[], [{**finding, "waived": None}]]
+    assert [at is None for at in batch.column("s_confirmed_at").to_pylist()] == [True, False]
+    assert batch.schema == arrow.reconcile_schema(
+        ReconcileSpec(base_url=URL, keep=["amount"], prefix="s_"), ledger().schema
+    )
+
+
+def test_seen_once(resident, transport):
+    """A difference that is gone when it is asked for again is none."""
+    transport.script("T2", answer(document("T2", amount=1)), answer(document("T2", amount=14000)))
+    (batch,) = reconciled(resident, [ledger()])
+    assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
+
+
+def test_second_look_fails(resident, transport):
+    """A difference that could not be seen again is unresolved, with what was seen first beside why."""
+    transport.script("T2", answer(document("T2", amount=1)), ODD)
+    (batch,) = reconciled(resident, [ledger()])
+    row = batch.select(["s_bucket", "s_outcome", "s_status_code", "s_amount", "s_deviations"]).to_pylist()[1]
+    assert tuple(row.values()) == ("unresolved", "unresolved", 400, 1, [])
+    assert "asking again failed" in batch.column("s_bucket_reason").to_pylist()[1]
+
+
+def test_rules(resident):
+    """Rules come with the specification, and what they waive is not asked for again."""
+    rules = Rules(tolerances={"amount": Tolerance(above=1000)}, columns={"amount": "Total"})
+    given = ledger().rename_columns(["reference", "Total"])
+    (batch,) = reconciled(resident, [given], rules=rules)
+    assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
+    assert batch.column("s_attempts").to_pylist() == [1, 1]
+    (waived,) = batch.column("s_findings").to_pylist()[1]
+    assert waived["waived"] == "within the tolerance of 1000 above"
+
+
+def test_missing(resident, transport):
+    """A reference that is not found is missing when another one is found, and asked for twice."""
+    transport.script("T2", MISSING, MISSING)
+    (batch,) = reconciled(resident, [ledger()])
+    names = ["s_outcome", "s_bucket", "s_finding", "s_attempts"]
+    assert [tuple(row.values()) for row in batch.select(names).to_pylist()] == [
+        ("ok", "matched", None, 1),
+        ("not_found", "break", "missing_at_service", 2),
+    ]
+
+
+def test_nothing_found(resident, transport):
+    """Where nothing is found at all, a row is unresolved; the canary makes the difference."""
+    for name in ("T1", "T2"):
+        transport.script(name, *[MISSING] * 4)
+    (batch,) = reconciled(resident, [ledger()])
+    assert batch.column("s_bucket").to_pylist() == ["unresolved"] * 2
+    assert "the key or the environment may be wrong" in batch.column("s_bucket_reason").to_pylist()[0]
+    (batch,) = reconciled(resident, [ledger()], canary="C1")
+    assert batch.column("s_bucket").to_pylist() == ["break"] * 2
+
+
+def test_unusable_row(resident, transport):
+    """A row that cannot be read is rejected with the reason, and not asked for."""
+    given = pa.record_batch({"reference": ["T1", None, "T3"], "amount": pa.array(["15000", "1", "1.5"])})
+    (batch,) = reconciled(resident, [given])
+    assert batch.column("s_bucket").to_pylist() == ["matched", "rejected", "rejected"]
+    assert batch.column("s_reference").to_pylist() == ["T1", None, "T3"]
+    assert "reference: the cell is empty" in batch.column("s_bucket_reason").to_pylist()[1]
+    assert len(transport.sent) == 1
+
+
+def test_no_ledger(resident):
+    """Columns of which none is a reference are refused."""
+    with pytest.raises(LedgerError, match="no column is called reference"):
+        reconciled(resident, [pa.record_batch({"a": ["x"]})])
+
+
+def test_last_batch_is_asked_again(resident, transport):
+    """Differences in the last batch are asked for again after the source has ended."""
+    given = [ledger(), pa.record_batch({"reference": ["T3"], "amount": [1]})]
+    got = reconciled(resident, given)
+    assert [each.column("s_bucket").to_pylist() for each in got] == [["matched", "break"], ["break"]]

@@ -1,0 +1,85 @@
+"""Tasks in other processes: done once, or again when their process died, and never for ever."""
+
+import multiprocessing
+import os
+import signal
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from payclient import AuthenticationError
+from payclient.engines._pool import WorkerLostError, spread
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="it kills processes, as POSIX does")
+
+
+def double(task):
+    return 2 * task, os.getpid()
+
+
+def die_at_first(task, *, folder):
+    """End the process, unless it is not the first time."""
+    mark = folder / str(task)
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def die(task, *, of):
+    if task == of:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def refuse(task):
+    if task == 3:
+        raise AuthenticationError("refused", status_code=401)
+    return task
+
+
+def full(task):
+    raise OSError(28, "No space left on device")
+
+
+def test_each_once():
+    """Each task is done once, by as many processes as were asked for, which do more than one each."""
+    done = list(spread(double, range(20), processes=2))
+    assert sorted((task, result[0]) for task, result in done) == [(n, 2 * n) for n in range(20)]
+    assert len({pid for _, (_, pid) in done}) <= 2
+    assert os.getpid() not in {pid for _, (_, pid) in done}
+
+
+def test_nothing():
+    """Without tasks no process is started."""
+    assert list(spread(double, [], processes=2)) == []
+
+
+def test_killed(tmp_path):
+    """A task whose process is killed is done by another process."""
+    done = list(spread(partial(die_at_first, folder=tmp_path), range(3), processes=2))
+    assert sorted(task for task, _ in done) == [0, 1, 2]
+
+
+def test_killer():
+    """A task that kills its process each time is given up, and says so; it does not go on for ever."""
+    with pytest.raises(
+        WorkerLostError, match="1: the process that worked on it ended 3 times, lastly killed by signal 9"
+    ):
+        list(spread(partial(die, of=1), range(2), processes=1))
+
+
+@pytest.mark.parametrize(("work", "error"), [(refuse, AuthenticationError), (full, OSError)])
+def test_raised(work, error):
+    """What the work raises comes out as it was, and ends the other processes."""
+    with pytest.raises(error):
+        list(spread(work, range(10), processes=2))
+    assert multiprocessing.active_children() == []
+
+
+def test_leaving_early():
+    """Who leaves early leaves no process behind."""
+    with closing(spread(double, range(20), processes=2)) as done:
+        next(done)
+    assert multiprocessing.active_children() == []

@@ -1,0 +1,86 @@
+"""The client that lives in a worker process."""
+
+import os
+import threading
+
+import pytest
+
+from fakes import KEY
+from payclient import AsyncClient, ConfigurationError
+from payclient.engines import LookupSpec
+from payclient.engines._resident import _homes, resident_of
+
+URL = "https://pay.example"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    """Give the worker a key, and end what the test has made."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
+    yield
+    for resident in _homes.pop(os.getpid()).residents.values():
+        resident.close()
+
+
+def test_one():
+    """Equal specifications share one client, different ones do not."""
+    one = resident_of(LookupSpec(base_url=URL))
+    assert resident_of(LookupSpec(base_url=URL)) is one
+    assert resident_of(LookupSpec(base_url=URL, keep=["a"])) is not one
+
+
+def test_one_for_all_threads():
+    """Threads that begin at the same time share one client."""
+    start, found = threading.Barrier(8), []
+
+    def begin():
+        start.wait()
+        found.append(resident_of(LookupSpec(base_url=URL)))
+
+    threads = [threading.Thread(target=begin) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(found), len(set(found))) == (8, 1)
+
+
+def test_options():
+    """The client is what the specification says."""
+    client = resident_of(LookupSpec(base_url=URL, environment="sandbox", timeout=3, max_rate=100, workers=4)).client
+    assert (client.url, client._options.timeout) == (f"{URL}/api-sandbox/transaction/detail", 3)
+    assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
+
+
+def test_daemon():
+    """The thread does not keep the process alive."""
+    resident = resident_of(LookupSpec(base_url=URL))
+    assert resident._thread.daemon
+    resident.close()
+    assert not resident._thread.is_alive()
+
+
+def test_closing_twice():
+    """Closing twice is harmless."""
+    resident = resident_of(LookupSpec(base_url=URL))
+    resident.close()
+    resident.close()
+
+
+def test_no_key(monkeypatch):
+    """Without a key there is no client, and nothing is left behind that another call would find."""
+    monkeypatch.delenv("PAYCLIENT_API_KEY")
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="no API key"):
+            resident_of(LookupSpec(base_url=URL))
+
+
+def test_fork():
+    """A fork has a client of its own, even when the lock of its parent was held."""
+    before = resident_of(LookupSpec(base_url=URL))
+    with _homes[os.getpid()].lock:
+        child = os.fork()
+        if child == 0:
+            mine = resident_of(LookupSpec(base_url=URL))
+            os._exit(7 if mine is not before and mine._thread.is_alive() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

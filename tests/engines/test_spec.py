@@ -1,0 +1,117 @@
+"""What a worker is told: plain data, checked when it is made, and no secret in it."""
+
+import json
+import pickle
+from datetime import date, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from fakes import KEY
+from payclient import ConfigurationError, Environment, RetryPolicy
+from payclient.engines import LookupSpec, ReconcileSpec
+from payclient.engines._spec import key_of, rules_of
+from payclient.reconcile import Accepted, FeeSchedule, Rules, Tolerance
+
+URL = "https://pay.example"
+RULES = Rules(
+    tolerances={"amount": Tolerance(below=500)},
+    statuses={"settled": "paid"},
+    grace=timedelta(hours=2),
+    time_zone=ZoneInfo("Asia/Jakarta"),
+    fees={"VA": FeeSchedule(flat=4000)},
+    accepted=[Accepted(code="underpaid", reference="T1", reason="x", owner="Ana", expires=date(2026, 12, 31))],
+)
+SPECS = [
+    LookupSpec(base_url=URL),
+    LookupSpec(base_url=URL, keep=["a", "b"], retry=RetryPolicy(attempts=2), key_file="/run/secrets/pay"),
+    ReconcileSpec(base_url=URL, rules=RULES, canary="T1"),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=["plain", "full", "reconcile"])
+def test_pickle(spec):
+    """What arrives in a worker equals what was sent, and has the same hash."""
+    arrived = pickle.loads(pickle.dumps(spec))
+    assert (arrived, hash(arrived)) == (spec, hash(spec))
+
+
+def test_no_secret(monkeypatch):
+    """Neither the text nor the pickle of a specification holds the key that its maker has."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
+    spec = ReconcileSpec(base_url=URL)
+    assert (KEY in repr(spec), KEY.encode() in pickle.dumps(spec)) == (False, False)
+
+
+def test_environment(monkeypatch):
+    """What is not given comes from the environment of the process that makes it."""
+    monkeypatch.setenv("PAYCLIENT_BASE_URL", URL + "/")
+    monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "sandbox")
+    spec = LookupSpec()
+    assert (spec.base_url, spec.environment) == (URL, Environment.SANDBOX)
+
+
+@pytest.mark.parametrize("rules", [RULES, Rules()], ids=["some", "none"])
+def test_rules(rules):
+    """Rules arrive as they were given, whether as rules or as their JSON."""
+    spec = ReconcileSpec(base_url=URL, rules=rules)
+    assert (rules_of(spec), ReconcileSpec(base_url=URL, rules=spec.rules)) == (rules, spec)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"base_url": "http://pay.example"}, "base_url must begin with https://"),
+        ({"environment": "test"}, "environment must be 'live' or 'sandbox'"),
+        ({"reference": ""}, "reference must be the name of a column"),
+        ({"keep": "amount"}, "keep must be several names"),
+        ({"keep": ["a", "a"]}, "keep must be different names"),
+        ({"prefix": None}, "prefix must be text"),
+        ({"max_concurrency": 0}, "max_concurrency must be an integer of at least 1"),
+        ({"max_rate": 0}, "max_rate must be a number of attempts per second above 0"),
+        ({"workers": 0}, "workers must be an integer of at least 1"),
+        ({"timeout": 0}, "timeout must be a number of seconds above 0"),
+        ({"deadline": -1}, "deadline must be a number of seconds above 0"),
+        ({"retry": 3}, "retry must be a RetryPolicy or None"),
+        ({"stall_timeout": 0}, "stall_timeout must be a number of seconds above 0"),
+        ({"window": True}, "window must be an integer of at least 1"),
+        ({"canary": " "}, "canary must be a reference"),
+        ({"rules": "{"}, "rules must be Rules, or the JSON of rules_as_json"),
+        ({"rules": 5}, "rules must be Rules, or the JSON of rules_as_json"),
+        ({"rules": json.dumps({"grace": "soon"})}, "grace must be"),
+    ],
+)
+def test_refused(options, message):
+    """What cannot be used is refused where it is made, and not in a thousand workers."""
+    with pytest.raises(ConfigurationError, match=message):
+        ReconcileSpec(**{"base_url": URL, **options})
+
+
+def test_key_in_the_wrong_place():
+    """A key that is taken for the name of its variable is refused, and not shown."""
+    with pytest.raises(ConfigurationError) as caught:
+        LookupSpec(base_url=URL, key_variable=KEY)
+    assert KEY not in str(caught.value)
+
+
+def test_key_of_a_variable(monkeypatch):
+    """The key is read in the worker, from the variable that the specification names."""
+    monkeypatch.setenv("PAY_KEY", KEY)
+    assert key_of(LookupSpec(base_url=URL, key_variable="PAY_KEY")) == KEY
+
+
+def test_key_of_a_file(monkeypatch, tmp_path):
+    """A file goes before the variable."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", "another")
+    path = tmp_path / "key"
+    path.write_text(KEY)
+    assert key_of(LookupSpec(base_url=URL, key_file=path)) == KEY
+
+
+def test_no_key(monkeypatch, tmp_path):
+    """A worker without the key says where it looked."""
+    monkeypatch.delenv("PAYCLIENT_API_KEY", raising=False)
+    with pytest.raises(ConfigurationError, match="no environment variable PAYCLIENT_API_KEY"):
+        key_of(LookupSpec(base_url=URL))
+    with pytest.raises(ConfigurationError, match="cannot read the file"):
+        key_of(LookupSpec(base_url=URL, key_file=tmp_path / "none"))

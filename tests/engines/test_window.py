@@ -1,0 +1,266 @@
+"""Batches through one stream: in order, across their edges, no further ahead than they may."""
+
+import asyncio
+import json
+import os
+import threading
+from contextlib import closing
+
+import pytest
+
+from conftest import VirtualTimeLoop
+from fakes import ScriptedTransport, answer, document
+from payclient import (
+    AuthenticationError,
+    ClientClosedError,
+    ConfigurationError,
+    ConnectionFailedError,
+    Failed,
+    ServiceError,
+)
+from payclient.engines._window import Batch, Window
+
+
+def batch(*references):
+    return Batch(None, len(references), tuple(dict.fromkeys(references)))
+
+
+def batches(count, size):
+    return [batch(*(f"T{size * n + k}" for k in range(size))) for n in range(count)]
+
+
+def sent(transport):
+    return [json.loads(request.body)["reference"] for request in transport.sent]
+
+
+def tasks(resident):
+    """Return the tasks that the resident's event loop has, when it has done what was asked of it so far."""
+
+    async def look():
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    return asyncio.run_coroutine_threadsafe(look(), resident.loop).result()
+
+
+class Gate:
+    """Holds back the answers to some references until it is opened, from another thread."""
+
+    def __init__(self, transport, resident, *references):
+        self._event, self._resident = asyncio.Event(), resident
+        for reference in references:
+            transport.script(reference, lambda name=reference: self._pass(name))
+
+    async def _pass(self, reference):
+        await self._event.wait()
+        return answer(document(reference))
+
+    def open(self):
+        self._resident.loop.call_soon_threadsafe(self._event.set)
+
+
+def test_order(resident, transport):
+    """Batches come in the order in which they went, each with a result for each of its references."""
+    given = batches(20, 7)
+    got = list(Window(resident, rows=30).through(iter(given)))
+    assert got == given
+    assert all(set(each.first) == set(each.references) for each in got)
+    assert sorted(sent(transport)) == sorted(reference for each in given for reference in each.references)
+
+
+def test_slow_row(resident, transport):
+    """While one row of the first batch is under way, rows of the batches after it are asked for."""
+    gate = Gate(transport, resident, "T3")
+    taken = []
+
+    def source():
+        for n, each in enumerate(batches(10, 10)):
+            taken.append(n)
+            if n == 3:
+                gate.open()
+            yield each
+
+    assert len(list(Window(resident, rows=10).through(source()))) == 10
+    assert taken == list(range(10))
+
+
+def test_ahead(resident, transport):
+    """However slow a row of the first batch is, no more is taken than four windows."""
+    gate = Gate(transport, resident, "T3")
+    taken = []
+
+    def source():
+        for n, each in enumerate(batches(100, 10)):
+            taken.append(n)
+            if n == 3:
+                resident.loop.call_soon_threadsafe(resident.loop.call_later, 0.05, gate.open)
+            yield each
+
+    with closing(Window(resident, rows=10).through(source())) as got:
+        next(got)
+        assert taken == [0, 1, 2, 3]
+
+
+def test_pace(resident, transport):
+    """Whoever does not read on is not read ahead for, beyond four windows."""
+    taken = []
+
+    def source():
+        for n, each in enumerate(batches(100, 10)):
+            taken.append(n)
+            yield each
+
+    with closing(Window(resident, rows=10).through(source())) as got:
+        for n in range(20):
+            next(got)
+            assert len(taken) <= n + 1 + 4
+
+
+def test_small_window(resident):
+    """A batch that is larger than the window passes, and so does an empty one."""
+    given = [batch(), batch(*(f"T{n}" for n in range(50))), batch(), batch("T50")]
+    assert list(Window(resident, rows=1).through(iter(given))) == given
+
+
+def test_asked_once(resident, transport):
+    """A reference is asked once, however many batches of the window have it, and each has the result."""
+    gate = Gate(transport, resident, "T1")
+    given = [batch("T1", "T2"), batch("T1"), batch("T1", "T3")]
+
+    def source():
+        yield from given
+        gate.open()
+
+    got = list(Window(resident, rows=100).through(source()))
+    assert sorted(sent(transport)) == ["T1", "T2", "T3"]
+    assert got[0].first["T1"] is got[1].first["T1"] is got[2].first["T1"]
+
+
+def test_source_in_the_callers_thread(resident):
+    """The source is read by the thread that reads the results, and by no other."""
+    threads = set()
+
+    def source():
+        for each in batches(5, 3):
+            threads.add(threading.current_thread())
+            yield each
+
+    list(Window(resident, rows=4).through(source()))
+    assert threads == {threading.current_thread()}
+
+
+def test_leaving_early(resident, transport):
+    """Who leaves early leaves no lookup and no task behind."""
+    Gate(transport, resident, "T9")
+    with closing(Window(resident, rows=10).through(iter(batches(3, 9)))) as got:
+        next(got)
+    assert (tasks(resident), transport.in_flight) == (set(), 0)
+
+
+def test_nothing_left(resident):
+    """When everything is answered, no task is left in the event loop."""
+    list(Window(resident, rows=10).through(iter(batches(3, 9))))
+    assert tasks(resident) == set()
+
+
+def test_source_fails(resident, transport):
+    """What the source raises comes out, and ends what is under way."""
+    Gate(transport, resident, "T1")
+
+    def source():
+        yield batch("T1")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        list(Window(resident, rows=10).through(source()))
+    assert tasks(resident) == set()
+
+
+def test_fatal(resident, transport):
+    """What is the same for every row is raised once, after the batches that were answered before it."""
+    refused = answer(b'{"success": false, "message": "Unauthenticated."}', 401, content_type="application/json")
+    transport.script("T10", refused)
+    got = []
+    with pytest.raises(AuthenticationError):
+        got.extend(Window(resident, rows=5).through(iter(batches(100, 5))))
+    assert len(got) <= 2
+
+
+@pytest.mark.parametrize("place", [0, 4, 9])
+def test_poison(residents, place):
+    """A row that always fails has its error in the end, wherever it is, and holds nothing up for good."""
+    transport = ScriptedTransport(latency=0.01)
+    given = batches(10, 5)
+    poison = given[place].references[2]
+    transport.script(poison, *[answer(b"", 503)] * 1000)
+    resident = residents(transport, loop=VirtualTimeLoop())
+    got = list(Window(resident, rows=10).through(iter(given)))
+    failed = {
+        name: result.outcome.error
+        for each in got
+        for name, result in each.first.items()
+        if isinstance(result.outcome, Failed)
+    }
+    assert {name: type(error) for name, error in failed.items()} == {poison: ServiceError}
+    assert got[place].first[poison].attempts == sent(transport).count(poison)
+
+
+def test_attempts(residents, transport):
+    """A result counts every attempt, and tells the status of the last."""
+    transport.script("T1", answer(b"", 503), answer(b"", 502))
+    resident = residents(transport, loop=VirtualTimeLoop())
+    (got,) = Window(resident, rows=10).through(iter([batch("T1", "T2")]))
+    accounts = {name: (result.attempts, result.status_code) for name, result in got.first.items()}
+    assert accounts == {"T1": (3, 200), "T2": (1, 200)}
+
+
+def test_no_answer(residents, transport):
+    """When the last attempt got no answer, there is no status."""
+    transport.script("T2", *[ConnectionFailedError("broken", sent="unknown")] * 100)
+    resident = residents(transport, loop=VirtualTimeLoop())
+    (got,) = Window(resident, rows=10).through(iter([batch("T1", "T2")]))
+    result = got.first["T2"]
+    assert (type(result.outcome.error), result.status_code) == (ConnectionFailedError, None)
+
+
+def test_unaskable(resident, transport):
+    """What cannot be a reference is not sent."""
+    (got,) = Window(resident, rows=10).through(iter([batch("", "T1")]))
+    result = got.first[""]
+    assert (result.attempts, result.status_code, result.observed_at, sent(transport)) == (0, None, None, ["T1"])
+
+
+def test_canary(resident, transport):
+    """A canary is asked first; one that is not found ends it before anything else is asked."""
+    missing = answer(b'{"success": false, "message": "Transaction not found"}', 404, content_type="application/json")
+    transport.script("C1", missing)
+    with pytest.raises(ConfigurationError, match="does not know the canary 'C1'"):
+        list(Window(resident, rows=10, canary="C1").through(iter(batches(1, 5))))
+    assert sent(transport) == ["C1"]
+
+
+def test_closed(resident, transport):
+    """When the process ends, who waits for a batch is told so."""
+    Gate(transport, resident, "T0")
+
+    def source():
+        yield batch("T0")
+        resident.close()
+
+    with pytest.raises(ClientClosedError):
+        list(Window(resident, rows=10).through(source()))
+
+
+def test_fork(resident):
+    """In a fork, what was begun before it is refused at once, and its end waits for nobody."""
+    got = Window(resident, rows=1).through(iter(batches(50, 1)))
+    next(got)
+    child = os.fork()
+    if child == 0:
+        try:
+            list(got)
+        except ClientClosedError:
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    got.close()
