@@ -14,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import re
 import select
+import ssl
 from typing import cast
 
 import httptools
 
 from payclient._http import BODY_LIMIT, Response
+from payclient.transports._tls import TlsSession
 
 _MOST_BYTES = 2 * BODY_LIMIT
 """Of one answer on the wire: head, framing, trailers and all."""
@@ -63,6 +65,8 @@ class Connection(asyncio.BufferedProtocol):
         self.closed: asyncio.Future[None] = self._loop.create_future()
         """Done when nothing is left of the connection."""
         self._transport: asyncio.Transport | None = None
+        self._tls: TlsSession | None = None
+        self._secured: asyncio.Future[None] | None = None
         self._buffer = memoryview(bytearray(_BUFFER))
         self._parser = httptools.HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
@@ -92,8 +96,19 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             self._break(self._trouble)
         else:
-            self._transport.write(message)
+            self._transport.write(message if self._tls is None else self._tls.encrypted(message))
         return answer
+
+    async def secure(self, tls: TlsSession) -> None:
+        """
+        Shake hands, before anything else is sent.
+
+        Raises:
+            OSError: `ssl.SSLError` when the other side is refused.
+        """
+        self._tls, self._secured = tls, self._loop.create_future()
+        self._go_on_with_handshake(tls, self._secured)
+        await self._secured
 
     def now(self) -> float:
         """Return the seconds on the event loop's clock."""
@@ -106,13 +121,16 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close it at once, whatever is under way."""
         self.is_usable = False
-        if self._transport is not None:
-            self._transport.abort()
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._tls is not None and self._tls.is_established:
+            self._transport.write(self._tls.farewell())
+        self._transport.abort()
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to be usable; called a second time, by whoever began TLS, with what encrypts."""
+        """Begin to be usable."""
         self._transport = cast("asyncio.Transport", transport)
         if self._readable is not None:
             self._readable.register(transport.get_extra_info("socket"), select.POLLIN)
@@ -123,28 +141,64 @@ class Connection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Have the parser call the methods below."""
-        if self._is_finished():
-            self._trouble = "something came that nobody had asked for"
-            self.abort()
+        """Take what has come, through TLS if there is any."""
+        if self._tls is None:
+            self._feed(self._buffer[:nbytes])
             return
-        self._received += nbytes
-        try:
-            self._parser.feed_data(self._buffer[:nbytes])
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._break(f"what came is not HTTP ({error})")
-        else:
-            if self._received > _MOST_BYTES:
-                self._break(f"more than {_MOST_BYTES} bytes came")
+        self._tls.receive(self._buffer[:nbytes])
+        if self._secured is not None and not self._tls.is_established:
+            self._go_on_with_handshake(self._tls, self._secured)
+        if self._tls.is_established:
+            self._feed_decrypted(self._tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the answer that is under way; with neither length nor chunks, this is its end."""
         self._transport = None
+        if self._secured is not None and not self._secured.done():
+            self._secured.set_exception(exc or ConnectionResetError("the connection was closed in the handshake"))
         if exc is None and self._ends_with_connection() and not self._is_finished():
             self._finish(is_truncated=False)
         self._break(str(exc) if exc else self._trouble)
         if not self.closed.done():
             self.closed.set_result(None)
+
+    def _go_on_with_handshake(self, tls: TlsSession, secured: asyncio.Future[None]) -> None:
+        try:
+            message = tls.shake_hands()
+        except ssl.SSLError as error:
+            if not secured.done():
+                secured.set_exception(error)
+            self.abort()
+            return
+        if message and self._transport is not None:
+            self._transport.write(message)
+        if tls.is_established and not secured.done():
+            secured.set_result(None)
+
+    def _feed_decrypted(self, tls: TlsSession) -> None:
+        try:
+            for plain in tls.decrypted():
+                if plain:
+                    self._feed(plain)
+                else:
+                    self.abort()
+        except ssl.SSLError as error:
+            self._break(f"TLS failed ({error.reason})")
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        """Have the parser call the methods below."""
+        if self._is_finished():
+            self._trouble = "something came that nobody had asked for"
+            self.abort()
+            return
+        self._received += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._break(f"what came is not HTTP ({error})")
+        else:
+            if self._received > _MOST_BYTES:
+                self._break(f"more than {_MOST_BYTES} bytes came")
 
     # What the parser calls
 

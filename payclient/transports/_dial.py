@@ -15,6 +15,7 @@ from payclient.errors import TransportError
 from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, refused
 from payclient.transports._socket import socket_options, system_trust
+from payclient.transports._tls import TlsSession
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -54,15 +55,13 @@ class Dialer:
         host, connection, loop = url.hostname or "", Connection(), asyncio.get_running_loop()
         context = await self._trust() if url.scheme == "https" else None
         opened = await _open_socket(host, url.port or _DEFAULT_PORTS[url.scheme])
-        tcp, _ = await loop.create_connection(lambda: connection, sock=opened)
+        await loop.create_connection(lambda: connection, sock=opened)
         if context is not None:
             try:
-                tls = await loop.start_tls(tcp, connection, context, server_hostname=host)
-            except BaseException:  # cancellation too: asyncio would wait for the other side to say good-bye
-                tcp.abort()
+                await connection.secure(TlsSession(context, host))
+            except BaseException:  # cancellation too
+                connection.abort()
                 raise
-            if tls is not None:
-                connection.connection_made(tls)
         return connection
 
     async def _trust(self) -> ssl.SSLContext:

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #ifndef WITHOUT_TLS
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #endif
 
@@ -55,6 +56,7 @@ static int receive(Connection *connection) {
     size_t room = LONGEST_REQUEST - connection->filled;
 #ifndef WITHOUT_TLS
     if (connection->tls) {
+        ERR_clear_error(); /* what another connection did is no business of this one */
         int count = SSL_read(connection->tls, end, (int)room);
         if (count > 0) return count;
         int reason = SSL_get_error(connection->tls, count);
@@ -69,6 +71,7 @@ static int receive(Connection *connection) {
 /* An answer fits into the socket's buffer, because a client has one request under way in each connection. */
 static int transmit(Connection *connection, const char *bytes, int count) {
 #ifndef WITHOUT_TLS
+    ERR_clear_error();
     if (connection->tls) return SSL_write(connection->tls, bytes, count) == count ? 0 : -1;
 #endif
     return write(connection->socket, bytes, (size_t)count) == count ? 0 : -1;

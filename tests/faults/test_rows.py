@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import ssl
 import tracemalloc
 
 import pytest
+import trustme
 
 from faults import answers, bodies, gateways, network, php
 from faults.fault import UNCOUNTED
 from faults.stage import AT_ONCE, ask, ok, signal_of, stage, words
 from payclient import RetryPolicy, Transaction
-from raw_server import RawServer, Script, well_behaved
+from payclient.transports.fast import FastTransport
+from raw_server import RawServer, Script, server_context, well_behaved
 
 FAULTS = (*network.FAULTS, *answers.FAULTS, *bodies.FAULTS, *php.FAULTS, *gateways.FAULTS)
 CARRIED = [(fault.over(carrier), carrier) for carrier in ("own", "fast") for fault in FAULTS]
@@ -43,6 +46,22 @@ async def test_lasting(fault, carrier, row):
         assert len(server.requests) <= attempts
         assert re.search(fault.says, words(outcome))
         assert pay.stats.paused_seconds == pytest.approx(fault.pause, abs=1)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, on the server's side
+@pytest.mark.parametrize("fault", [fault for fault in network.FAULTS if not fault.greeting], ids=str)
+async def test_over_tls(fault, row):
+    """TLS of our own changes nothing about what a fault of the network comes to."""
+    row(f"{fault.sentence}, under TLS", fault.verdict.__name__)
+    authority, trust = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(trust)
+    server = RawServer(Script(fault.script), ssl=server_context(authority, "localhost"))
+    options = {"retry": AT_ONCE, **fault.options}
+    if "timeout" in options:
+        options["timeout"] = 0.3  # there is a handshake in it
+    async with stage(server, transport=FastTransport(ssl_context=trust), **options) as pay:
+        outcome = await ask(pay)
+        assert (type(outcome), pay.stats.attempts) == (fault.verdict, fault.attempts)
 
 
 @each_carried

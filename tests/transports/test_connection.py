@@ -45,6 +45,9 @@ class Wire:
     def abort(self):
         self.is_open = False
 
+    def is_closing(self):
+        return not self.is_open
+
     def get_extra_info(self, _):
         return 0  # a descriptor that is there; nobody asks whether it is quiet
 

@@ -1,0 +1,114 @@
+"""TLS without I/O, against the other side as Python's own ssl plays it."""
+
+import ssl
+from contextlib import suppress
+
+import pytest
+import trustme
+
+from payclient.transports._tls import TlsSession
+
+AUTHORITY = trustme.CA()
+
+
+class Server:
+    """The other side, without I/O too."""
+
+    def __init__(self, host="pay.example"):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        AUTHORITY.issue_cert(host).configure_cert(context)
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.ssl = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+    def answer(self, message):
+        """Take part in the handshake."""
+        self.incoming.write(message)
+        with suppress(ssl.SSLWantReadError):
+            self.ssl.do_handshake()
+        return self.outgoing.read()
+
+    def encrypted(self, plain):
+        self.ssl.write(plain)
+        return self.outgoing.read()
+
+    def decrypted(self, message):
+        self.incoming.write(message)
+        return self.ssl.read(1 << 20)
+
+
+def session(*, is_trusting=True):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if is_trusting:
+        AUTHORITY.configure_trust(context)
+    return TlsSession(context, "pay.example")
+
+
+def established(server):
+    """Return a session after its handshake, with what the server sent behind it taken."""
+    client = session()
+    message = client.shake_hands()
+    while not client.is_established:
+        client.receive(memoryview(server.answer(message)))
+        message = client.shake_hands()
+    client.receive(memoryview(server.answer(message)))
+    assert list(client.decrypted()) == []
+    return client
+
+
+@pytest.mark.parametrize("size", [1, 300, 16 * 1024, 100_000])
+def test_round_trip(size):
+    """What one side sends is what the other side reads, however long it is."""
+    server = Server()
+    client, plain = established(server), bytes(range(256)) * (size // 256) + bytes(size % 256)
+    client.receive(memoryview(server.encrypted(plain)))
+    assert b"".join(client.decrypted()) == plain
+    assert server.decrypted(client.encrypted(plain[:300])) == plain[:300]
+
+
+def test_cut_anywhere():
+    """Bytes that come one by one are read when they are whole, and once."""
+    server = Server()
+    client, read = established(server), []
+    for byte in server.encrypted(b"one") + server.encrypted(b"two"):
+        client.receive(memoryview(bytes([byte])))
+        read += client.decrypted()
+    assert read == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(
+    ("server", "is_trusting", "reason"),
+    [(Server("elsewhere.example"), True, "Hostname mismatch"), (Server(), False, "unable to get local issuer")],
+    ids=["host", "authority"],
+)
+def test_refused(server, is_trusting, reason):
+    """The other side must be whom it says to be, in the eyes of somebody whom the context trusts."""
+    client = session(is_trusting=is_trusting)
+    client.receive(memoryview(server.answer(client.shake_hands())))
+    with pytest.raises(ssl.SSLCertVerificationError, match=reason):
+        client.shake_hands()
+    assert not client.is_established
+
+
+def test_changed_on_the_way():
+    """A record in which a bit was changed is not read."""
+    server = Server()
+    client = established(server)
+    record = bytearray(server.encrypted(b"amount: 15000"))
+    record[-1] ^= 1
+    client.receive(memoryview(record))
+    with pytest.raises(ssl.SSLError, match=r"BAD_RECORD_MAC|DECRYPTION_FAILED"):
+        list(client.decrypted())
+
+
+def test_farewell():
+    """Each side's good-bye is seen by the other as an end, not as a connection that broke."""
+    server = Server()
+    client = established(server)
+    assert server.decrypted(client.farewell()) == b""
+    server = Server()
+    client = established(server)
+    last = server.encrypted(b"last words")
+    with pytest.raises(ssl.SSLWantReadError):
+        server.ssl.unwrap()
+    client.receive(memoryview(last + server.outgoing.read()))
+    assert list(client.decrypted()) == [b"last words", b""]
