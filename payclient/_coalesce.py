@@ -57,7 +57,8 @@ class Flights(Generic[_Value]):
                 raise copy.copy(failure)
             if value is not None:
                 return value
-        self._landings[key] = waiting = []
+        followers: list[_Landing[_Value]] = []
+        self._landings[key] = followers
         value = failure = None
         try:
             value = await call()
@@ -70,6 +71,6 @@ class Flights(Generic[_Value]):
             return value
         finally:
             del self._landings[key]
-            for landing in waiting:
+            for landing in followers:
                 if not landing.done():  # done: its waiter was cancelled
                     landing.set_result((value, failure))
