@@ -105,7 +105,8 @@ def test_kept():
     """A connection is kept after an answer that was whole and alone, and not when a single byte follows."""
     follow = [b"", b"H", b"\0", ANSWER]
     kept = [asyncio.run(exchanged(ANSWER + more))[1] for more in follow]
-    assert kept == [True, False, False, False]
+    kept += [asyncio.run(exchanged(ANSWER, more))[1] for more in (b"H", b"\r\n")]
+    assert kept == [True, False, False, False, False, False]
 
 
 def test_second_exchange():
