@@ -222,9 +222,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_headers_complete(self) -> None:
         """Take the head of the answer, unless it only announces that there will be one."""
+        if self._is_finished():
+            return
         self._status_code = self._parser.get_status_code()
         if self._status_code < 200:
-            self._headers.clear()
+            self._headers = {}
             return
         self._size = 0
         self._is_answered = True

@@ -92,6 +92,7 @@ def test_any_bytes(parts):
 
 
 @given(st.lists(PIECES, max_size=12), st.lists(st.integers(1, 60), max_size=20))
+@example([ANSWER, b"HTTP/1.1 103 Early Hints\r\n\r\n"], [1, 45])
 def test_cut_anywhere(parts, cuts):
     """What an answer means does not depend on the pieces in which it arrives, unless something follows it."""
     whole, pieces, rest = b"".join(parts), [], b"".join(parts)
