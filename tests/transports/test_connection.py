@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from payclient._http import BODY_LIMIT
 from payclient.transports._connection import BrokenError, Connection
+from tls_server import Server, session
 
 ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"
 PIECES = st.sampled_from(
@@ -127,3 +128,20 @@ def test_second_exchange():
         (200, {"x": "y", "content-length": "2"}, b"{}"),
         (404, {"content-length": "0"}, b""),
     ]
+
+
+def test_farewell_under_tls():
+    """Whoever closes a connection with TLS says so, and the other side knows that nothing was cut off."""
+
+    async def closed():
+        connection, wire, server = Connection(), Wire(), Server()
+        connection.connection_made(wire)
+        secured = asyncio.create_task(connection.secure(session()))
+        while not secured.done():
+            await asyncio.sleep(0)
+            message, wire.written = wire.written, b""
+            deliver(connection, server.answer(message) if message else b"")
+        connection.abort()
+        return server.decrypted(wire.written)
+
+    assert asyncio.run(closed()) == b""
