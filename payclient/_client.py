@@ -19,6 +19,8 @@ from payclient._config import (
     resolve_base_url,
     resolve_concurrency,
     resolve_environment,
+    resolve_rate,
+    resolve_workers,
 )
 from payclient._engine import Engine
 from payclient._lookup import Lookup
@@ -28,9 +30,11 @@ from payclient._retry import RetryPolicy
 from payclient._stream import References, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
 from payclient.errors import ConfigurationError
-from payclient.transports import HttpClient, HttpxClientTransport, HttpxTransport, Transport
+from payclient.transports import HttpClient, HttpxClientTransport, Transport, TransportName
+from payclient.transports._choice import make_transport
 
 _BULK_STALL = 900.0
+_UNTRACED = nullcontext()
 
 
 @functools.cache
@@ -64,11 +68,15 @@ class AsyncClient:
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
         max_concurrency: Attempts in flight at once, at most. The client starts with a few and
             adapts to what the service accepts.
+        max_rate: Attempts per second, retries included, that all clients of the key together may
+            start; None when it is not known. This client starts `max_rate / workers` of them, evenly.
+        workers: Clients that share the key, this one included: in other tasks, processes or machines.
         timeout: Seconds for one attempt, its whole body included.
         deadline: Seconds for one lookup: queueing, attempts, waits and all. None leaves a lookup
             bounded by its attempts alone.
         retry: When to ask again; None for never.
-        transport: Carries the attempts instead of the built-in one, and is closed with the client.
+        transport: What carries the attempts: `httpx`, `fast` (extra `fast`), or a transport of your
+            own; closed with the client. `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
         http_client: An `httpx.AsyncClient` of your own to send with; never closed by us.
         on_attempt: Gets one record per attempt. An exception it raises ends the lookup.
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
@@ -80,17 +88,19 @@ class AsyncClient:
         Transaction detail specification, parts 4, 5 and 9.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one option each, by name only
         self,
         *,
         api_key: str | None = None,
         base_url: str | None = None,
         environment: Environment | str | None = None,
         max_concurrency: int = 64,
+        max_rate: float | None = None,
+        workers: int = 1,
         timeout: float = 10.0,
         deadline: float | None = 30.0,
         retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008  frozen
-        transport: Transport | None = None,
+        transport: Transport | TransportName | None = None,
         http_client: HttpClient | None = None,
         on_attempt: OnAttempt | None = None,
         tracing: Tracing | None = None,
@@ -106,14 +116,19 @@ class AsyncClient:
         self._url = _wire.endpoint(resolve_base_url(base_url), resolve_environment(environment))
         self._key_fingerprint = key.fingerprint
         concurrency = resolve_concurrency(max_concurrency)
+        rate, workers = resolve_rate(max_rate), resolve_workers(workers)
         if http_client is not None:
             transport = HttpxClientTransport(http_client)
+        elif transport is None or isinstance(transport, str):
+            transport = make_transport(transport)
         self._engine = Engine(
-            transport=transport or HttpxTransport(),
+            transport=transport,
             url=self._url,
             api_key=key,
             user_agent=_user_agent(),
             max_concurrency=concurrency,
+            max_rate=rate,
+            workers=workers,
         )
         self._flights: Flights[Transaction] = Flights()
 
@@ -135,6 +150,22 @@ class AsyncClient:
         view._key_fingerprint = self._key_fingerprint
         view._flights = Flights()
         return view
+
+    def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
+        """
+        Share the key's rate anew, because it changed or clients came or went; for all views.
+
+        Args:
+            rate: Attempts per second that all clients of the key together may start; None for no such bound.
+            workers: Clients that share the key now; as many as before if not given.
+
+        Shape:
+            Holds from the next attempt on. Call it in the client's event loop.
+
+        Raises:
+            ConfigurationError: When an argument cannot be used; nothing has changed.
+        """
+        self._engine.share(resolve_rate(rate), None if workers is None else resolve_workers(workers))
 
     @property
     def url(self) -> str:
@@ -264,11 +295,12 @@ class AsyncClient:
 
     async def _look_up(self, reference: str, *, until: float | None = None, budget: float | None = None) -> Transaction:
         check_reference(reference)
-        self._engine.check_usable()
         options = self._options
-        with options.tracing() if options.tracing else nullcontext() as trace:
+        with options.tracing() if options.tracing else _UNTRACED as trace:
             observers = tuple(observer for observer in (options.on_attempt, trace) if observer is not None)
             lookup = Lookup(reference, until=until, budget=budget, observers=observers)
-            return await lookup.within_budget(
-                lambda: self._flights.run(reference, lambda: self._engine.look_up(lookup, options))
+            return await self._flights.run(
+                reference,
+                lambda: self._engine.look_up(lookup, options),
+                wait=lambda landing: lookup.spend("queued", landing),
             )

@@ -7,13 +7,14 @@ import copy
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeAlias, TypeVar
 
-from payclient.errors import PayClientError
+from payclient.errors import DeadlineExceededError, PayClientError
 
 _Value = TypeVar("_Value")
 
 
-_Landing: TypeAlias = asyncio.Future[tuple[_Value | None, PayClientError | None]]
+_Landed: TypeAlias = tuple[_Value | None, PayClientError | None]
 """The value or the error of a call; neither, when it ended without an answer."""
+_Landing: TypeAlias = asyncio.Future[_Landed[_Value]]
 
 
 class Flights(Generic[_Value]):
@@ -32,12 +33,25 @@ class Flights(Generic[_Value]):
     def __len__(self) -> int:
         return len(self._landings)
 
-    async def run(self, key: str, call: Callable[[], Awaitable[_Value]]) -> _Value:
-        """Return what *call* returns, or what an equal call that is under way returns."""
+    async def run(
+        self,
+        key: str,
+        call: Callable[[], Awaitable[_Value]],
+        *,
+        wait: Callable[[_Landing[_Value]], Awaitable[_Landed[_Value]]],
+    ) -> _Value:
+        """
+        Return what *call* returns, or what an equal call that is under way returns.
+
+        Args:
+            key: Calls for the same key are equal.
+            call: Made by one caller, for all.
+            wait: Awaits what somebody else's call gets, within the caller's own time.
+        """
         while (waiting := self._landings.get(key)) is not None:
             landing: _Landing[_Value] = asyncio.get_running_loop().create_future()
             waiting.append(landing)
-            value, failure = await landing
+            value, failure = await wait(landing)
             if failure is not None:
                 # One exception raised in several tasks would collect the traceback of them all.
                 raise copy.copy(failure)
@@ -52,6 +66,8 @@ class Flights(Generic[_Value]):
         failure: PayClientError | None = None
         try:
             value = await call()
+        except DeadlineExceededError:
+            raise  # its own time, and nobody else's
         except PayClientError as error:
             failure = error
             raise

@@ -57,7 +57,7 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
         if name not in data:
             message = f"{name}: absent"
             raise FieldProblem(message)
-    transaction = _converter.structure({**data, "raw": MappingProxyType(data), "deviations": notes}, Transaction)
+    transaction: Transaction = _structure({**data, "raw": MappingProxyType(data), "deviations": notes}, Transaction)
     tolerated = _deviations(data, transaction)
     return attrs.evolve(transaction, deviations=notes + tolerated) if tolerated else transaction
 
@@ -169,11 +169,14 @@ def _as_it_is(value: object, _: object) -> object:
 
 def _deviations(data: Mapping[str, Any], transaction: Transaction) -> tuple[str, ...]:
     """Name each place where what arrived is not what the specification documents."""
-    found = [
-        f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(getattr(transaction, name))}"
-        for name, is_documented in _DOCUMENTED.items()
-        if not is_documented(data.get(name))
+    odd = [
+        name
+        for name, kind in _DOCUMENTED.items()
+        if type(value := data.get(name)) is not kind
+        or value == ""
+        or (name == "expdate" and not _is_documented_time(value, transaction.expdate))
     ]
+    found = [f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(getattr(transaction, name))}" for name in odd]
     found += [f"unknown field {name[:40]!r}" for name in data if name not in _DOCUMENTED]
     more = len(found) - _MOST_DEVIATIONS
     return (*found[:_MOST_DEVIATIONS], f"and {more} more") if more > 0 else tuple(found)
@@ -187,30 +190,22 @@ def _reading(value: object) -> str:
     return f"read as {'integer' if isinstance(value, int) else 'time' if isinstance(value, datetime) else 'text'}"
 
 
-def _is_text(value: object) -> bool:
-    return type(value) is str and value != ""
-
-
-def _is_integer(value: object) -> bool:
-    return type(value) is int
-
-
-def _is_documented_time(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 19 and value[10] == " " and _read_expdate(value, None) is not None
+def _is_documented_time(value: object, read: datetime | None) -> bool:
+    return read is not None and isinstance(value, str) and len(value) == 19 and value[10] == " "
 
 
 _REQUIRED = ("reference", "amount", "status")
-_DOCUMENTED: dict[str, Callable[[object], bool]] = {
-    "reference": _is_text,
-    "merchant_reff": _is_text,
-    "payment_method": _is_text,
-    "payment_name": _is_text,
-    "amount": _is_integer,
-    "fee": _is_integer,
-    "amount_received": _is_integer,
-    "payment_code": _is_text,
-    "expdate": _is_documented_time,
-    "status": _is_text,
+_DOCUMENTED: Mapping[str, type] = {
+    "reference": str,
+    "merchant_reff": str,
+    "payment_method": str,
+    "payment_name": str,
+    "amount": int,
+    "fee": int,
+    "amount_received": int,
+    "payment_code": str,
+    "expdate": str,
+    "status": str,
 }
 
 
@@ -251,3 +246,4 @@ def _make_converter() -> cattrs.Converter:
 
 
 _converter = _make_converter()
+_structure = _converter.get_structure_hook(Transaction)

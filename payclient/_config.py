@@ -103,8 +103,27 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
 
 def resolve_concurrency(given: object) -> int:
     """Return *given* if it is a count of at least 1."""
+    return _count("max_concurrency", given)
+
+
+def resolve_workers(given: object) -> int:
+    """Return *given* if it is a count of at least 1."""
+    return _count("workers", given)
+
+
+def resolve_rate(given: object) -> float | None:
+    """Return *given* if it is a rate above 0, or None."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+        message = f"max_rate must be a number of attempts per second above 0, or None, got {given!r}"
+        raise ConfigurationError(message)
+    return float(given)
+
+
+def _count(name: str, given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        message = f"max_concurrency must be an integer of at least 1, got {given!r}"
+        message = f"{name} must be an integer of at least 1, got {given!r}"
         raise ConfigurationError(message)
     return given
 

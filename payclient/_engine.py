@@ -29,8 +29,8 @@ from payclient._secret import ApiKey
 from payclient._signal import Signal
 from payclient._telemetry import Attempt, Stats, logger
 from payclient.errors import (
-    AttemptTimeoutError,
     ClientClosedError,
+    DeadlineExceededError,
     PayClientError,
     RateLimitedError,
     ResponseError,
@@ -57,6 +57,8 @@ class Engine:
         api_key: Added to each request as it is written.
         user_agent: Names us to the service.
         max_concurrency: What the limiter never exceeds.
+        max_rate: Attempts per second of all workers together, at most; None for no such bound.
+        workers: How many clients share the key.
         random: Draws from 0 to 1, for jitter.
     """
 
@@ -68,15 +70,18 @@ class Engine:
         api_key: ApiKey,
         user_agent: str,
         max_concurrency: int,
+        max_rate: float | None = None,
+        workers: int = 1,
         random: Callable[[], float] = random.random,
     ) -> None:
         self.max_concurrency = max_concurrency
         self._transport = transport
         self._url = url
         self._api_key = api_key
-        self._user_agent = user_agent
+        self._headers = _wire.request_headers(user_agent)
         self._random = random
-        self._limiter = Limiter(max_concurrency=max_concurrency, random=random)
+        self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
+        self._workers = workers
         self._counts = _Counts()
         self._process = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -132,6 +137,11 @@ class Engine:
         finally:
             await self._transport.aclose()
 
+    def share(self, max_rate: float | None, workers: int | None) -> None:
+        """Divide the rate, and what the limiter adapts, among as many workers, or as many as before."""
+        self._workers = workers or self._workers
+        self._limiter.share(max_rate, self._workers)
+
     def stats(self) -> Stats:
         """Return a snapshot of the counters."""
         counts, limiter = self._counts, self._limiter
@@ -163,21 +173,22 @@ class Engine:
 
     async def _ask(self, lookup: Lookup, options: Options) -> Transaction:
         request = _wire.build_request(
-            self._url, lookup.reference, authorization=self._api_key.authorization, user_agent=self._user_agent
+            self._url, lookup.reference, headers=self._headers, authorization=self._api_key.authorization
         )
         retries = Retries(options.retry, random=self._random)
         while True:
             self._check_patience(lookup, options)
             try:
                 return await self._admitted(request, lookup, options)
+            except DeadlineExceededError:
+                raise
             except PayClientError as error:
                 lookup.last_error = error
                 delay = retries.delay(judge(error))
                 if delay is None or self._is_closed:
                     raise
             if delay:
-                lookup.enter("backoff")
-                await asyncio.sleep(delay)
+                await lookup.spend("backoff", asyncio.sleep(delay))
 
     def _check_patience(self, lookup: Lookup, options: Options) -> None:
         """Raise at once when the service's pause outlasts the time that the lookup has."""
@@ -190,8 +201,9 @@ class Engine:
         raise RateLimitedError(message, retry_after=pause)
 
     async def _admitted(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
-        lookup.enter("queued")
-        ticket = await self._limiter.acquire()
+        ticket = self._limiter.acquire_now()
+        if ticket is None:
+            ticket = await lookup.spend("queued", self._limiter.acquire())
         signal, pause = Signal.SILENT, None
         try:
             transaction = await self._attempt(request, lookup, options)
@@ -208,48 +220,40 @@ class Engine:
             self._limiter.release(ticket, signal, retry_after=pause)
 
     async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
-        lookup.enter("attempts")
         lookup.attempts += 1
         self._counts.attempts += 1
         self._counts.retries += lookup.attempts > 1
+        began = lookup.now()
         status: int | None = None
         name: str | None = "cancelled"
         try:
-            response = await self._send(request, options.timeout)
+            response = await lookup.spend("attempts", self._transport.send(request), at_most=options.timeout)
             status = response.status_code
-            transaction = await self._parse(response, lookup.reference)
+            transaction = await self._parse(response, lookup)
             name = None
+        except DeadlineExceededError:
+            raise  # which cancelled the attempt
         except PayClientError as error:
             name = type(error).__name__
             raise
         else:
             return transaction
         finally:
-            seconds = lookup.enter("backoff")
+            seconds = lookup.now() - began
             logger.debug("attempt %d: status %s in %.3f s, %s", lookup.attempts, status, seconds, name or "found")
-            lookup.tell(
-                Attempt(reference=lookup.reference, number=lookup.attempts, status=status, seconds=seconds, error=name)
-            )
+            if lookup.is_observed:
+                lookup.tell(
+                    Attempt(
+                        reference=lookup.reference, number=lookup.attempts, status=status, seconds=seconds, error=name
+                    )
+                )
 
-    async def _send(self, request: Request, timeout: float) -> Response:  # noqa: ASYNC109  it is the attempt's own
-        scope = asyncio.timeout(timeout)
+    async def _parse(self, response: Response, lookup: Lookup) -> Transaction:
         try:
-            async with scope:
-                return await self._transport.send(request)
-        except PayClientError:
-            raise
-        except TimeoutError:
-            if not scope.expired():
-                raise
-        message = f"no whole answer within {timeout:g} s"
-        raise AttemptTimeoutError(message)
-
-    async def _parse(self, response: Response, reference: str) -> Transaction:
-        try:
-            return _wire.parse_response(response, reference, redact=self._api_key.redact)
+            return _wire.parse_response(response, lookup.reference, redact=self._api_key.redact)
         except UnexpectedResponseError as error:
             if judge(error).again is Again.ONCE:  # an accident of the way, which may still be out of step
-                await self._transport.discard(response)
+                await lookup.spend("attempts", self._transport.discard(response))
             raise
 
 

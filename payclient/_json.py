@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeGuard
@@ -36,13 +37,13 @@ def read_json(body: bytes) -> Any:
         RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
     """
     try:
-        text = body.decode("utf-8-sig")
+        text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         message = f"not UTF-8 at byte {error.start}"
         raise JSONProblem(message) from None
     _check_structure(body)
     try:
-        value = _DECODER.decode(text.strip(" \t\r\n"))
+        value = _decode(text.strip(" \t\r\n"))
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at character {error.pos}"
         raise JSONProblem(message) from None
@@ -151,6 +152,6 @@ def _constant(text: str) -> NoReturn:
     raise JSONProblem(message)
 
 
-_DECODER = json.JSONDecoder(
+_decode = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
-)
+).decode

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable
 from typing import Literal, TypeAlias, TypeVar
 
 from payclient._telemetry import Attempt, OnAttempt
-from payclient.errors import DeadlineExceededError, PayClientError
+from payclient.errors import AttemptTimeoutError, DeadlineExceededError, PayClientError
 
 _Value = TypeVar("_Value")
 Phase: TypeAlias = Literal["queued", "attempts", "backoff"]
@@ -25,19 +26,7 @@ class Lookup:
         observers: Each gets a record per attempt.
     """
 
-    __slots__ = (
-        "_budget",
-        "_loop",
-        "_observers",
-        "_phase",
-        "_scope",
-        "_seconds",
-        "_since",
-        "_until",
-        "attempts",
-        "last_error",
-        "reference",
-    )
+    __slots__ = ("_budget", "_loop", "_observers", "_seconds", "_until", "attempts", "last_error", "reference")
 
     def __init__(
         self, reference: str, *, until: float | None, budget: float | None, observers: tuple[OnAttempt, ...]
@@ -49,50 +38,68 @@ class Lookup:
         self._budget = budget
         self._observers = observers
         self._loop = asyncio.get_running_loop()
-        self._scope = asyncio.timeout_at(until)
-        self._phase: Phase = "queued"
-        self._since = self._loop.time()
-        self._seconds: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
+        self._seconds = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
-    async def within_budget(self, work: Callable[[], Awaitable[_Value]]) -> _Value:
+    async def spend(self, phase: Phase, work: Awaitable[_Value], *, at_most: float | None = None) -> _Value:
         """
-        Return what *work* returns, if that comes in time.
+        Return what *work* returns, if that comes in time; the time goes to the account of *phase*.
+
+        One timer does for both bounds, because a lookup that is answered at once should not pay for two.
+
+        Args:
+            phase: What the lookup is doing.
+            work: Awaited here.
+            at_most: Seconds that this piece of work may take, however many the lookup has left.
 
         Raises:
-            DeadlineExceededError: With the last failed attempt as its cause.
+            AttemptTimeoutError: After *at_most*.
+            DeadlineExceededError: When the lookup's own time is over, with its last error as the cause.
         """
+        began = self._loop.time()
+        end = self._end(phase, began)
+        latest = end if at_most is None else min(end, began + at_most)
+        scope = asyncio.timeout_at(None if latest == math.inf else latest)
         try:
-            async with self._scope:
-                return await work()
+            async with scope:
+                return await work
         except PayClientError:
             raise
         except TimeoutError:
-            if not self._scope.expired():
+            if not scope.expired():
                 raise
-        raise self._exceeded() from self.last_error
+        finally:
+            self._seconds[phase] += self._loop.time() - began
+        if at_most is None or latest == end:
+            raise self._exceeded() from self.last_error
+        message = f"no whole answer within {at_most:g} s"
+        raise AttemptTimeoutError(message)
 
-    def enter(self, phase: Phase) -> float:
-        """Begin *phase* and return the seconds of the one that ends with it."""
-        now = self._loop.time()
-        spent = now - self._since
-        self._seconds[self._phase] += spent
-        if self._budget is not None and (phase == "queued") != (self._phase == "queued"):
-            left = self._budget - self._seconds["attempts"] - self._seconds["backoff"]
-            self._scope.reschedule(None if phase == "queued" else now + left)
-        self._phase, self._since = phase, now
-        return spent
+    def now(self) -> float:
+        """Return the seconds on the event loop's clock."""
+        return self._loop.time()
 
     def patience(self, longest_pause: float) -> float:
         """Return for how many seconds the lookup can wait before it must give up anyway."""
         return longest_pause if self._until is None else self._until - self._loop.time()
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether anybody wants the records."""
+        return bool(self._observers)
 
     def tell(self, attempt: Attempt) -> None:
         """Pass a record on to whoever observes this lookup."""
         for observer in self._observers:
             observer(attempt)
 
+    def _end(self, phase: Phase, now: float) -> float:
+        if self._until is not None:
+            return self._until
+        if self._budget is None or phase == "queued":
+            return math.inf
+        return now + self._budget - self._seconds["attempts"] - self._seconds["backoff"]
+
     def _exceeded(self) -> DeadlineExceededError:
-        self.enter(self._phase)
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self._seconds.items())
         message = f"no answer within the deadline after {self.attempts} attempts ({went})"
         return DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self._seconds))

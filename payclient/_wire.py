@@ -14,8 +14,10 @@ Design rules:
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from payclient import errors
@@ -35,6 +37,8 @@ _HEADERS: Mapping[str, str] = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",  # so that the cap on the body is a cap on memory
 }
+_MARKED = ("body: began with a byte order mark",)
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def endpoint(base_url: str, environment: Environment) -> str:
@@ -47,15 +51,19 @@ def endpoint(base_url: str, environment: Environment) -> str:
     return base_url.rstrip("/") + _PATHS[environment]
 
 
-def build_request(url: str, reference: str, *, authorization: Callable[[], str], user_agent: str) -> Request:
+def request_headers(user_agent: str) -> Mapping[str, str]:
+    """Return the headers that all requests of a client have in common."""
+    return MappingProxyType({**_HEADERS, "User-Agent": user_agent})
+
+
+def build_request(url: str, reference: str, *, headers: Mapping[str, str], authorization: Callable[[], str]) -> Request:
     """
     Return the one request there is.
 
     Source:
         Transaction detail specification, part 4: method, headers and body.
     """
-    body = json.dumps({"reference": reference}, ensure_ascii=False, separators=(",", ":")).encode()
-    return Request("POST", url, {**_HEADERS, "User-Agent": user_agent}, body, authorization)
+    return Request("POST", url, headers, f'{{"reference":{_encode(reference)}}}'.encode(), authorization)
 
 
 def parse_response(
@@ -90,45 +98,43 @@ def parse_response(
 def _outcome(
     response: Response, reference: str, *, redact: Callable[[str], str], now: Callable[[], datetime]
 ) -> Transaction | errors.ResponseError:
-    problem, text, value = _read(response)
-    answer = Answer(response.status_code, response.headers, text, problem, redact, now)
+    body, problem, value = _read(response)
+
+    def answer() -> Answer:  # made for an error only
+        return Answer(response.status_code, response.headers, _text(body), problem, redact, now)
+
     if response.status_code != 200 or not is_object(value) or value.get("success") is not True:
-        return refuse(answer, value, reference)
+        return refuse(answer(), value, reference)
     data = value.get("data")
     if not is_object(data):
         found = kind(data) if "data" in value else "absent"
-        return answer.unexpected(f"data: {found} where an object is needed")
-    return _checked(data, reference, answer)
-
-
-def _checked(data: dict[str, Any], reference: str, answer: Answer) -> Transaction | errors.ResponseError:
-    notes = ("body: began with a byte order mark",) if answer.text.startswith("\ufeff") else ()
+        return answer().unexpected(f"data: {found} where an object is needed")
     try:
-        transaction = read_transaction(data, notes=notes)
-    except FieldProblem as problem:
-        found = f"data.{problem}"
-    else:
-        if transaction.reference == reference:
-            return transaction
-        found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
-        return answer.unexpected(found, kind=errors.ReferenceMismatchError)
-    return answer.unexpected(found)
+        transaction = read_transaction(data, notes=_MARKED if body.startswith(BOM_UTF8) else ())
+    except FieldProblem as trouble:
+        return answer().unexpected(f"data.{trouble}")
+    if transaction.reference == reference:
+        return transaction
+    found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
+    return answer().unexpected(found, kind=errors.ReferenceMismatchError)
 
 
-def _read(response: Response) -> tuple[str, str, Any]:
-    """Return what is wrong with the body ("" when nothing is), its text for people, and its value."""
-    if response.is_truncated or len(response.body) > BODY_LIMIT:
-        return f"body: longer than {BODY_LIMIT} bytes", _text(response.body), None
+def _read(response: Response) -> tuple[bytes, str, Any]:
+    """Return the body as far as it can be shown, what is wrong with it ("" when nothing is), and its value."""
+    body = response.body
+    if response.is_truncated or len(body) > BODY_LIMIT:
+        return body, f"body: longer than {BODY_LIMIT} bytes", None
+    if coding := response.headers.get("content-encoding"):
+        try:
+            body = inflate(body, coding, limit=BODY_LIMIT)
+        except InflateError as problem:
+            return b"", f"body: {problem}", None
+    if not body or body.isspace():
+        return b"", "body: empty", None
     try:
-        body = inflate(response.body, response.headers.get("content-encoding", ""), limit=BODY_LIMIT)
-    except InflateError as problem:
-        return f"body: {problem}", "", None
-    if not body.strip():
-        return "body: empty", "", None
-    try:
-        return "", _text(body), read_json(body)
+        return body, "", read_json(body)
     except JSONProblem as problem:
-        return f"body: {problem}", _text(body), None
+        return body, f"body: {problem}", None
 
 
 def _text(body: bytes) -> str:

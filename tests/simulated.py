@@ -11,10 +11,11 @@ import random
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from attrs import define, field, frozen
 
-from payclient._limiter import Limiter
+from payclient._limiter import Limiter, Ticket
 from payclient._signal import Signal
 
 
@@ -147,6 +148,18 @@ class Outage:
         return await self.service()
 
 
+@define
+class Distant:
+    """A service that a request reaches after a while only, so that requests arrive less evenly than they were sent."""
+
+    service: Service
+    way: Latency
+
+    async def __call__(self) -> Answer:
+        await self.way.pass_by()
+        return await self.service()
+
+
 @frozen
 class Run:
     """What a client did: when its lookups were answered, and how many requests that took."""
@@ -226,3 +239,109 @@ def make_client(service: Service, *, seed: object, lookups: float = math.inf, un
     chance = random.Random(f"client {seed}")
     limiter = Limiter(max_concurrency=64, random=chance.random)
     return Client(limiter, service, chance, lookups=lookups, until=until)
+
+
+# Many workers with one key.
+
+
+@define
+class Worker:
+    """A client with endless work, which asks as soon as its limiter lets it, until it leaves."""
+
+    limiter: Limiter
+    service: Service
+    has_left: bool = False
+    accepted_at: list[float] = field(factory=list)
+    refused_at: list[float] = field(factory=list)
+
+    async def work(self, until: float) -> None:
+        async with asyncio.TaskGroup() as attempts:
+            while not self.has_left and now() < until:
+                attempts.create_task(self._attempt(await self.limiter.acquire()))
+
+    async def _attempt(self, ticket: Ticket) -> None:
+        answer = await self.service()
+        (self.accepted_at if answer.signal is Signal.ACCEPTED else self.refused_at).append(now())
+        self.limiter.release(ticket, answer.signal, retry_after=answer.retry_after)
+
+
+@frozen
+class Sharing:
+    """
+    What many workers made of one limit.
+
+    Attributes:
+        rate: Requests per second that the limit allows.
+    """
+
+    workers: list[Worker]
+    rate: float
+
+    def used(self, begins: float, ends: float) -> float:
+        """Return the share of what the limit allows that was accepted between two times."""
+        return sum(self._accepted(begins, ends)) / (ends - begins) / self.rate
+
+    def refused(self, begins: float, ends: float) -> float:
+        """Return the share of the answers between two times that were refusals."""
+        refused = sum(_count(worker.refused_at, begins, ends) for worker in self.workers)
+        return refused / (refused + sum(self._accepted(begins, ends)))
+
+    def fairness(self, begins: float, ends: float) -> float:
+        """Return Jain's index of what the workers got: 1 for equal shares, 1/n where one of n has all."""
+        shares = self._accepted(begins, ends)
+        return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+
+    def seconds_until_used(self, since: float, until: float, *, share: float = 0.9) -> float:
+        """Return how long after *since* five seconds begin in which so much is used; infinity if none do."""
+        for second in range(int(until - since) - 4):
+            if self.used(since + second, since + second + 5) >= share:
+                return second
+        return math.inf
+
+    def _accepted(self, begins: float, ends: float) -> list[int]:
+        return [_count(worker.accepted_at, begins, ends) for worker in self.workers]
+
+
+def _count(times: list[float], begins: float, ends: float) -> int:
+    return bisect_right(times, ends) - bisect_right(times, begins)
+
+
+async def share_key(
+    service: Service,
+    rate: float,
+    *,
+    count: int,
+    seed: object,
+    until: float,
+    half_leaves_at: float = math.inf,
+    rest_is_told_at: float = math.inf,
+    **options: Any,
+) -> Sharing:
+    """Let *count* workers, whose limiters have *options*, ask one service; half may leave, and the rest be told so."""
+    chances = [random.Random(f"worker {seed} {number}").random for number in range(count)]
+    crowd = [Worker(Limiter(max_concurrency=256, random=chance, **options), service) for chance in chances]
+    loop, half = asyncio.get_running_loop(), count // 2
+    for worker in crowd[:half]:
+        _at(loop, half_leaves_at, setattr, worker, "has_left", True)
+    for worker in crowd[half:]:
+        _at(loop, rest_is_told_at, worker.limiter.share, options.get("max_rate"), count - half)
+    await asyncio.gather(*(worker.work(until) for worker in crowd))
+    return Sharing(crowd, rate)
+
+
+def _at(loop: asyncio.AbstractEventLoop, when: float, function: Callable[..., object], *arguments: object) -> None:
+    if when < math.inf:
+        loop.call_at(when, function, *arguments)
+
+
+def limits_of(rate: int, seed: object) -> dict[str, Service]:
+    """Return four services 50 to 150 ms away and back; each allows *rate* requests per second in its own way."""
+    way = Latency(0.025, 0.075, random.Random(f"way {seed}"))
+    work = Latency(0.05, 0.15, random.Random(f"work {seed}"))
+    near = Latency(0.0, 0.001, random.Random(f"near {seed}"))
+    return {
+        "token bucket": Distant(TokenBucket(way, rate=rate, burst=rate / 10), way),
+        "fixed window": Distant(FixedWindow(way, count=rate, seconds=1.0), way),
+        "sliding window": Distant(SlidingWindow(way, count=rate, seconds=1.0), way),
+        "cap on concurrency": Distant(ConcurrencyCap(work, cap=rate // 10), near),
+    }

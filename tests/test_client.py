@@ -236,6 +236,38 @@ async def test_never_back_early():
 
 
 @pytest.mark.virtual_time
+async def test_rate():
+    """One of two clients with a key starts half of the key's rate, retries included, and what it is told later."""
+    loop, transport = asyncio.get_running_loop(), ScriptedTransport()
+    transport.script("T1", DOWN)
+    async with client(transport, max_rate=1.0, workers=2, retry=RetryPolicy(first_backoff=1e-9), deadline=None) as pay:
+        pay._engine._limiter._random = lambda: 0.0
+        await pay.get_transaction("T1")
+        await pay.get_transaction("T2")
+        at_half = loop.time()
+        pay.with_options(timeout=1).set_max_rate(2.0)
+        await pay.get_transaction("T3")
+        at_one = loop.time()
+        pay.set_max_rate(2.0, workers=1)
+        await pay.get_transaction("T4")
+        at_two = loop.time()
+        pay.set_max_rate(None)
+        await pay.get_transactions(["T5", "T6", "T7"])
+    assert [at_half, at_one, at_two, loop.time()] == pytest.approx([4.0, 5.0, 5.5, 5.5], abs=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"max_rate": 0}, {"workers": 0}], ids=["max_rate", "workers"])
+async def test_rate_is_refused(options):
+    """A rate or a number of workers that cannot be is refused at construction, and later without effect."""
+    with pytest.raises(ConfigurationError):
+        client(ScriptedTransport(), **options)
+    pay = client(ScriptedTransport(), max_rate=10.0, workers=2)
+    with pytest.raises(ConfigurationError):
+        pay.set_max_rate(options.get("max_rate", 1.0), workers=options.get("workers"))
+    assert pay._engine._limiter._gap == 0.2
+
+
+@pytest.mark.virtual_time
 async def test_deadline_covers_everything():
     """The deadline ends a lookup in the middle of an attempt and says where the time went."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=6)

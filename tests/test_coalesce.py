@@ -11,6 +11,11 @@ from payclient._coalesce import Flights
 from payclient.errors import ServiceError
 
 
+async def own_time(landing):
+    """Wait without a bound."""
+    return await landing
+
+
 class Calls:
     """Calls that take as long as the test wants, and number their answers from 1."""
 
@@ -22,7 +27,7 @@ class Calls:
         self.failure = None
 
     def start(self, key="a"):
-        return asyncio.create_task(self.flights.run(key, lambda: self.call(key)))
+        return asyncio.create_task(self.flights.run(key, lambda: self.call(key), wait=own_time))
 
     async def call(self, key):
         number = next(self.numbers)
@@ -215,6 +220,6 @@ async def test_waiting_callers_keep_their_own_time():
     await settle()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(5):
-            await calls.flights.run("a", lambda: calls.call("a"))
+            await calls.flights.run("a", lambda: calls.call("a"), wait=own_time)
     calls.gate.set()
     assert (await leader, calls.begun) == ("a1", ["a"])

@@ -14,6 +14,8 @@ from payclient._config import (
     resolve_base_url,
     resolve_concurrency,
     resolve_environment,
+    resolve_rate,
+    resolve_workers,
 )
 from payclient.errors import ConfigurationError
 
@@ -229,9 +231,23 @@ def test_concurrency(given):
 @pytest.mark.parametrize(
     ("given", "shown"), [(0, "0"), (-1, "-1"), (True, "True"), (1.0, "1.0"), ("8", "'8'"), (None, "None")], ids=repr
 )
-def test_concurrency_is_refused(given, shown):
-    """A concurrency that is no count is refused."""
+def test_count_is_refused(given, shown):
+    """A concurrency, or a number of workers, that is no count is refused."""
     assert refusal(resolve_concurrency, given) == f"max_concurrency must be an integer of at least 1, got {shown}"
+    assert refusal(resolve_workers, given) == f"workers must be an integer of at least 1, got {shown}"
+
+
+@pytest.mark.parametrize(("given", "rate"), [(250, 250.0), (0.1, 0.1), (None, None)], ids=repr)
+def test_rate(given, rate):
+    """A rate is any number above 0, or not known."""
+    assert resolve_rate(given) == rate
+
+
+@pytest.mark.parametrize("given", [0, -1.0, math.nan, math.inf, True, "250"], ids=repr)
+def test_rate_is_refused(given):
+    """A rate that nobody could keep is refused."""
+    expected = f"max_rate must be a number of attempts per second above 0, or None, got {given!r}"
+    assert refusal(resolve_rate, given) == expected
 
 
 @pytest.mark.parametrize("name", ["timeout", "deadline"])

@@ -608,3 +608,165 @@ async def test_climb_after_a_refused_probe():
     await asyncio.sleep((35.2 / 0.02) ** (1 / 3))
     await run_full(limiter, 2)  # one doubles at most
     assert limiter.limit == pytest.approx(57.6)
+
+
+# One key, many workers
+
+
+def part(workers=1, max_rate=None, initial=64.0):
+    return Limiter(max_concurrency=64, initial=initial, max_rate=max_rate, workers=workers, random=lambda: 0.25)
+
+
+async def starts(limiter, count):
+    """Return when so many tickets are granted to somebody who wants them all at once."""
+    return [ticket.started_at for ticket in await take(limiter, count)]
+
+
+async def test_rate():
+    """Attempts start one after the other, as far apart as the rate makes them, and the first at once."""
+    assert await starts(part(max_rate=10.0), 4) == pytest.approx([0.0, 0.1, 0.2, 0.3])
+
+
+async def test_part_of_a_rate():
+    """One of four workers starts a quarter of the rate, from a chance moment of its first gap on."""
+    assert await starts(part(4, max_rate=10.0), 3) == pytest.approx([0.1, 0.5, 0.9])
+
+
+async def test_nothing_saved_up():
+    """After a rest of any length the next attempt starts at once, and the one after it a whole gap later."""
+    limiter = part(max_rate=10.0)
+    await take(limiter, 1)
+    await asyncio.sleep(60.05)
+    assert await starts(limiter, 3) == pytest.approx([60.05, 60.15, 60.25])
+
+
+@pytest.mark.parametrize(("late", "following"), [(0.009, 0.2), (0.03, 0.23)], ids=["timer", "busy"])
+async def test_lateness(late, following):
+    """A timer that the loop runs a little late does not make the rate lower; what is later is lost."""
+    limiter = part(max_rate=10.0)
+    await take(limiter, 1)
+    waiters = await queue_up(limiter, 2)
+    asyncio.get_running_loop().advance(0.1 + late)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx([0.1 + late, following])
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [(0.0019, [0.0019, 0.002, 0.003]), (0.0045, [0.0045, 0.0055, 0.0065])],
+    ids=["less than a gap", "several gaps"],
+)
+async def test_lateness_of_short_gaps(late, expected):
+    """However short the gaps are, no more than one attempt is made good."""
+    limiter = part(max_rate=1000.0)
+    await take(limiter, 1)
+    waiters = await queue_up(limiter, 3)
+    asyncio.get_running_loop().advance(late)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
+
+
+async def test_rate_and_pause():
+    """After a pause attempts are as far apart as before it, and none starts in it."""
+    limiter = part(max_rate=10.0)
+    limiter.pause(30.0)
+    first = await take(limiter, 1)
+    give_back(limiter, first, Signal.ACCEPTED)
+    assert [first[0].started_at, *await starts(limiter, 2)] == pytest.approx([30.0, 30.1, 30.2])
+
+
+async def test_lateness_of_others():
+    """What starts late for want of a slot, or of anybody who asks, is followed by a whole gap."""
+    limiter = part(max_rate=10.0, initial=1.0)
+    (ticket,) = await take(limiter, 1)
+    waiters = await queue_up(limiter, 1)
+    await asyncio.sleep(0.105)
+    limiter.release(ticket, Signal.ACCEPTED)
+    second = await waiters[0]
+    await asyncio.sleep(0.105)
+    assert [second.started_at, *await starts(limiter, 1)] == pytest.approx([0.105, 0.21])
+    limiter.release(second, Signal.SILENT)
+    assert await starts(limiter, 1) == pytest.approx([0.31])
+
+
+async def test_pause_within_a_gap():
+    """A pause that is over before the gap is does not cut the gap short."""
+    limiter = part(max_rate=1.0)
+    (ticket,) = await take(limiter, 1)
+    limiter.release(ticket, Signal.THROTTLED, retry_after=0.25)
+    assert await starts(limiter, 1) == [1.0]
+
+
+async def test_rate_below_the_limit():
+    """A rate lets nobody in beyond the limit."""
+    limiter = part(max_rate=10.0, initial=1.0)
+    held = await limiter.acquire()
+    (waiter,) = await queue_up(limiter, 1)
+    await asyncio.sleep(5)
+    limiter.release(held, Signal.SILENT)
+    assert (await waiter).started_at == 5.0
+
+
+@pytest.mark.parametrize(
+    ("rate", "workers", "expected"),
+    [(5.0, 1, [0.2, 0.4]), (20.0, 1, [0.05, 0.1]), (10.0, 3, [0.3, 0.6]), (None, 1, [0.0, 0.0])],
+    ids=["lower", "higher", "more workers", "none"],
+)
+async def test_share_while_running(rate, workers, expected):
+    """A new rate, or a new number of workers, holds from the last attempt on, also for who waits already."""
+    limiter = part(max_rate=10.0)
+    await take(limiter, 1)
+    waiters = await queue_up(limiter, 2)
+    limiter.share(rate, workers)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
+
+
+async def test_rate_that_comes_later():
+    """Workers that are told a rate while they run begin their gaps at different moments too."""
+    limiter = part(4)
+    await take(limiter, 1)
+    limiter.share(10.0, 4)
+    assert await starts(limiter, 2) == pytest.approx([0.1, 0.5])
+
+
+async def test_workers_are_spread_anew():
+    """Workers whose gap becomes so short that it is over do not all ask at once."""
+    limiter = part(4, max_rate=10.0)
+    await take(limiter, 1)
+    await asyncio.sleep(0.3)
+    limiter.share(40.0, 4)
+    assert await starts(limiter, 2) == pytest.approx([0.425, 0.525])
+
+
+async def test_share_in_a_pause():
+    """A new rate cuts no pause short."""
+    limiter = part(max_rate=10.0)
+    limiter.pause(30.0)
+    limiter.share(1000.0, 1)
+    assert (await limiter.acquire()).started_at == 30.0
+
+
+@pytest.mark.parametrize(("workers", "limit"), [(1, 4.0), (16, 0.25)], ids=str)
+def test_initial_is_shared(workers, limit):
+    """Workers that share a key start with a few together."""
+    assert Limiter(max_concurrency=64, workers=workers).limit == limit
+
+
+@pytest.mark.parametrize(("initial", "limit"), [(24.0, 1.75), (1.0, 0.25)], ids=["above one", "below one"])
+async def test_worker_grows_slowly(initial, limit):
+    """Until the first cut, each of sixteen workers grows by an eighth per two accepted attempts, and to no less."""
+    limiter = part(16, initial=initial)
+    for _ in range(2):
+        give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
+    assert limiter.limit == limit
+
+
+@pytest.mark.parametrize("change", [False, True], ids=["from the start", "later"])
+async def test_worker_climbs_slowly(change):
+    """Of four workers with half a slot each, each climbs an eighth as steeply as one that has all two slots."""
+    limiter = make(64, initial=0.5) if change else part(4, initial=2.0)
+    if change:
+        limiter.share(None, 4)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await asyncio.sleep(1)
+    give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
+    steepness = 0.02 / 8
+    assert limiter.limit == pytest.approx(0.5 + steepness * (1 - (0.25 / steepness) ** (1 / 3)) ** 3)

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from payclient._limiter import Limiter
 from payclient._signal import Signal
-from simulated import ConcurrencyCap, FixedWindow, Latency, Outage, SlidingWindow, TokenBucket, make_client
+from simulated import (
+    ConcurrencyCap,
+    FixedWindow,
+    Latency,
+    Outage,
+    SlidingWindow,
+    TokenBucket,
+    limits_of,
+    make_client,
+    share_key,
+)
 
 pytestmark = pytest.mark.virtual_time
 
@@ -105,6 +115,44 @@ async def test_clients_share_fairly(seed):
     assert requests / sum(shares) < 1.2, told
 
 
+# Many workers with one key: 250 per second, which half of them leave for the others at last.
+
+
+@pytest.mark.parametrize("seed", SEEDS[:2])
+@pytest.mark.parametrize("count", [1, 16, 64])
+@pytest.mark.parametrize(("name", "part"), [("token bucket", 1.0), ("fixed window", 0.95), ("sliding window", 0.95)])
+async def test_split_is_never_refused(name, part, count, seed):
+    """Workers that split the rate of a bucket, or 95 % of a window's, are not refused once, and get equal shares."""
+    service = limits_of(250, seed)[name]
+    sharing = await share_key(service, 250, count=count, seed=seed, until=20.0, max_rate=part * 250, workers=count)
+    assert sharing.refused(0, 20) == 0, f"seed {seed}"
+    assert sharing.used(5, 20) > 0.98 * part, f"seed {seed}"
+    assert sharing.fairness(5, 20) > 0.99, f"seed {seed}"
+
+
+@pytest.mark.parametrize("count", [16, 256])
+async def test_split_after_half_have_left(count):
+    """Of a split rate half is used when half of the workers have left, and all as soon as the rest is told."""
+    service = limits_of(250, 0)["token bucket"]
+    times = {"half_leaves_at": 20.0, "rest_is_told_at": 40.0, "until": 60.0}
+    sharing = await share_key(service, 250, count=count, seed=0, max_rate=250.0, workers=count, **times)
+    assert sharing.used(25, 40) == pytest.approx(0.5, abs=0.02)
+    assert sharing.used(41, 60) > 0.95
+    assert sharing.refused(0, 60) < 0.005
+
+
+@pytest.mark.parametrize("seed", SEEDS[:2])
+@pytest.mark.parametrize("name", ["token bucket", "fixed window", "sliding window"])
+async def test_workers_adapt_together(name, seed):
+    """Sixteen workers that know of each other are refused little, use nearly all, and find what half of them leave."""
+    service = limits_of(250, seed)[name]
+    sharing = await share_key(service, 250, count=16, seed=seed, workers=16, half_leaves_at=60.0, until=100.0)
+    assert sharing.refused(0, 60) < 0.03, f"seed {seed}"
+    assert sharing.used(0, 60) > 0.92, f"seed {seed}"
+    assert sharing.fairness(0, 60) > 0.80, f"seed {seed}"
+    assert sharing.seconds_until_used(60.0, 100.0) <= 30, f"seed {seed}"
+
+
 # What holds whatever happens: any schedule of requests, answers, pauses and cancellations.
 
 
@@ -114,14 +162,16 @@ class Watched(Limiter):
 
     Attributes:
         grants: For each, how many were in flight and how many might be, and the seconds left of a pause.
+        granted_at: When each of them was.
         cuts: For each, the number of the ticket that brought it, and how many had been granted until then.
     """
 
     def __init__(self, **options):
         super().__init__(**options)
-        self.grants, self.cuts = [], []
+        self.grants, self.granted_at, self.cuts = [], [], []
 
     def _grant(self, now):
+        self.granted_at.append(now)
         self.grants.append((self._in_flight, max(1, math.ceil(self.limit)), self._paused_until - now))
         return super()._grant(now)
 
@@ -161,9 +211,9 @@ any_schedule = given(plan=st.lists(lookups, min_size=1, max_size=60), highest=st
 many_times = settings(max_examples=100, deadline=None)
 
 
-async def play(plan, highest):
+async def play(plan, highest, **options):
     """Return a limiter that has been through *plan*, and the numbers of its lookups in the order of their grants."""
-    limiter = Watched(max_concurrency=highest)
+    limiter = Watched(max_concurrency=highest, **options)
     granted, tasks = {}, []
     for number, (wait, seconds, signal, retry_after, cancelled_after) in enumerate(plan):
         await asyncio.sleep(wait)
@@ -206,6 +256,15 @@ async def test_no_grant_in_a_pause(plan, highest):
     """Under any schedule, no slot is granted before the end of a pause that the service asked for."""
     limiter, _ = await play(plan, highest)
     assert [grant for grant in limiter.grants if grant[2] > 0] == []
+
+
+@many_times
+@any_schedule
+async def test_never_above_its_rate(plan, highest):
+    """Under any schedule, no two attempts start closer to each other than the rate makes them."""
+    limiter, _ = await play(plan, highest, max_rate=10.0)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(limiter.granted_at)]
+    assert [gap for gap in gaps if gap < 0.1 - 1e-5] == []
 
 
 @many_times

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from payclient import Attempt, DeadlineExceededError, ServiceError
+from payclient import Attempt, AttemptTimeoutError, DeadlineExceededError, ServiceError
 from payclient._lookup import Lookup
 
 pytestmark = pytest.mark.virtual_time
@@ -16,21 +16,16 @@ def make(*, until=None, budget=None, observers=()):
     return Lookup("R", until=until, budget=budget, observers=observers)
 
 
-def spend(lookup, *phases):
-    """Return work that spends so many seconds in each phase, and then is done."""
-
-    async def work():
-        for phase, seconds in phases:
-            lookup.enter(phase)
-            await asyncio.sleep(seconds)
-        return "done"
-
-    return work
+async def spend(lookup, *phases):
+    """Spend so many seconds in each phase."""
+    for phase, seconds in phases:
+        await lookup.spend(phase, asyncio.sleep(seconds))
+    return "done"
 
 
 async def exceeded(lookup, *phases):
     with pytest.raises(DeadlineExceededError) as caught:
-        await lookup.within_budget(spend(lookup, *phases))
+        await spend(lookup, *phases)
     return caught.value
 
 
@@ -40,7 +35,7 @@ async def exceeded(lookup, *phases):
 async def test_in_time(until, budget):
     """Work that is done in time gives what it returns."""
     lookup = make(until=until, budget=budget)
-    assert await lookup.within_budget(spend(lookup, ("attempts", 9), ("backoff", 0.5))) == "done"
+    assert await spend(lookup, ("attempts", 9), ("backoff", 0.5)) == "done"
 
 
 async def test_until_covers_the_queue():
@@ -67,11 +62,28 @@ async def test_message():
     assert (str(error), error.attempts, error.__cause__) == (expected, 2, lookup.last_error)
 
 
-async def test_enter():
-    """A phase that ends says how long it was."""
-    lookup = make()
-    await asyncio.sleep(3)
-    assert [lookup.enter("attempts"), lookup.enter("backoff")] == [3.0, 0.0]
+@pytest.mark.parametrize("bounds", [{}, {"until": 10.0}, {"budget": 10.0}], ids=["none", "until", "budget"])
+async def test_attempt_is_bounded(bounds):
+    """A piece of work may take no longer than it is given, and after that the lookup goes on."""
+    lookup = make(**bounds)
+    with pytest.raises(AttemptTimeoutError, match=r"no whole answer within 2\.5 s"):
+        await lookup.spend("attempts", asyncio.sleep(100), at_most=2.5)
+    assert (lookup.now(), await spend(lookup, ("attempts", 7))) == (2.5, "done")
+
+
+@pytest.mark.parametrize("at_most", [10.0, 11.0], ids=["as-long", "longer"])
+async def test_the_lookup_ends_first(at_most):
+    """What may take as long as the lookup, or longer, ends with the lookup and not for itself."""
+    with pytest.raises(DeadlineExceededError):
+        await make(until=10.0).spend("attempts", asyncio.sleep(100), at_most=at_most)
+
+
+async def test_time_that_is_over():
+    """When the time is over already, what is begun ends at its first wait."""
+    lookup = make(until=10.0)
+    await asyncio.sleep(11)
+    await exceeded(lookup, ("attempts", 1))
+    assert lookup.now() == 11
 
 
 async def test_patience_ends_with_the_lookup():
@@ -94,7 +106,7 @@ async def test_foreign_timeout():
         raise TimeoutError("mine")
 
     with pytest.raises(TimeoutError, match="mine") as caught:
-        await make(until=10.0).within_budget(work)
+        await make(until=10.0).spend("attempts", work())
     assert type(caught.value) is TimeoutError
 
 
@@ -106,7 +118,7 @@ async def test_error_of_the_work():
         raise error
 
     with pytest.raises(DeadlineExceededError) as caught:
-        await make(until=10.0).within_budget(work)
+        await make(until=10.0).spend("attempts", work())
     assert caught.value is error
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from payclient import Environment, errors
 from payclient._http import BODY_LIMIT, Response
-from payclient._wire import build_request, endpoint, parse_response
+from payclient._wire import build_request, endpoint, parse_response, request_headers
 from payclient.testing import envelope
 
 REFERENCE = "T0000000033KGJ0D"
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Maintenance</body></html>"
 GOOD = envelope(reference=REFERENCE)
+HEADERS = request_headers("t")
 GOOD_BYTES = json.dumps(GOOD).encode()
 
 
@@ -63,19 +64,19 @@ def test_endpoint(base_url, environment, url):
 )
 def test_request_body(reference):
     """The body is one JSON object with the reference, whatever the reference holds, and nothing else."""
-    request = build_request("https://pay.example/x", reference, authorization=lambda: "Bearer k", user_agent="t")
+    request = build_request("https://pay.example/x", reference, headers=HEADERS, authorization=lambda: "Bearer k")
     assert json.loads(request.body) == {"reference": reference}
 
 
 def test_request_body_is_compact():
     """The body has no white space between its parts, and no escape where UTF-8 needs none."""
-    request = build_request("https://pay.example/x", "référence", authorization=lambda: "Bearer k", user_agent="t")
+    request = build_request("https://pay.example/x", "référence", headers=HEADERS, authorization=lambda: "Bearer k")
     assert request.body == '{"reference":"référence"}'.encode()
 
 
 def test_request_headers():
     """The request says that it sends and wants JSON, plain, and who asks; the key is added while writing."""
-    request = build_request("https://pay.example/x", "R", authorization=lambda: "Bearer k", user_agent="t")
+    request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
     assert request.headers == {
         "Content-Type": "application/json",
         "Accept": "application/json",
@@ -86,7 +87,7 @@ def test_request_headers():
 
 def test_request_is_without_key():
     """The key is not in the request's own headers, and not in its `repr`: it is asked for while writing."""
-    request = build_request("https://pay.example/x", "R", authorization=lambda: "Bearer k", user_agent="t")
+    request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
     assert ("Authorization" in request.headers, "Bearer" in repr(request), request.authorization()) == (
         False,
         False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from payclient._config import resolve_environment
 from payclient.cli._streams import Streams
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
+from payclient.transports import TransportName
 
 _MOST_KEY_BYTES = 64 * 1024
 
@@ -30,6 +32,7 @@ class Connection:
         api_key_file: File that holds the API key, `-` for standard input; `PAYCLIENT_API_KEY` if not given.
         timeout: Seconds for one attempt.
         max_concurrency: Attempts in flight at once, at most; payclient adapts to what the service takes.
+        max_rate: Attempts per second, at most; as many as the service takes if not given.
     """
 
     base_url: str | None = None
@@ -37,6 +40,7 @@ class Connection:
     api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None
     timeout: float = 10.0
     max_concurrency: int = 64
+    max_rate: float | None = None
 
     @property
     def environment_name(self) -> str:
@@ -67,6 +71,8 @@ class Connection:
             timeout=self.timeout,
             deadline=deadline,
             max_concurrency=self.max_concurrency,
+            transport=_transport(),
+            max_rate=self.max_rate,
         )
 
     def spec(
@@ -134,3 +140,10 @@ class Connection:
             message = "--api-key-file: there is no key in it"
             raise ConfigurationError(message)
         return content.decode("utf-8-sig", "replace")  # what is not ASCII is refused, with its position, by the client
+
+
+def _transport() -> TransportName | None:
+    """Return the name of the transport that is installed, unless the user has a say in it."""
+    if os.environ.get("PAYCLIENT_TRANSPORT"):
+        return None
+    return "fast" if find_spec("httptools") and find_spec("aiohappyeyeballs") else "httpx"

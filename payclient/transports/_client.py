@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from payclient._http import Request, Response
 from payclient.errors import ConfigurationError
 from payclient.transports._cancel import in_own_scope
-from payclient.transports._exchange import closed, read, translate
+from payclient.transports._exchange import read_body, translate
+from payclient.transports._failures import closed
 
 _LIBRARIES = ("httpx", "httpx2")
 
@@ -81,7 +82,9 @@ class HttpxClientTransport:
                 follow_redirects=False,
             )
             answered = True
-            return await read(head, connection=head.extensions.get("network_stream"))
+            body, is_truncated = await read_body(head)
+            headers = {name.lower(): value for name, value in head.headers.items()}
+            return Response(head.status_code, headers, body, is_truncated, head.extensions.get("network_stream"))
         except (self._library.HTTPError, OSError) as error:
             failure = translate(error, request, library=self._library, answered=answered)
         raise failure  # outside the handler: the error must not drag httpx's frames and request along

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import ssl
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
-from urllib.parse import urlsplit
 
-from payclient._http import BODY_LIMIT, Request, Response
-from payclient.errors import (
-    AttemptTimeoutError,
-    ClientClosedError,
-    ConnectionFailedError,
-    Sent,
-    TLSVerificationError,
-    TransportError,
-)
+from payclient._http import BODY_LIMIT, Request
+from payclient.errors import AttemptTimeoutError, ConnectionFailedError, TransportError
+from payclient.transports._failures import broken, host_of, not_connected, reason_of, refused, sent
 
-_LONGEST_REASON = 200
 _SMALLEST_PART = 64
-"""What a piece of a body counts at least: the cap in pieces of one byte would take seconds of the event loop."""
-_PASSING_TLS_ERRORS = (
-    ssl.SSLEOFError,  # the connection broke during the handshake
-    ssl.SSLZeroReturnError,
-    ssl.SSLWantReadError,  # the handshake was still waiting when its time was over
-    ssl.SSLWantWriteError,
-)
+"""What a part of a body counts at least: the cap in pieces of one byte would take seconds of the event loop."""
 
 
-async def read(response: Any, *, connection: object) -> Response:
+async def read_body(response: Any) -> tuple[bytes, bool]:
     """
-    Read *response* to its end, or to the cap, as it comes from the wire.
+    Return the body as it comes from the wire, and whether it is cut at the cap.
 
     Args:
-        response: An `httpx.Response` whose body is still on the wire; closed here in every case.
-        connection: What the transport wants to know it by.
+        response: Of httpx or httpcore, its body still on the wire; closed here in every case.
     """
     parts: list[bytes] = []
     size = 0
@@ -51,8 +33,7 @@ async def read(response: Any, *, connection: object) -> Response:
     finally:
         await response.aclose()
     body = b"".join(parts)
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return Response(response.status_code, headers, body[:BODY_LIMIT], size > BODY_LIMIT, connection)
+    return body[:BODY_LIMIT], size > BODY_LIMIT
 
 
 def translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
@@ -60,61 +41,20 @@ def translate(error: Exception, request: Request, *, library: ModuleType, answer
     Return *error* in our terms, without a link to it.
 
     Args:
-        error: What httpx raised, or an `OSError`.
+        error: What it raised, or an `OSError`.
         request: The one that failed.
-        library: The module whose exceptions they are; httpx, or its maintained successor.
+        library: The module whose exceptions they are; httpx, its maintained successor, or httpcore.
         answered: Whether the head of an answer had come.
     """
-    host = urlsplit(request.url).netloc
-    reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
-    if refusal := _tls_refusal(error):
-        message = f"{host} could not prove who it is: {refusal}"
-        return TLSVerificationError(message, sent="no")
-    if _has_no_descriptor(error):
-        message = f"no file descriptor left for a connection to {host}; raise `ulimit -n` or lower max_concurrency"
-        return ConnectionFailedError(message, sent="no")
+    if refusal := refused(error, request):
+        return refusal
     if isinstance(error, library.PoolTimeout):
+        host = host_of(request)
         message = f"the http_client had no free connection to {host}; raise its limits or lower max_concurrency"
         return ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
-        kind = AttemptTimeoutError if isinstance(error, library.ConnectTimeout) else ConnectionFailedError
-        message = f"cannot connect to {host}: {reason}"
-        return kind(message, sent="no")
-    sent: Sent = "yes" if answered else "unknown"
+        return not_connected(error, request, is_late=isinstance(error, library.ConnectTimeout))
     if isinstance(error, (library.TimeoutException, TimeoutError)):
-        message = f"{host} did not answer in time: {reason}"
-        return AttemptTimeoutError(message, sent=sent)
-    place = "in the middle of its answer" if answered else "before it answered"
-    message = f"the connection to {host} broke {place}: {reason}"
-    return ConnectionFailedError(message, sent=sent)
-
-
-def closed() -> ClientClosedError:
-    """Return the error for a transport that is used after its end."""
-    message = "the transport has been closed"
-    return ClientClosedError(message)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    link: BaseException | None = error
-    for _ in range(8):
-        if link is None:
-            return
-        yield link
-        link = link.__cause__ or link.__context__
-
-
-def _tls_refusal(error: Exception) -> str | None:
-    """Return why a handshake failed for good; a connection that broke during it is not such a case."""
-    for link in _chain(error):
-        if isinstance(link, _PASSING_TLS_ERRORS):
-            return None
-        if isinstance(link, ssl.SSLCertVerificationError):
-            return link.verify_message or link.reason
-        if isinstance(link, ssl.SSLError):
-            return (link.reason or "the handshake failed").replace("_", " ").lower()
-    return None
-
-
-def _has_no_descriptor(error: Exception) -> bool:
-    return any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in _chain(error))
+        message = f"{host_of(request)} did not answer in time: {reason_of(error)}"
+        return AttemptTimeoutError(message, sent=sent(answered=answered))
+    return broken(error, request, answered=answered)

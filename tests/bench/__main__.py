@@ -1,16 +1,22 @@
 """
-Measure payclient: `python3 noxfile.py -s bench -- [memory] [cost] [wire] [reconcile]`; all of them if none is named.
+Measure payclient: `python3 noxfile.py -s bench -- [memory] [cost] [wire] [reconcile] [sharing]`; all if none is named.
 
 Each figure is printed with what it is compared to, from the same run; nothing here is a test, but
 `memory` exits with 1 when a million references take 32 MiB more than ten thousand, and `reconcile` when a
-million rows take more than they may. `reconcile=30000` takes fewer rows.
+million rows take more than they may. `reconcile=30000` takes fewer rows, `sharing=1000` another limit per second.
 """
 
 import sys
 
-from bench import cost, memory, reconcile, wire
+from bench import cost, memory, reconcile, sharing, wire
 
-MEASUREMENTS = {"memory": memory.main, "cost": cost.main, "wire": wire.main, "reconcile": reconcile.main}
+MEASUREMENTS = {
+    "memory": memory.main,
+    "cost": cost.main,
+    "wire": wire.main,
+    "reconcile": reconcile.main,
+    "sharing": sharing.main,
+}
 
 
 def main(names):

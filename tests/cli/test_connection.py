@@ -38,6 +38,14 @@ def test_environment_option(configured, service):
     assert [request.path for request in service.requests] == ["/api/transaction/detail"]
 
 
+def test_max_rate(configured):
+    """`--max-rate` reaches the client, which refuses what is no rate."""
+    result = configured("get", "T1", "--max-rate", "0")
+    expected = "payclient: max_rate must be a number of attempts per second above 0, or None, got 0.0\n"
+    assert (result.status, result.err) == (2, expected)
+    assert configured("get", "T1", "--max-rate", "50").status == 0
+
+
 def test_no_key(command, base_url):
     """Without a key the user is told where one may come from."""
     result = command("get", "T1", "--base-url", base_url)

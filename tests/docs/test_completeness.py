@@ -19,6 +19,7 @@ from payclient.ledger._columns import FIELDS, SYNONYMS
 from payclient.ledger._format import SUFFIXES
 from payclient.reconcile import Bucket, Code, Finding, Severity
 from payclient.transports import HttpxTransport
+from payclient.transports.fast import FastTransport
 
 PROJECT = Path(__file__).parents[2]
 REFERENCE = PROJECT / "docs" / "reference"
@@ -36,6 +37,7 @@ MODULES = (
     "payclient.testing.plugin",
     "payclient.testing.respx",
     "payclient.transports",
+    "payclient.transports.fast",
 )
 RETRIED = {Again.NEVER: "no", Again.ONCE: "once", Again.COUNTED: "yes", Again.UNCOUNTED: "yes, not counted"}
 ERRORS = [getattr(errors, name) for name in errors.__all__ if inspect.isclass(getattr(errors, name))]
@@ -106,10 +108,11 @@ def text_of(default):
     ("heading", "expected"),
     [
         ("Arguments of AsyncClient", defaults(payclient.AsyncClient)),
-        ("Arguments of HttpxTransport", defaults(HttpxTransport)),
+        ("Arguments of HttpxTransport and FastTransport", defaults(HttpxTransport)),
+        ("Arguments of HttpxTransport and FastTransport", defaults(FastTransport)),
         ("RetryPolicy", {field.name: field.default for field in attrs.fields(payclient.RetryPolicy)}),
     ],
-    ids=["AsyncClient", "HttpxTransport", "RetryPolicy"],
+    ids=["AsyncClient", "HttpxTransport", "FastTransport", "RetryPolicy"],
 )
 def test_arguments(heading, expected):
     """Every argument stands in the configuration table, with its default, and no other."""

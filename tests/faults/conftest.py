@@ -26,6 +26,12 @@ def storm(request):
     return 10_000 if request.config.getoption("full", default=False) else 500
 
 
+@pytest.fixture(params=["httpx", "fast"])
+def each_of_ours(request, monkeypatch):
+    """Play a row over each transport of ours, chosen as a user would."""
+    monkeypatch.setenv("PAYCLIENT_TRANSPORT", request.param)
+
+
 @pytest.fixture(autouse=True)
 def key_is_not_shown(caplog, capfd):
     """Whatever happens, the API key is in no log of any library, at any level, and in no output."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from payclient import Transaction
 from payclient._signal import Signal
@@ -29,6 +29,7 @@ class Fault:
         pause: Seconds for which the whole client is then stopped.
         greeting: The steps done when a connection has been accepted, before anything is asked.
         options: For the client, beside those of every row.
+        fast: What is different over the transport `fast`, which reads more strictly, and sees more.
     """
 
     sentence: str
@@ -40,6 +41,11 @@ class Fault:
     pause: float = 0.0
     greeting: Sequence[Any] = ()
     options: Mapping[str, Any] = {}
+    fast: Mapping[str, Any] = {}
+
+    def over(self, carrier: str) -> Fault:
+        """Return what the row requires over *carrier*."""
+        return evolve(self, **self.fast) if carrier == "fast" else self
 
     @property
     def is_survived(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 
+import attrs
+
 from fakes import KEY
 from faults.answers import (
     DENIED,
@@ -25,6 +27,8 @@ from faults.stage import FOUND, OK, ok
 from payclient import PermissionDeniedError, ReferenceMismatchError, RejectedError
 from payclient._signal import Signal
 from raw_server import chunked, close, head, http, repeat, send, stall
+
+UNASKED = {**BROKEN, "options": {}, "says": "not HTTP|nobody had asked for"}
 
 CLOUDFLARE = ("Server: cloudflare", "CF-RAY: 9a1b2c3d4e5f6a7b-SIN")
 CHALLENGE = (
@@ -173,7 +177,10 @@ LENGTHS = (
         "a length and chunks at once",
         [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Content-Length: 5") + chunked(FOUND))],
     ),
-    tolerated("the same length twice", [send(http(FOUND, "200 OK", f"Content-Length: {len(FOUND)}"))]),
+    attrs.evolve(
+        tolerated("the same length twice", [send(http(FOUND, "200 OK", f"Content-Length: {len(FOUND)}"))]),
+        fast={**BROKEN, "says": "not HTTP"},
+    ),
     Fault("two lengths that differ", [send(http(FOUND, "200 OK", "Content-Length: 5"))], **BROKEN),
     Fault("a negative length", [send(head("HTTP/1.1 200 OK", "Content-Length: -5") + FOUND)], **BROKEN),
     Fault("a length of 5,000 digits", [send(head("HTTP/1.1 200 OK", "Content-Length: " + "9" * 5000))], **BROKEN),
@@ -230,8 +237,12 @@ HEADS = (
     Fault("HTTP/2 that nobody agreed on", [send(b"\0\0\x12\x04\0\0\0\0\0" + b"\0\3\0\0\0\x64" * 3)], **BROKEN),
     Fault("HTTP/0.9", [send(FOUND), close], **BROKEN),
     Fault("random bytes", [send(bytes(range(256)) * 8)], **BROKEN),
-    Fault("an SSH server on the port", (), greeting=[send(b"SSH-2.0-OpenSSH_9.6\r\n"), stall], **TOO_SLOW),
-    Fault("a mail server on the port", (), greeting=[send(b"220 mail.example ESMTP\r\n"), stall], **TOO_SLOW),
+    Fault(
+        "an SSH server on the port", (), greeting=[send(b"SSH-2.0-OpenSSH_9.6\r\n"), stall], fast=UNASKED, **TOO_SLOW
+    ),
+    Fault(
+        "a mail server on the port", (), greeting=[send(b"220 mail.example ESMTP\r\n"), stall], fast=UNASKED, **TOO_SLOW
+    ),
     Fault("a TLS server on the plain port", [send(b"\x15\x03\x01\x00\x02\x02\x46"), close], **BROKEN),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import traceback
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -14,7 +15,9 @@ import httpx2
 from fakes import KEY, document
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
 from payclient._signal import Signal
+from payclient.transports import HttpxTransport
 from payclient.transports._client import HttpxClientTransport
+from payclient.transports.fast import FastTransport
 from raw_server import http, send
 
 FOUND = document("T1")
@@ -33,7 +36,7 @@ async def stage(server, *, carrier="own", scheme=None, **options):
 
     Args:
         server: Started and stopped here.
-        carrier: `own` for the transport of ours, `httpx` or `httpx2` for a client of it that is passed in.
+        carrier: `own` or `fast` for a transport of ours, `httpx` or `httpx2` for a client of it that is passed in.
         scheme: In the place of the server's own.
         options: Of the client, in the place of the usual ones.
     """
@@ -45,17 +48,24 @@ async def stage(server, *, carrier="own", scheme=None, **options):
             habits = {"trust_env": False, "follow_redirects": True, "auth": ("somebody", "else")}  # neither may hold
             http_client = library.AsyncClient(limits=limits, **habits)
             options["http_client"] = await stack.enter_async_context(http_client)
+        elif carrier == "fast":
+            options.setdefault("transport", "fast")
         url = server.url if scheme is None else f"{scheme}:{server.url.partition(':')[2]}"
         options = {"base_url": url, "retry": AT_ONCE, "timeout": 5, **options}
         async with AsyncClient(api_key=KEY, **options) as pay:
             yield pay
             assert at_rest(pay) == NOTHING
         assert all(f"Authorization: Bearer {KEY}".encode() in request for request in server.requests)
-        if carrier == "own":
+        if carrier in ("own", "fast"):
             assert await server.deserted() == 0
-            assert len(pay._engine._transport._lanes) == 0
+            assert len(pay._engine._transport._connections) == 0
     await settle()
     assert traces() == before
+
+
+def ours(**options):
+    """Return the transport that the environment names, with options that a name cannot have."""
+    return {"httpx": HttpxTransport, "fast": FastTransport}[os.environ["PAYCLIENT_TRANSPORT"]](**options)
 
 
 async def settle():
@@ -94,7 +104,7 @@ def busy(transport):
     if isinstance(transport, HttpxClientTransport):
         pool = transport._client._transport._pool
         return [connection for connection in pool.connections if not (connection.is_idle() or connection.is_closed())]
-    return getattr(transport, "_lanes", set()) - set(getattr(transport, "_idle", ()))
+    return getattr(transport, "_connections", set()) - set(getattr(transport, "_idle", ()))
 
 
 async def ask(pay, reference="T1"):

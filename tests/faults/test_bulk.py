@@ -12,7 +12,7 @@ import trustme
 
 from fakes import document
 from faults.answers import envelope, page
-from faults.stage import ask, ask_at_once, ok, stage
+from faults.stage import ask, ask_at_once, ok, ours, stage
 from payclient import (
     AuthenticationError,
     ConnectionFailedError,
@@ -26,8 +26,9 @@ from payclient import (
     TLSVerificationError,
     UnexpectedResponseError,
 )
-from payclient.transports import HttpxTransport
 from raw_server import RawServer, http, send, server_context
+
+pytestmark = pytest.mark.usefixtures("each_of_ours")
 
 
 def answering(choose):
@@ -104,7 +105,7 @@ async def test_certificate(row):
     authority.configure_trust(trust)
     past = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     server = RawServer(ssl=server_context(authority, "localhost", not_after=past))
-    async with stage(server, transport=HttpxTransport(ssl_context=trust), max_concurrency=4) as pay:
+    async with stage(server, transport=ours(ssl_context=trust), max_concurrency=4) as pay:
         outcomes, failure = await collect(pay, NAMES)
         assert (outcomes, type(failure)) == ([], TLSVerificationError)
         assert pay.stats.attempts <= 4

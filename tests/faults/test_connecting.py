@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from fakes import KEY
-from faults.stage import AT_ONCE, ask, signal_of, stage
+from faults.stage import AT_ONCE, ask, ours, signal_of, stage
 from payclient import (
     AsyncClient,
     AttemptTimeoutError,
@@ -22,7 +22,6 @@ from payclient import (
     Transaction,
 )
 from payclient._signal import Signal
-from payclient.transports import HttpxTransport
 from raw_server import RawServer, Script, close, head, reset, send, server_context, stall, well_behaved
 
 AUTHORITY = trustme.CA()
@@ -31,12 +30,15 @@ LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 HANDSHAKE = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
+pytestmark = pytest.mark.usefixtures("each_of_ours")
+
+
 def trusting(*authorities):
     """Return a transport that trusts these authorities beside the system's own."""
     context = ssl.create_default_context()
     for authority in authorities:
         authority.configure_trust(context)
-    return HttpxTransport(ssl_context=context)
+    return ours(ssl_context=context)
 
 
 def self_signed(tmp_path):
@@ -86,7 +88,7 @@ async def test_black_hole(row):
         url = "http://{}:{}".format(*full.getsockname())
         async with stage(RawServer(), base_url=url, timeout=0.1) as pay:
             assert (type(await ask(pay)), pay.stats.attempts) == (AttemptTimeoutError, 4)
-        async with stage(RawServer(), base_url=url, transport=HttpxTransport(connect_timeout=0.1), retry=None) as pay:
+        async with stage(RawServer(), base_url=url, transport=ours(connect_timeout=0.1), retry=None) as pay:
             outcome = await ask(pay)
             assert (type(outcome), outcome.sent) == (AttemptTimeoutError, "no")
             assert await signal_of(pay) is Signal.OVERLOADED

@@ -14,10 +14,12 @@ from payclient import RetryPolicy, Transaction
 from raw_server import RawServer, Script, well_behaved
 
 FAULTS = (*network.FAULTS, *answers.FAULTS, *bodies.FAULTS, *php.FAULTS, *gateways.FAULTS)
-CARRIED = [(fault, "own") for fault in FAULTS]
+CARRIED = [(fault.over(carrier), carrier) for carrier in ("own", "fast") for fault in FAULTS]
 CARRIED += [(fault, "httpx") for fault in (*network.FAULTS, *bodies.BOMBS, *gateways.ON_THE_WIRE, *answers.REDIRECTS)]
-each_fault = pytest.mark.parametrize("fault", FAULTS, ids=str)
 each_carried = pytest.mark.parametrize(("fault", "carrier"), CARRIED, ids=[f"{f}, over {c}" for f, c in CARRIED])
+each_over_ours = pytest.mark.parametrize(
+    ("fault", "carrier"), OURS := CARRIED[: 2 * len(FAULTS)], ids=[f"{f}, over {c}" for f, c in OURS]
+)
 
 
 def server_with(fault, *, times=None):
@@ -58,19 +60,20 @@ async def test_passing(fault, carrier, row):
         assert (type(outcome), pay.stats.attempts) == (verdict, attempts)
 
 
-@each_fault
-async def test_signal(fault, row):
+@each_over_ours
+async def test_signal(fault, carrier, row):
     """The limiter is told of the fault what it must be told, and nothing more."""
     row(fault.sentence, fault.verdict.__name__)
-    async with stage(server_with(fault), **{**fault.options, "retry": None}) as pay:
+    async with stage(server_with(fault), carrier=carrier, **{**fault.options, "retry": None}) as pay:
         assert await signal_of(pay) is fault.signal
 
 
+@pytest.mark.parametrize("carrier", ["own", "fast"])
 @pytest.mark.parametrize("fault", bodies.BOMBS, ids=str)
-async def test_memory(fault, row):
+async def test_memory(fault, carrier, row):
     """However much the service sends, or has sent compressed, memory grows by less than eight mebibytes."""
     row(fault.sentence, fault.verdict.__name__)
-    async with stage(server_with(fault), retry=None) as pay:
+    async with stage(server_with(fault), carrier=carrier, retry=None) as pay:
         tracemalloc.start()
         try:
             await ask(pay)

@@ -1,4 +1,4 @@
-"""Both httpx transports, over real sockets."""
+"""Every transport, over real sockets."""
 
 import asyncio
 import gc
@@ -24,12 +24,19 @@ from payclient import (
     UnexpectedResponseError,
 )
 from payclient.transports import BODY_LIMIT, HttpxTransport
+from payclient.transports.fast import FastTransport
 from raw_server import RawServer, http, well_behaved
 
 AT_ONCE = RetryPolicy(first_backoff=0)
 
 
-@pytest.fixture(params=["own", "httpx", "httpx2"])
+@pytest.fixture(params=[HttpxTransport, FastTransport])
+def kind(request):
+    """Give each transport of ours."""
+    return request.param
+
+
+@pytest.fixture(params=["own", "fast", "httpx", "httpx2"])
 async def connect(request):
     """Make clients over our own transport, and over a client of the caller's, of either library."""
     library = httpx2 if request.param == "httpx2" else httpx
@@ -37,7 +44,9 @@ async def connect(request):
 
         def make(server, **options):
             url = server if isinstance(server, str) else server.url
-            if request.param != "own":
+            if request.param == "fast":
+                options.setdefault("transport", "fast")
+            elif request.param != "own":
                 options.setdefault("http_client", http_client)
             return AsyncClient(**{"api_key": KEY, "base_url": url, "retry": AT_ONCE, **options})
 
@@ -275,16 +284,16 @@ async def test_exhausted_pool():
             await asyncio.gather(first, return_exceptions=True)
 
 
-@pytest.mark.parametrize("library", ["own", "httpx", "httpx2"])
+@pytest.mark.parametrize("library", ["own", "fast", "httpx", "httpx2"])
 async def test_cancellation_storm(library):
     """After hundreds of lookups cancelled within milliseconds, every healthy one succeeds."""
     draw = random.Random(7)
-    http_client = None
-    if library != "own":
+    http_client, transport = None, library if library == "fast" else None
+    if library.startswith("httpx"):
         module = httpx2 if library == "httpx2" else httpx
         http_client = module.AsyncClient(limits=module.Limits(max_connections=10), trust_env=False)
     async with RawServer() as server:
-        pay = own(server, http_client=http_client, deadline=10)
+        pay = own(server, transport, http_client=http_client, deadline=10)
 
         async def hasty(number):
             for n in range(60):
@@ -303,9 +312,9 @@ async def test_cancellation_storm(library):
             await http_client.aclose()
 
 
-async def test_no_lane_is_left():
+async def test_no_lane_is_left(kind):
     """After cancelled, failed and successful attempts, only idle connections are kept, and none after close."""
-    transport = HttpxTransport()
+    transport = kind()
 
     async def half(connection):
         while (reference := await connection.request()) is not None:
@@ -317,22 +326,22 @@ async def test_no_lane_is_left():
 
     async with RawServer(half) as server:
         pay = own(server, transport, retry=None)
-        references = [f"{kind}{n}" for n in range(4) for kind in ("good", "bad", "slow")]
+        references = [f"{fate}{n}" for n in range(4) for fate in ("good", "bad", "slow")]
         tasks = [asyncio.create_task(pay.get_transaction(reference)) for reference in references]
         await asyncio.wait(tasks, timeout=0.5)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert transport._lanes == set(transport._idle)
+        assert transport._connections == set(transport._idle)
         await pay.aclose()
-        assert (transport._lanes, len(transport._idle)) == (set(), 0)
+        assert (transport._connections, len(transport._idle)) == (set(), 0)
         with pytest.raises(ClientClosedError):
             await transport.send(None)
 
 
-async def test_idle_lanes_expire():
+async def test_idle_lanes_expire(kind):
     """A connection that was idle for longer than `keepalive` is closed when another comes back."""
-    transport = HttpxTransport(keepalive=0.0)
+    transport = kind(keepalive=0.0)
     async with RawServer() as server, own(server, transport) as pay:
         await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(4)))
         for n in range(6):
@@ -351,11 +360,11 @@ def server_context(authority, *names):
     return context
 
 
-async def test_tls(authority):
+async def test_tls(kind, authority):
     """With a trusted certificate the exchange is as it is without TLS."""
     trusted = ssl.create_default_context()
     authority.configure_trust(trusted)
-    transport = HttpxTransport(ssl_context=trusted)
+    transport = kind(ssl_context=trusted)
     async with RawServer(ssl=server_context(authority, "localhost")) as server, own(server, transport) as pay:
         await pay.get_transaction("T1")
         await pay.get_transaction("T2")
@@ -370,20 +379,20 @@ async def test_tls(authority):
     ],
 )
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side
-async def test_tls_refused(authority, names, is_trusted, reason):
+async def test_tls_refused(kind, authority, names, is_trusted, reason):
     """A service that cannot prove who it is gets one attempt and no request; host and reason are named."""
     trust = ssl.create_default_context()
     if is_trusted:
         authority.configure_trust(trust)
     async with RawServer(ssl=server_context(authority, *names)) as server:
-        async with own(server, HttpxTransport(ssl_context=trust)) as pay:
+        async with own(server, kind(ssl_context=trust)) as pay:
             with pytest.raises(TLSVerificationError, match=rf"localhost:\d+ could not prove who it is: {reason}"):
                 await pay.get_transaction("T1")
             assert pay.stats.attempts == 1
         assert server.requests == []
 
 
-async def test_plain_http_on_the_https_port():
+async def test_plain_http_on_the_https_port(kind):
     """A server that does not speak TLS is refused, and never asked without."""
 
     async def plain(connection):
@@ -391,20 +400,20 @@ async def test_plain_http_on_the_https_port():
         await connection.request()
 
     async with RawServer(plain) as server:
-        async with own(server.url.replace("http:", "https:")) as pay:
+        async with own(server.url.replace("http:", "https:"), kind()) as pay:
             with pytest.raises(TLSVerificationError):
                 await pay.get_transaction("T1")
         assert server.requests == []
 
 
-async def test_handshake_that_stalls():
+async def test_handshake_that_stalls(kind):
     """A handshake that nobody answers is a time-out, which may pass, and no refusal."""
 
     async def silence(connection):
         await connection.request()
 
     async with RawServer(silence) as server:
-        transport = HttpxTransport(connect_timeout=0.2)
+        transport = kind(connect_timeout=0.2)
         async with own(server.url.replace("http:", "https:"), transport) as pay:
             with pytest.raises(AttemptTimeoutError) as caught:
                 await pay.get_transaction("T1")

@@ -94,6 +94,7 @@ from payclient.report import (
     verify,
     visible,
 )
+from payclient.transports.fast import FastTransport
 
 
 def transaction(found: Transaction) -> None:
@@ -182,6 +183,8 @@ def clients() -> list[AsyncClient]:
     """A client and everything it takes."""
     transport: transports.Transport = Canned()
     builtin: transports.Transport = transports.HttpxTransport()
+    name: transports.TransportName = "fast"
+    fast: transports.Transport = FastTransport()
     theirs: transports.HttpClient = httpx.AsyncClient()
     wrapped: transports.Transport = transports.HttpxClientTransport(theirs)
     policy = RetryPolicy(attempts=4, first_backoff=0.25, longest_backoff=8, longest_pause=900)
@@ -192,6 +195,8 @@ def clients() -> list[AsyncClient]:
             base_url="https://pay.example",
             environment="sandbox",
             max_concurrency=8,
+            max_rate=250,
+            workers=4,
             timeout=10,
             deadline=None,
             retry=policy,
@@ -201,6 +206,8 @@ def clients() -> list[AsyncClient]:
         ),
         AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
         AsyncClient(transport=builtin),
+        AsyncClient(transport=fast),
+        AsyncClient(transport=name),
         AsyncClient(transport=wrapped),
     ]
 
@@ -215,6 +222,8 @@ async def lookups(client: AsyncClient) -> None:
             outcome(found)
     async with client.stream_transactions(["a"]), client.with_options(timeout=1, deadline=None) as view:
         assert_type(view, AsyncClient)
+    client.set_max_rate(125.0, workers=2)
+    client.set_max_rate(None)
     counters(client.stats)
     await client.aclose()
 

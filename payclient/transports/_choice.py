@@ -1,0 +1,42 @@
+"""Our own transports by name, as an argument or a variable gives it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from payclient.errors import ConfigurationError
+from payclient.transports._lanes import HttpxTransport
+from payclient.transports._protocol import Transport
+
+TransportName: TypeAlias = Literal["httpx", "fast"]
+"""The name of a transport of ours; `fast` needs the extra of that name."""
+
+
+def make_transport(given: str | None = None, environ: Mapping[str, str] = os.environ) -> Transport:
+    """
+    Return the transport of a name, from the argument, or from `PAYCLIENT_TRANSPORT`, or else httpx's.
+
+    Raises:
+        ConfigurationError: When there is none of that name, or its libraries are not installed.
+    """
+    name = (environ.get("PAYCLIENT_TRANSPORT") or "httpx") if given is None else given
+    del environ  # it holds the API key, and a traceback may come with the local variables of its frames
+    if name == "httpx":
+        return HttpxTransport()
+    if name == "fast":
+        return _fast()
+    message = f"transport must be 'httpx' or 'fast', got {name!r}"
+    raise ConfigurationError(message)
+
+
+def _fast() -> Transport:
+    try:
+        from payclient.transports.fast import FastTransport  # noqa: PLC0415  it imports the extra
+    except ModuleNotFoundError as error:
+        missing = error.name
+    else:
+        return FastTransport()
+    message = f"the transport 'fast' needs {missing}; install it with: pip install 'payclient[fast]'"
+    raise ConfigurationError(message)

@@ -1,0 +1,202 @@
+"""
+One HTTP/1.1 connection, used by one exchange at a time and kept between them.
+
+Design rules:
+
+- Bytes that nobody asked for end the connection: behind them, every answer would be the wrong one.
+- A connection is used again only after an answer that was whole, alone, and said nothing against it.
+- Everything that comes is counted, so that nothing can grow without end, heads and trailers included.
+- Framing is read as browsers read it, where that is not ambiguous: lines that end with LF alone, folded headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+from typing import cast
+
+import httptools
+
+from payclient._http import BODY_LIMIT, Response
+
+_MOST_BYTES = 2 * BODY_LIMIT
+"""Of one answer on the wire: head, framing, trailers and all."""
+_LONGEST_HEAD = 100 * 1024
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_SMALLEST_PART = 64
+"""What a part of a body counts at least: the cap in chunks of one byte would take seconds of the event loop."""
+
+
+class BrokenError(Exception):
+    """
+    The connection cannot give the answer.
+
+    Attributes:
+        reason: What became of it, for people.
+        answered: Whether the head of an answer had come.
+        silent: Whether not a byte of an answer had come.
+    """
+
+    def __init__(self, reason: str, *, answered: bool, silent: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.answered = answered
+        self.silent = silent
+
+
+class Connection(asyncio.Protocol):
+    """Asyncio's callbacks on one side, the parser's on the other, and one answer at a time between them."""
+
+    def __init__(self) -> None:
+        self.is_usable = False
+        """Whether a request may be sent over it."""
+        self.idle_since = 0.0
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when nothing is left of the connection."""
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True,  # folded ones; control characters are refused below
+            lenient_chunked_length=True,  # chunks are believed, and the connection is closed
+            lenient_optional_cr_before_lf=True,
+        )
+        self._readable = select.poll() if hasattr(select, "poll") else None
+        self._trouble = "it was closed"
+        self._answer: asyncio.Future[Response] | None = None
+        self._headers: dict[str, str] = {}
+        self._parts: list[bytes] = []
+        self._begin()
+
+    # What the transport asks for
+
+    def exchange(self, message: bytes) -> asyncio.Future[Response]:
+        """
+        Send a request, and return the answer to come.
+
+        Raises:
+            BrokenError: Out of the future.
+        """
+        self._begin()
+        self.is_usable = False
+        answer = self._answer = self.closed.get_loop().create_future()
+        if self._transport is None:
+            self._break(self._trouble)
+        else:
+            self._transport.write(message)
+        return answer
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has come, not even its end, that the event loop has not told of yet."""
+        return self._readable is None or not self._readable.poll(0)
+
+    def abort(self) -> None:
+        """Close it at once, whatever is under way."""
+        self.is_usable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to be usable; called a second time, by whoever began TLS, with what encrypts."""
+        self._transport = cast("asyncio.Transport", transport)
+        if self._readable is not None:
+            self._readable.register(transport.get_extra_info("socket"), select.POLLIN)
+        self.is_usable = True
+
+    def data_received(self, data: bytes) -> None:
+        """Have the parser call the methods below."""
+        if self._is_finished():
+            self._trouble = "something came that nobody had asked for"
+            self.abort()
+            return
+        self._received += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._break(f"what came is not HTTP ({error})")
+        else:
+            if self._received > _MOST_BYTES:
+                self._break(f"more than {_MOST_BYTES} bytes came")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the answer that is under way; with neither length nor chunks, this is its end."""
+        self._transport = None
+        if exc is None and self._ends_with_connection() and not self._is_finished():
+            self._finish(is_truncated=False)
+        self._break(str(exc) if exc else self._trouble)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        """Notice when a second answer follows the one that was asked for."""
+        if self._is_finished():
+            self.is_usable = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; of a repeated one, the values joined by a comma."""
+        if self._is_answered:
+            return  # a trailer
+        self._size += len(name) + len(value)
+        if self._size > _LONGEST_HEAD:
+            self._break(f"headers of more than {_LONGEST_HEAD} bytes came")
+        elif _CONTROL.search(value):
+            self._break("a header with a control character came")
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        known = self._headers.get(key)
+        self._headers[key] = text if known is None else f"{known}, {text}"
+
+    def on_headers_complete(self) -> None:
+        """Take the head of the answer, unless it only announces that there will be one."""
+        self._status_code = self._parser.get_status_code()
+        if self._status_code < 200:
+            self._headers.clear()
+            return
+        self._size = 0
+        self._is_answered = True
+        self._coding = self._headers.get("transfer-encoding", "").lower()
+        if self._coding not in ("", "chunked"):
+            self._break("an unknown transfer coding came")
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a part of the body, up to the cap."""
+        if self._is_finished():
+            return
+        self._parts.append(body)
+        self._size += max(len(body), _SMALLEST_PART)
+        if self._size > BODY_LIMIT:
+            self._finish(is_truncated=True)
+
+    def on_message_complete(self) -> None:
+        """Give the answer out, and see whether the connection can be kept."""
+        if self._is_answered and not self._is_finished():
+            is_ambiguous = self._coding != "" and "content-length" in self._headers
+            self.is_usable = self._parser.should_keep_alive() and not is_ambiguous
+            self._finish(is_truncated=False)
+
+    def _begin(self) -> None:
+        self._headers, self._parts = {}, []
+        self._status_code = 0
+        self._size = self._received = 0
+        self._is_answered = False
+        self._coding = ""
+
+    def _ends_with_connection(self) -> bool:
+        return self._is_answered and not self._coding and "content-length" not in self._headers
+
+    def _is_finished(self) -> bool:
+        return self._answer is None or self._answer.done()
+
+    def _finish(self, *, is_truncated: bool) -> None:
+        if self._answer is not None:
+            body = b"".join(self._parts)[:BODY_LIMIT]
+            self._answer.set_result(Response(self._status_code, self._headers, body, is_truncated, self))
+
+    def _break(self, reason: str) -> None:
+        if self._answer is not None and not self._answer.done():
+            failure = BrokenError(reason, answered=self._is_answered, silent=not self._received)
+            self._answer.set_exception(failure)
+        self.abort()

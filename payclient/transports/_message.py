@@ -1,0 +1,70 @@
+"""A request as HTTP/1.1 writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from urllib.parse import urlsplit
+
+from payclient._http import Request
+
+_Value = TypeVar("_Value")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class InCommon(Generic[_Value]):
+    """
+    What is made of an address and of headers that request after request has in common: made once.
+
+    Args:
+        make: Makes it; must look at nothing else of the request, and least of all at the key.
+    """
+
+    def __init__(self, make: Callable[[Request], _Value]) -> None:
+        self._make = make
+        self._last: tuple[Request, _Value] | None = None
+
+    def of(self, request: Request) -> _Value:
+        """Return what was made for the last request if *request* has the same address and headers."""
+        if self._last is None or request.headers is not self._last[0].headers or request.url != self._last[0].url:
+            self._last = request, self._make(request)
+        return self._last[1]
+
+
+def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
+    """
+    Return the headers that do not depend on the body, without `Authorization`.
+
+    Source:
+        RFC 9110, part 7.2, for `Host`.
+    """
+    url = urlsplit(request.url)
+    host = url.netloc
+    if url.port == _DEFAULT_PORTS.get(url.scheme):
+        host = host.removesuffix(f":{url.port}")
+    headers = {"Host": host, **request.headers}
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def own_headers(request: Request) -> list[tuple[bytes, bytes]]:
+    """Return the other headers; do not keep them in a variable, for they hold the API key."""
+    return [
+        (b"Content-Length", str(len(request.body)).encode()),
+        (b"Authorization", request.authorization().encode("latin-1")),
+    ]
+
+
+def head(request: Request) -> bytes:
+    """
+    Return the beginning of the message, up to the headers of its own.
+
+    Source:
+        RFC 9112, part 3.
+    """
+    line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
+    return line.encode("latin-1") + lines(common_headers(request))
+
+
+def lines(headers: list[tuple[bytes, bytes]]) -> bytes:
+    """Return *headers* as they stand in a message."""
+    return b"".join(b"%b: %b\r\n" % header for header in headers)

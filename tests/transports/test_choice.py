@@ -1,0 +1,45 @@
+"""Which transport a name means."""
+
+import sys
+
+import pytest
+
+from fakes import KEY
+from payclient import AsyncClient, ConfigurationError
+from payclient.transports import HttpxTransport
+from payclient.transports._choice import make_transport
+from payclient.transports.fast import FastTransport
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "kind"),
+    [
+        pytest.param(None, {}, HttpxTransport, id="default"),
+        pytest.param(None, {"PAYCLIENT_TRANSPORT": ""}, HttpxTransport, id="empty-variable"),
+        pytest.param(None, {"PAYCLIENT_TRANSPORT": "fast"}, FastTransport, id="variable"),
+        pytest.param("httpx", {"PAYCLIENT_TRANSPORT": "fast"}, HttpxTransport, id="argument-before-variable"),
+        pytest.param("fast", {}, FastTransport, id="argument"),
+    ],
+)
+def test_name(given, environ, kind):
+    """The argument decides, then the variable, and without either it is httpx."""
+    assert type(make_transport(given, environ)) is kind
+
+
+@pytest.mark.parametrize("given", ["aiohttp", "", "FAST"])
+def test_unknown_name(given):
+    """A name that means nothing is refused at construction, and the right ones are named."""
+    with pytest.raises(ConfigurationError, match="transport must be 'httpx' or 'fast', got"):
+        AsyncClient(api_key=KEY, base_url="https://pay.example", transport=given)
+
+
+@pytest.mark.parametrize("missing", ["httptools", "aiohappyeyeballs"])
+def test_extra_is_missing(missing, monkeypatch):
+    """Without the extra, asking for it says at construction what to install."""
+    for module in ("fast", "_connection", "_dial"):
+        monkeypatch.delitem(sys.modules, f"payclient.transports.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ConfigurationError) as caught:
+        AsyncClient(api_key=KEY, base_url="https://pay.example", transport="fast")
+    expected = f"the transport 'fast' needs {missing}; install it with: pip install 'payclient[fast]'"
+    assert (str(caught.value), caught.value.__context__) == (expected, None)
