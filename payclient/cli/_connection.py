@@ -86,7 +86,7 @@ class Connection:
         deadline: float | None,
     ) -> LookupSpec:
         """
-        Return what worker processes are told, which share the attempts in flight; each reads the key for itself.
+        Return what worker processes are told, which share the attempts in flight and the rate; each reads the key.
 
         Args:
             streams: Of the process.
@@ -115,6 +115,8 @@ class Connection:
             keep=keep,
             prefix=prefix,
             max_concurrency=self.max_concurrency // max(1, processes),
+            max_rate=self.max_rate,
+            workers=max(1, processes),
             timeout=self.timeout,
             deadline=deadline,
         )

@@ -53,7 +53,7 @@ def lookup(
     Args:
         inputs: Parquet files with different names.
         out: Folder for the results.
-        processes: How many work at once, each on one file; they share `--max-concurrency`.
+        processes: How many work at once, each on one file; they share `--max-concurrency` and `--max-rate`.
         reference: Name of the column with the references; it must be text.
         keep: Name of a column to carry over; once for each.
         prefix: What the names of the columns of the answer begin with.

@@ -12,7 +12,14 @@ from typing import Any
 
 from attrs import Attribute, field, frozen
 
-from payclient._config import Options, resolve_base_url, resolve_concurrency, resolve_environment
+from payclient._config import (
+    Options,
+    resolve_base_url,
+    resolve_concurrency,
+    resolve_environment,
+    resolve_rate,
+    resolve_workers,
+)
 from payclient._models import Environment
 from payclient._retry import RetryPolicy
 from payclient.errors import ConfigurationError
@@ -108,6 +115,9 @@ class LookupSpec:
         keep: Names of the columns to carry over, unchanged, before ours; None for all but the one of the reference.
         prefix: What the names of our columns begin with, for when a kept column has one of their names.
         max_concurrency: Attempts in flight at once, at most, in each worker process.
+        max_rate: Attempts per second that all who use the key may start together; None when it is not known. Each
+            worker process starts `max_rate / workers` of them.
+        workers: Worker processes that use the key at the same time.
         timeout: Seconds for one attempt.
         deadline: Seconds for one lookup, waits for its turn excluded; None for no bound but the attempts.
         retry: When to ask again; None for never.
@@ -127,6 +137,8 @@ class LookupSpec:
     keep: tuple[str, ...] | None = field(default=(), converter=_to_names, validator=_are_names)
     prefix: str = field(default="", validator=_is_text)
     max_concurrency: int = field(default=64, converter=resolve_concurrency)
+    max_rate: float | None = field(default=None, converter=resolve_rate)
+    workers: int = field(default=1, converter=resolve_workers)
     timeout: float = 10.0
     deadline: float | None = 30.0
     retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen

@@ -68,6 +68,8 @@ def test_rules(rules):
         ({"keep": ["a", "a"]}, "keep must be different names"),
         ({"prefix": None}, "prefix must be text"),
         ({"max_concurrency": 0}, "max_concurrency must be an integer of at least 1"),
+        ({"max_rate": 0}, "max_rate must be a number of attempts per second above 0"),
+        ({"workers": 0}, "workers must be an integer of at least 1"),
         ({"timeout": 0}, "timeout must be a number of seconds above 0"),
         ({"deadline": -1}, "deadline must be a number of seconds above 0"),
         ({"retry": 3}, "retry must be a RetryPolicy or None"),
