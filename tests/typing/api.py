@@ -43,7 +43,7 @@ from payclient import (
     errors,
     transports,
 )
-from payclient.engines import LookupSpec, ReconcileSpec, share_rate, spark
+from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.engines.processes import FileResult, WorkerLostError, look_up_files
 from payclient.ledger import (
@@ -372,6 +372,11 @@ def on_spark(df: Any, ledger: Any, spec: LookupSpec, rules: ReconcileSpec) -> No
     assert_type(spark.partitions_of(df, rows=20_000), int)
     spark.lookup(df, spec, reference="trx_id", partitions=8).write.parquet("answers")
     spark.reconcile(ledger, rules, output="rows", checkpoint="state", partitions=8).awaitTermination()
+
+
+def on_ray(ds: Any, spec: LookupSpec) -> None:
+    """The same in Ray Data, whose own types are not looked at."""
+    ray.write(ray.lookup(ds, spec, reference="trx_id", workers=4, cpus=0.5, rows=5000, retries=2), "answers")
 
 
 def files(paths: list[Path], spec: LookupSpec) -> str | None:

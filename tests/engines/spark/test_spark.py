@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from payclient.engines import LookupSpec
+from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.errors import ConfigurationError
 from payclient.testing import PerSecond
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.skipif(shutil.which("java") is None, reason="no Java is installed (Debian: openjdk-17-jre-headless)"),
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
@@ -72,6 +82,49 @@ def test_hidden_limit(served, run, tmp_path):
     run(2500)
     names, outcomes = service.answered(tmp_path / "out")
     assert (sorted(names), outcomes) == (sorted(service.references), {"ok"})
+
+
+def drive(*arguments, **options):
+    """Start a driver in a process group of its own, and return it."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "engines.spark.driver", *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.PIPE, **options)
+
+
+def test_driver_killed(served, session, tmp_path):
+    """When the driver and its JVM are killed, the same call goes on: no row twice, one micro-batch asked twice."""
+    service, files = served(4000), 4
+    for path in service.write(tmp_path / "in", files):
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("amount", pa.array([15000] * table.num_rows)), path)
+    command = ["reconcile", tmp_path / "in", tmp_path / "out", tmp_path / "state"]
+    running = [drive(*command)]
+    service.on_request = lambda number: number == 2500 and os.killpg(running[0].pid, signal.SIGKILL)
+    assert (running[0].wait(120), running[0].stderr.close()) == (-signal.SIGKILL, None)
+    before = service.fake.total
+    again = drive(*command)
+    assert (again.communicate(timeout=120)[1][-1000:], again.returncode)[1] == 0
+    rows = session.read.parquet(str(tmp_path / "out")).select("reference", "outcome", "bucket").collect()
+    assert sorted(row.reference for row in rows) == sorted(service.references)
+    assert {row.outcome for row in rows} == {"ok"}
+    assert (2500 <= before < 4000, set(service.counts())) == (True, {1, 2})
+    assert service.fake.total <= 4000 + 4000 // files
+
+
+def test_no_stream(session, engine):
+    """A data frame that is no stream is refused, because nothing could be gone on with."""
+    spec = ReconcileSpec(base_url="https://pay.example")
+    with pytest.raises(ConfigurationError, match="needs a streaming data frame"):
+        engine.reconcile(session.sql("select 'T1' as reference"), spec, output="out", checkpoint="state")
+
+
+def test_connect(served, tmp_path):
+    """It is the same over Spark Connect."""
+    service = served(100)
+    driver = drive("connect", tmp_path / "out")
+    assert (driver.communicate(timeout=120)[1].decode()[-3000:], driver.returncode)[1] == 0
+    assert service.answered(tmp_path / "out")[1] == {"ok"}
+    assert service.counts() == [1] * 100
 
 
 def test_same_reference(served, session, engine):
