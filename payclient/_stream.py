@@ -89,20 +89,16 @@ class _Source:
             if self.is_exhausted:
                 return None
             try:
-                reference = next(self._iterator) if self._next is None else await self._await(self._next)
+                self.is_awaited = self._next is not None
+                reference = next(self._iterator) if self._next is None else await self._next()
             except (StopIteration, StopAsyncIteration):
                 self.is_exhausted = True
                 return None
+            finally:
+                self.is_awaited = False
             row = Row(self._count, reference)
             self._count += 1
             return row
-
-    async def _await(self, following: Callable[[], Awaitable[str]]) -> str:
-        self.is_awaited = True
-        try:
-            return await following()
-        finally:
-            self.is_awaited = False
 
 
 class _Run:
@@ -312,3 +308,5 @@ class _Run:
     async def _work_once(self, due: float) -> None:
         if self._deferred and self._deferred[0][0] <= due:  # unless one of the others was quicker
             await self._work_on(heappop(self._deferred)[2])
+        if self._source.is_exhausted:  # by now, so that the others may have gone, and the row may be deferred again
+            await self._work()

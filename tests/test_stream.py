@@ -539,6 +539,29 @@ async def test_one_bad_row_before_a_gap(concurrency):
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_source_that_ends_while_a_deferred_row_is_asked(concurrency):
+    """A row that is asked again while the source is slow is not lost when the source ends and the row fails again."""
+    is_asked_again = asyncio.Event()
+
+    async def references():
+        yield "good"
+        yield "bad"
+        await is_asked_again.wait()
+
+    async def lookup(reference):
+        if reference == "good":
+            return transaction(reference)
+        if asyncio.get_running_loop().time() > 1:
+            is_asked_again.set()
+        await asyncio.sleep(1)
+        raise ServiceError("down", status_code=500)
+
+    outcomes = await collect(lookup, references(), concurrency=concurrency)
+    assert {outcome.reference: type(outcome) for outcome in outcomes} == {"good": Found, "bad": Failed}
+
+
+@pytest.mark.virtual_time
 async def test_slow_consumer_is_no_stall():
     """A consumer that takes an hour over an outcome does not end the stream."""
     async with stream(found, map(str, range(50)), concurrency=2) as outcomes:

@@ -86,7 +86,7 @@ class Connection:
         deadline: float | None,
     ) -> LookupSpec:
         """
-        Return what worker processes are told, which share the attempts in flight and the rate; each reads the key.
+        Return what worker processes are told, which share concurrency and rate; each reads the key for itself.
 
         Args:
             streams: Of the process.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from payclient._models import Failed, Found
 from payclient._telemetry import logger
 from payclient.engines._spec import ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Result
@@ -59,22 +60,16 @@ class Judging:
         """Say whether *first* differs from *entry*, so that it has to be seen twice."""
         return needs_confirmation(entry, _observation(first), rules=self._rules)
 
-    def judge(
-        self, batch: Batch[Any], entries: Iterable[Entry | RejectedEntry], *, witnesses: int
-    ) -> tuple[list[Row], list[Result]]:
-        """Return what becomes of each of *entries*, and the last result for it."""
-        rows: list[Row] = []
-        results: list[Result] = []
-        for entry in entries:
-            if isinstance(entry, RejectedEntry):
-                rows.append(judge(Case(entry=entry), rules=self._rules))
-                results.append(Result(None, InvalidReferenceError(entry.reason), None, 0, None))
-                continue
-            first, second = batch.first[entry.reference], batch.second.get(entry.reference)
-            seen, again = _observation(first), None if second is None else _observation(second)
-            rows.append(judge(Case(entry=entry, first=seen, second=again, witnesses=witnesses), rules=self._rules))
-            results.append(second or first)
-        return rows, results
+    def judge(self, batch: Batch[Any], entry: Entry | RejectedEntry, *, witnesses: int) -> tuple[Row, Result]:
+        """Return what becomes of *entry*, which is in *batch*, and the last result for it."""
+        if isinstance(entry, RejectedEntry):
+            refused = Failed(entry.reference or "", InvalidReferenceError(entry.reason))
+            return judge(Case(entry=entry), rules=self._rules), Result(refused, None, 0, None)
+        first: Result = batch.first[entry.reference]
+        second: Result | None = batch.second.get(entry.reference)
+        seen, again = _observation(first), None if second is None else _observation(second)
+        case = Case(entry=entry, first=seen, second=again, witnesses=witnesses)
+        return judge(case, rules=self._rules), second or first
 
 
 def by_reference(entries: Iterable[Entry | RejectedEntry]) -> Mapping[str, Sequence[Entry]]:
@@ -88,6 +83,6 @@ def by_reference(entries: Iterable[Entry | RejectedEntry]) -> Mapping[str, Seque
 
 def _observation(result: Result) -> Observation:
     at = result.observed_at or _LONG_AGO
-    if result.error is not None:
-        return failure(result.error, at=at)
-    return Observation(answer=Answer.FOUND, at=at, transaction=result.transaction)
+    if isinstance(result.outcome, Found):
+        return Observation(answer=Answer.FOUND, at=at, transaction=result.outcome.transaction)
+    return failure(result.outcome.error, at=at)

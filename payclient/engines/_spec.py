@@ -115,9 +115,9 @@ class LookupSpec:
         keep: Names of the columns to carry over, unchanged, before ours; None for all but the one of the reference.
         prefix: What the names of our columns begin with, for when a kept column has one of their names.
         max_concurrency: Attempts in flight at once, at most, in each worker process.
-        max_rate: Attempts per second that all who use the key may start together; None when it is not known. Each
-            worker process starts `max_rate / workers` of them.
-        workers: Worker processes that use the key at the same time.
+        max_rate: Attempts per second, retries included, that all workers together may start; None when it is not known.
+        workers: Worker processes that ask at the same time; each starts `max_rate / workers`, or, when the rate is not
+            known, finds out more carefully what it can have.
         timeout: Seconds for one attempt.
         deadline: Seconds for one lookup, waits for its turn excluded; None for no bound but the attempts.
         retry: When to ask again; None for never.

@@ -18,18 +18,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
-from payclient._models import Found, Outcome, Transaction
+from payclient._models import Found, Outcome
 from payclient._telemetry import Attempt
 from payclient.engines._resident import Resident
 from payclient.errors import (
     ClientClosedError,
     ConfigurationError,
     InvalidReferenceError,
-    PayClientError,
     TransactionNotFoundError,
 )
 
@@ -49,15 +48,13 @@ class Result:
     How asking for one reference ended.
 
     Attributes:
-        transaction: What was found.
-        error: Why nothing was.
-        status_code: Of the last answer; None when none came.
+        outcome: What was found, or why nothing was.
+        status_code: Of the last attempt; None when it got no answer, or there was none.
         attempts: HTTP exchanges so far, those of earlier passes included.
         observed_at: When it ended, in UTC; None when nothing could be asked.
     """
 
-    transaction: Transaction | None
-    error: PayClientError | None
+    outcome: Outcome
     status_code: int | None
     attempts: int
     observed_at: datetime | None
@@ -73,16 +70,16 @@ class Batch(Generic[_Payload]):
         rows: How many there are.
         references: What to ask for, each once.
         entries: The ledger's rows, by reference; nothing where nothing is compared.
-        first: The results, by reference.
-        second: The results of asking again, by reference.
+        first: By reference, what `Digest` made of the result.
+        second: The same of asking again, where that was done.
     """
 
     payload: _Payload
     rows: int
     references: Sequence[str]
     entries: Mapping[str, Sequence[Any]] = field(factory=dict[str, Sequence[Any]])
-    first: dict[str, Result] = field(init=False, factory=dict)
-    second: dict[str, Result] = field(init=False, factory=dict)
+    first: dict[str, Any] = field(init=False, factory=dict)
+    second: dict[str, Any] = field(init=False, factory=dict)
 
     @property
     def is_answered(self) -> bool:
@@ -90,18 +87,23 @@ class Batch(Generic[_Payload]):
         return len(self.first) == len(self.references)
 
 
-IsDoubtful = Callable[[Any, Result], bool]
-"""Says of a ledger's row and a first result whether to ask again."""
+Digest: TypeAlias = Callable[[Outcome, int | None, int, datetime | None], Any]
+"""Makes of what a `Result` holds that which is kept until the batch is answered; the less, the better."""
+
+IsDoubtful: TypeAlias = Callable[[Any, Any], bool]
+"""Says of a ledger's row and of what `Digest` made of a first result whether to ask again."""
 
 
-@define(eq=False)
 class _Question:
     """One reference under way."""
 
-    batches: list[Batch[Any]] = field(factory=list)
-    first: Result | None = None
-    attempts: int = 0
-    status_code: int | None = None
+    __slots__ = ("attempts", "batches", "first", "status_code")
+
+    def __init__(self, batch: Batch[Any]) -> None:
+        self.batches = [batch]
+        self.first: Any = None
+        self.attempts = 0
+        self.status_code: int | None = None
 
 
 class _Feed:
@@ -140,6 +142,7 @@ class Window:
         resident: Whose client asks.
         rows: References under way below which the next batch is taken.
         stall_timeout: Seconds without any answer after which it ends.
+        digest: Called in the resident's thread with each result.
         is_doubtful: Whether a first result is to be seen twice; never, if not given.
         canary: A reference that has to be found before anything else is asked.
         clock: Tells the time of each result; aware, in UTC.
@@ -151,6 +154,7 @@ class Window:
         *,
         rows: int,
         stall_timeout: float = 900.0,
+        digest: Digest = Result,
         is_doubtful: IsDoubtful | None = None,
         canary: str | None = None,
         clock: Callable[[], datetime] = _utc_now,
@@ -159,6 +163,7 @@ class Window:
         self._client = resident.client.with_options(on_attempt=self._note)
         self._rows = rows
         self._stall_timeout = stall_timeout
+        self._digest = digest
         self._is_doubtful = is_doubtful
         self._canary = canary
         self._clock = clock
@@ -275,9 +280,10 @@ class Window:
         for reference in batch.references:
             question = self._questions.get(reference)
             if question is None:
-                question = self._questions[reference] = _Question()
+                self._questions[reference] = _Question(batch)
                 fresh.append(reference)
-            question.batches.append(batch)
+            else:
+                question.batches.append(batch)
         self._feed.add(fresh)
 
     def _finish(self) -> None:
@@ -311,34 +317,35 @@ class Window:
             question.status_code = attempt.status
 
     def _note_outcome(self, outcome: Outcome) -> None:
-        question = self._questions[outcome.reference]
+        reference = outcome.reference
+        question = self._questions[reference]
         result = self._result(question, outcome)
-        if question.first is None and self._is_doubted(question, outcome.reference, result):
+        if self._is_doubted(question, reference, result):
             question.first = result
-            self._feed.add((outcome.reference,))
+            self._feed.add((reference,))
             return
-        del self._questions[outcome.reference]
+        del self._questions[reference]
         is_complete = False
         for batch in question.batches:
             if question.first is not None:
-                batch.second[outcome.reference] = result
-            batch.first[outcome.reference] = question.first or result
+                batch.second[reference] = result
+            batch.first[reference] = result if question.first is None else question.first
             is_complete = is_complete or batch.is_answered
         self._answered += len(question.batches)
-        if is_complete or (self._wants_more and self._is_low()):
+        if is_complete or (self._wants_more and self._is_low() and not self._changed.is_set()):
             self._changed.set()
         if self._is_finished:
             self._end_feed()
 
-    def _result(self, question: _Question, outcome: Outcome) -> Result:
+    def _result(self, question: _Question, outcome: Outcome) -> Any:
         if isinstance(outcome, Found):
             self.found += 1
-            return Result(outcome.transaction, None, question.status_code, question.attempts, self._clock())
-        at = None if isinstance(outcome.error, InvalidReferenceError) else self._clock()
-        return Result(None, outcome.error, question.status_code, question.attempts, at)
+        elif isinstance(outcome.error, InvalidReferenceError):
+            return self._digest(outcome, None, 0, None)
+        return self._digest(outcome, question.status_code, question.attempts, self._clock())
 
-    def _is_doubted(self, question: _Question, reference: str, result: Result) -> bool:
+    def _is_doubted(self, question: _Question, reference: str, result: Any) -> bool:
         is_doubtful = self._is_doubtful
-        if is_doubtful is None:
+        if is_doubtful is None or question.first is not None:
             return False
         return any(is_doubtful(entry, result) for batch in question.batches for entry in batch.entries[reference])

@@ -8,6 +8,7 @@ every row does: a refused key, a certificate that does not fit, a wrong address.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -18,7 +19,7 @@ except ModuleNotFoundError as missing:
     message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
     raise ModuleNotFoundError(message, name=missing.name) from missing
 
-from payclient._models import Transaction
+from payclient._models import Failed, Found, Outcome
 from payclient._visible import visible
 from payclient.engines._judging import Judging, by_reference
 from payclient.engines._resident import Resident, resident_of
@@ -81,9 +82,8 @@ _OUTCOMES = (
     (RejectedError, "rejected"),
     (InvalidReferenceError, "rejected"),
 )
-_NO_REFERENCE = Result(None, InvalidReferenceError("the reference is null"), None, 0, None)
-_of_answer = attrgetter(*list(_FIELDS)[1:])
-_NOTHING = (None,) * (len(_FIELDS) - 1)
+_fields = attrgetter(*list(_FIELDS)[1:])
+_NO_FIELDS = (None,) * (len(_FIELDS) - 1)
 
 
 def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterator[_RecordBatch]:
@@ -212,12 +212,12 @@ def _looked_up(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: LookupSp
         distinct = dict.fromkeys(reference for reference in references if reference is not None)
         return Batch((batch, references), len(references), tuple(distinct))
 
-    window = Window(resident, rows=spec.window, stall_timeout=spec.stall_timeout)
+    unnamed = _cells(Failed("", InvalidReferenceError("reference is null")), None, 0, None)
+    window = Window(resident, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
     for batch in window.through(map(questions, chain([first], rest))):
         source, references = batch.payload
-        results = [_NO_REFERENCE if each is None else batch.first[each] for each in references]
-        transactions = [result.transaction for result in results]
-        values = [*_answer(references, transactions), *_account(results, transactions)]
+        rows = [unnamed if each is None else batch.first[each] for each in references]
+        values = [references, *_columns(rows)]
         yield _arrow.record_batch([*_carried(source, spec), *_arrays(values, _LOOKUP)], schema=schema)
 
 
@@ -235,30 +235,25 @@ def _arrays(values: Iterable[Sequence[Any]], kinds: dict[str, Any]) -> list[Any]
     return [_arrow.array(column, kind) for column, kind in zip(values, kinds.values(), strict=True)]
 
 
-def _answer(references: Sequence[str | None], transactions: Sequence[Transaction | None]) -> list[Sequence[Any]]:
-    rows = [_NOTHING if each is None else _of_answer(each) for each in transactions]
-    return [references, *(zip(*rows, strict=True) if rows else [()] * len(_NOTHING))]
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[Sequence[Any]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * (len(_LOOKUP) - 1)
 
 
-def _account(results: Sequence[Result], transactions: Sequence[Transaction | None]) -> list[Sequence[Any]]:
-    return [
-        [_outcome(result.error) for result in results],
-        [_reason(result.error) for result in results],
-        [result.status_code for result in results],
-        [result.attempts for result in results],
-        [result.observed_at for result in results],
-        [None if each is None else each.deviations for each in transactions],
-    ]
+def _cells(outcome: Outcome, status_code: int | None, attempts: int, at: datetime | None) -> tuple[Any, ...]:
+    """Return a row of a lookup but for its reference; the answer as it arrived is not kept."""
+    if isinstance(outcome, Found):
+        transaction = outcome.transaction
+        return (*_fields(transaction), "ok", None, status_code, attempts, at, transaction.deviations)
+    error = outcome.error
+    return (*_NO_FIELDS, _outcome(error), _reason(error), status_code, attempts, at, None)
 
 
-def _outcome(error: PayClientError | None) -> str:
-    if error is None:
-        return "ok"
+def _outcome(error: PayClientError) -> str:
     return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), "unresolved")
 
 
-def _reason(error: PayClientError | None) -> str | None:
-    return None if error is None else visible(f"{type(error).__name__}: {error}", longest=_LONGEST_REASON)
+def _reason(error: PayClientError) -> str:
+    return visible(f"{type(error).__name__}: {error}", longest=_LONGEST_REASON)
 
 
 # Reconcile
@@ -285,14 +280,23 @@ def _reconciled(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: Reconci
     )
     for batch in window.through(map(questions, chain([first], rest))):
         source, entries = batch.payload
-        rows, results = judging.judge(batch, entries, witnesses=window.found)
-        transactions = [row.transaction for row in rows]
+        judged = [judging.judge(batch, entry, witnesses=window.found) for entry in entries]
         values = [
-            *_answer([entry.reference for entry in entries], transactions),
-            *_account(results, transactions),
-            *_judgement(rows),
+            [entry.reference for entry in entries],
+            *_columns([_seen(row, result) for row, result in judged]),
+            *_judgement([row for row, _ in judged]),
         ]
         yield _arrow.record_batch([*_carried(source, spec), *_arrays(values, _RECONCILE)], schema=schema)
+
+
+def _seen(row: Row, result: Result) -> tuple[Any, ...]:
+    """Return the cells of the last lookup, with the transaction that the row was judged by."""
+    outcome = result.outcome
+    cells = _cells(outcome, result.status_code, result.attempts, result.observed_at)
+    if row.transaction is None or isinstance(outcome, Found):
+        return cells
+    # It was found at first, and asking again failed: what was seen is still worth showing.
+    return (*_fields(row.transaction), *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
 
 
 def _judgement(rows: Sequence[Row]) -> list[Sequence[Any]]:

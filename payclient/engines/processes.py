@@ -64,7 +64,7 @@ def look_up_files(
     Args:
         sources: Parquet files, all with different names.
         out: Folder for the results; made if it is not there.
-        spec: What is asked, and how. Its `max_concurrency` is that of each process.
+        spec: What is asked, and how. Its `max_concurrency` is that of each process; let its `workers` be *processes*.
         processes: How many work at once, each on one file. They are started afresh, so a program that calls this does
             so under `if __name__ == "__main__"`.
 

@@ -1,14 +1,16 @@
 """
-Measure payclient: `python3 noxfile.py -s bench -- [memory] [cost] [wire] [reconcile] [sharing]`; all if none is named.
+Measure payclient: `python3 noxfile.py -s bench -- [memory] [cost] [wire] [reconcile] [sharing] [kernel]`; all if
+none is named.
 
 Each figure is printed with what it is compared to, from the same run; nothing here is a test, but
-`memory` exits with 1 when a million references take 32 MiB more than ten thousand, and `reconcile` when a
-million rows take more than they may. `reconcile=30000` takes fewer rows, `sharing=1000` another limit per second.
+`memory` exits with 1 when a million references take 32 MiB more than ten thousand, `reconcile` when a million
+rows take more than they may, and `kernel` when batches cost too much above the stream. `reconcile=30000`
+takes fewer rows, `sharing=1000` another limit per second.
 """
 
 import sys
 
-from bench import cost, memory, reconcile, sharing, wire
+from bench import cost, kernel, memory, reconcile, sharing, wire
 
 MEASUREMENTS = {
     "memory": memory.main,
@@ -16,6 +18,7 @@ MEASUREMENTS = {
     "wire": wire.main,
     "reconcile": reconcile.main,
     "sharing": sharing.main,
+    "kernel": kernel.main,
 }
 
 

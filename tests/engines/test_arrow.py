@@ -215,6 +215,15 @@ def test_seen_once(resident, transport):
     assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
 
 
+def test_second_look_fails(resident, transport):
+    """A difference that could not be seen again is unresolved, with what was seen first beside why."""
+    transport.script("T2", answer(document("T2", amount=1)), ODD)
+    (batch,) = reconciled(resident, [ledger()])
+    row = batch.select(["s_bucket", "s_outcome", "s_status_code", "s_amount", "s_deviations"]).to_pylist()[1]
+    assert tuple(row.values()) == ("unresolved", "unresolved", 400, 1, [])
+    assert "asking again failed" in batch.column("s_bucket_reason").to_pylist()[1]
+
+
 def test_rules(resident):
     """Rules come with the specification, and what they waive is not asked for again."""
     rules = Rules(tolerances={"amount": Tolerance(above=1000)}, columns={"amount": "Total"})

@@ -52,24 +52,24 @@ def test_worker_killed(served, tmp_path, moment):
 
 
 def test_run_killed(served, tmp_path):
-    """When the whole run is killed, its workers end, and the same command goes on with the files that are missing."""
-    service = served(ROWS)
-    paths = service.write(tmp_path / "in", FILES)
+    """When the whole run is killed, its workers end at once, and the same command goes on with what is missing."""
+    service = served(3 * ROWS)
+    paths = service.write(tmp_path / "in", 3)
     command = [sys.executable, "-m", "payclient", "lookup", *paths, "--out", tmp_path / "out", "--processes", "2"]
     running = []
 
     def kill(number):
-        if number == 250:
+        if number == ROWS + 300:  # so that one file of three may be done, and two or three are not
             running[0].kill()
 
     service.on_request = kill
     running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
     running[0].communicate(timeout=60)  # until the workers have closed the stream too
     before = service.fake.total
-    assert (running[0].returncode, before < ROWS) == (-signal.SIGKILL, True)
+    assert (running[0].returncode, before < ROWS + 300 + 150) == (-signal.SIGKILL, True)  # those under way, and some
     assert all(path.name.startswith(".") or path in paths_of(tmp_path) for path in (tmp_path / "out").iterdir())
     again = subprocess.run(command, capture_output=True, check=False, timeout=60)
-    assert (again.returncode, again.stdout.decode()) == (0, f"{FILES} files: {ROWS} rows, {ROWS} ok\n")
+    assert (again.returncode, again.stdout.decode()) == (0, "3 files: 1,800 rows, 1,800 ok\n")
     assert service.answered(tmp_path / "out") == (service.references, {"ok"})
     assert set(service.counts()) <= {1, 2}
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")] == []

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from fakes import KEY
-from payclient import ConfigurationError
+from payclient import AsyncClient, ConfigurationError
 from payclient.engines import LookupSpec, share_rate
 from payclient.engines._resident import _homes, resident_of
 
@@ -48,8 +48,9 @@ def test_one_for_all_threads():
 
 def test_options():
     """The client is what the specification says."""
-    client = resident_of(LookupSpec(base_url=URL, environment="sandbox", timeout=3)).client
+    client = resident_of(LookupSpec(base_url=URL, environment="sandbox", timeout=3, max_rate=100, workers=4)).client
     assert (client.url, client._options.timeout) == (f"{URL}/api-sandbox/transaction/detail", 3)
+    assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
 
 
 def limiter_of(spec):

@@ -10,7 +10,14 @@ import pytest
 
 from conftest import VirtualTimeLoop
 from fakes import ScriptedTransport, answer, document
-from payclient import AuthenticationError, ClientClosedError, ConfigurationError, ConnectionFailedError, ServiceError
+from payclient import (
+    AuthenticationError,
+    ClientClosedError,
+    ConfigurationError,
+    ConnectionFailedError,
+    Failed,
+    ServiceError,
+)
 from payclient.engines._window import Batch, Window
 
 
@@ -187,7 +194,12 @@ def test_poison(residents, place):
     transport.script(poison, *[answer(b"", 503)] * 1000)
     resident = residents(transport, loop=VirtualTimeLoop())
     got = list(Window(resident, rows=10).through(iter(given)))
-    failed = {name: result.error for each in got for name, result in each.first.items() if result.error}
+    failed = {
+        name: result.outcome.error
+        for each in got
+        for name, result in each.first.items()
+        if isinstance(result.outcome, Failed)
+    }
     assert {name: type(error) for name, error in failed.items()} == {poison: ServiceError}
     assert got[place].first[poison].attempts == sent(transport).count(poison)
 
@@ -207,7 +219,7 @@ def test_no_answer(residents, transport):
     resident = residents(transport, loop=VirtualTimeLoop())
     (got,) = Window(resident, rows=10).through(iter([batch("T1", "T2")]))
     result = got.first["T2"]
-    assert (type(result.error), result.status_code) == (ConnectionFailedError, None)
+    assert (type(result.outcome.error), result.status_code) == (ConnectionFailedError, None)
 
 
 def test_unaskable(resident, transport):
