@@ -72,7 +72,9 @@ nox.options.error_on_missing_interpreters = False  # nox makes it an error where
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests"]
 
-EXTRAS = tuple(nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-dependencies"])
+HEAVY = ("ray", "spark")  # hundreds of megabytes each: a session of its own installs it, and no other
+DECLARED = nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-dependencies"]
+EXTRAS = tuple(name for name in DECLARED if name not in HEAVY)
 WHERE = "import payclient, sys; f = payclient.__file__; print(f); sys.exit(not f.startswith(sys.prefix))"
 IS_FUZZABLE = "import importlib.util as util; print('yes' if util.find_spec('atheris') else '', end='')"
 
@@ -254,3 +256,17 @@ def browser(session: nox.Session) -> None:
     """Look at the built pages in a Chromium, offline; skipped where there is none."""
     install(session, "browser")
     session.run("pytest", "-m", "browser", "tests/browser", *session.posargs)
+
+
+@nox.session(default=False)
+def spark(session: nox.Session) -> None:
+    """Look up and reconcile in a real Spark, and kill parts of it; needs Java 17."""
+    install(session, "connect", extras=(*EXTRAS, "spark"))
+    session.run("pytest", "-m", "spark", "tests/engines/spark", *session.posargs)
+
+
+@nox.session(default=False)
+def ray(session: nox.Session) -> None:
+    """Look up in a real Ray, and kill parts of it."""
+    install(session, "test", extras=(*EXTRAS, "ray"))
+    session.run("pytest", "-m", "ray", "tests/engines/ray", *session.posargs)

@@ -20,6 +20,7 @@ myst_heading_anchors = 3
 autodoc_class_signature = "mixed"
 autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
 autodoc_typehints_format = "short"
+autodoc_mock_imports = ["pyspark", "ray"]  # large, and not needed to read docstrings
 napoleon_custom_sections = ["Shape", "Source"]
 napoleon_use_ivar = True
 python_use_unqualified_type_names = True

@@ -11,11 +11,13 @@ import asyncio
 import atexit
 import os
 import threading
+from functools import partial
 from typing import Final
 
 from attrs import define, field
 
 from payclient._client import AsyncClient
+from payclient._config import resolve_workers
 from payclient.engines._spec import LookupSpec, key_of
 
 _PATIENCE: Final = 2.0
@@ -89,6 +91,24 @@ def resident_of(spec: LookupSpec) -> Resident:
         if spec not in home.residents:
             home.residents[spec] = Resident(_connect(spec))
         return home.residents[spec]
+
+
+def share_rate(spec: LookupSpec, *, workers: int) -> None:
+    """
+    Tell the client of this process for *spec* how many worker processes use the key now.
+
+    For a worker that learns of the others while it works. `max_rate` is divided anew from the next attempt on; without
+    one, so is what the limiter adapts. It is made if there is none yet.
+
+    Args:
+        spec: As given to `lookup_batches`.
+        workers: This one included.
+
+    Raises:
+        ConfigurationError: When the worker has no key, or *workers* is no count.
+    """
+    resident, workers = resident_of(spec), resolve_workers(workers)
+    resident.loop.call_soon_threadsafe(partial(resident.client.set_max_rate, spec.max_rate, workers=workers))
 
 
 def _connect(spec: LookupSpec) -> AsyncClient:

@@ -79,6 +79,7 @@ def test_refused_key(configured, part, tmp_path, monkeypatch):
         (["--reference", "trx", "--keep", "none"], "no column is called 'none'"),
         (["--processes", "0"], "processes must be at least 1"),
         (["--processes", "65"], "--max-concurrency 64 is too few for 65 processes"),
+        (["--max-rate", "0"], "max_rate must be a number of attempts per second above 0"),
         (["--api-key-file", "-"], "cannot read the key from standard input"),
     ],
 )

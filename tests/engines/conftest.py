@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,26 +41,59 @@ def resident(residents, transport):
     return residents(transport)
 
 
+def process_at(port):
+    """Return the id of the process that has the connection from *port* of this machine."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    (inode,) = (row[9] for row in rows if row[1].endswith(f":{port:04X}"))
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(handle.readlink() == Path(f"socket:[{inode}]") for handle in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:  # it has ended, or belongs to somebody else
+            continue
+    raise LookupError(port)
+
+
 class Served:
     """
     A fake service that knows every reference beginning with T, served over HTTP in a thread of its own.
 
-    `on_request` is called with the number of each request, in that thread.
+    `on_request` is called with the number of each request, in that thread; whoever asks for the `poison` is killed.
     """
 
-    def __init__(self, count):
-        self.fake = FakeService(latency=Latency(seconds=0.002), remember=10**6)
+    def __init__(self, count, *, limits=()):
+        self.fake = FakeService(latency=Latency(seconds=0.002), limits=limits, remember=10**6)
         self.fake.load({"reference": f"T{n}"} for n in range(count))
         self.references = [f"T{n}" for n in range(count)]
         self.on_request = lambda _: None
         self.began = 0
+        self.poison = None
+        self.poisoned = 0
+        self._port = 0
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
 
     async def __call__(self, scope, receive, send):
         self.began += 1
+        self._port = scope["client"][1]
         self.on_request(self.began)
-        await self.fake(scope, receive, send)
+        await self.fake(scope, self._tasting(scope, receive) if self.poison else receive, send)
+
+    def _tasting(self, scope, receive):
+        async def taste():
+            message = await receive()
+            if f'"{self.poison}"'.encode() in message.get("body", b""):
+                os.kill(process_at(scope["client"][1]), signal.SIGKILL)
+                self.poisoned += 1
+            return message
+
+        return taste
+
+    def kill_asker(self):
+        """Kill the process that sent the request that has just begun; return its id."""
+        process = process_at(self._port)
+        os.kill(process, signal.SIGKILL)
+        return process
 
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -99,8 +135,8 @@ def served(monkeypatch):
     """Give what serves so many transactions, and name it in the environment of this process and its children."""
     running = []
 
-    def start(count):
-        running.append(Served(count).__enter__())
+    def start(count, **options):
+        running.append(Served(count, **options).__enter__())
         monkeypatch.setenv("PAYCLIENT_BASE_URL", running[-1].url)
         monkeypatch.setenv("PAYCLIENT_API_KEY", running[-1].fake.api_key)
         monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "live")

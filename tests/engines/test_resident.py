@@ -1,5 +1,6 @@
 """The client that lives in a worker process."""
 
+import asyncio
 import os
 import threading
 
@@ -7,7 +8,7 @@ import pytest
 
 from fakes import KEY
 from payclient import AsyncClient, ConfigurationError
-from payclient.engines import LookupSpec
+from payclient.engines import LookupSpec, share_rate
 from payclient.engines._resident import _homes, resident_of
 
 URL = "https://pay.example"
@@ -50,6 +51,36 @@ def test_options():
     client = resident_of(LookupSpec(base_url=URL, environment="sandbox", timeout=3, max_rate=100, workers=4)).client
     assert (client.url, client._options.timeout) == (f"{URL}/api-sandbox/transaction/detail", 3)
     assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
+
+
+def limiter_of(spec):
+    """Return the limiter of the resident, when its event loop has done what it was asked for before."""
+    resident = resident_of(spec)
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), resident.loop).result(10)
+    return resident.client._engine._limiter
+
+
+def test_share():
+    """A worker has its share of the rate, and another one when it is told of more or fewer."""
+    spec = LookupSpec(base_url=URL, max_rate=100, workers=4)
+    assert limiter_of(spec)._gap == 4 / 100
+    share_rate(spec, workers=2)
+    assert limiter_of(spec)._gap == 2 / 100
+
+
+def test_share_of_the_unknown():
+    """Without a rate a worker is told of the others all the same, and then has no gap."""
+    spec = LookupSpec(base_url=URL)
+    share_rate(spec, workers=3)
+    assert (limiter_of(spec)._gap, limiter_of(spec)._workers) == (0.0, 3)
+
+
+def test_no_share():
+    """No number of workers is refused in the caller's thread, and changes nothing."""
+    spec = LookupSpec(base_url=URL, max_rate=100)
+    with pytest.raises(ConfigurationError, match="workers must be an integer"):
+        share_rate(spec, workers=0)
+    assert limiter_of(spec)._gap == 1 / 100
 
 
 def test_daemon():

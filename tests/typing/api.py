@@ -43,7 +43,7 @@ from payclient import (
     errors,
     transports,
 )
-from payclient.engines import LookupSpec, ReconcileSpec
+from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.engines.processes import FileResult, WorkerLostError, look_up_files
 from payclient.ledger import (
@@ -364,6 +364,19 @@ def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:
     print(lookup_schema(spec), reconcile_schema(ledger, batches[0].schema))
     assert_type(lookup_batches(iter(batches), spec), Iterator[Any])
     return reconcile_batches(batches, ledger)
+
+
+def on_spark(df: Any, ledger: Any, spec: LookupSpec, rules: ReconcileSpec) -> None:
+    """The same in Spark, whose own types are not looked at."""
+    share_rate(spec, workers=3)
+    assert_type(spark.partitions_of(df, rows=20_000), int)
+    spark.lookup(df, spec, reference="trx_id", partitions=8).write.parquet("answers")
+    spark.reconcile(ledger, rules, output="rows", checkpoint="state", partitions=8).awaitTermination()
+
+
+def on_ray(ds: Any, spec: LookupSpec) -> None:
+    """The same in Ray Data, whose own types are not looked at."""
+    ray.write(ray.lookup(ds, spec, reference="trx_id", workers=4, cpus=0.5, rows=5000, retries=2), "answers")
 
 
 def files(paths: list[Path], spec: LookupSpec) -> str | None:

@@ -1,0 +1,30 @@
+"""One Ray of this machine for all of its tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from payclient.testing import FakeService
+
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def ray():
+    import ray  # noqa: PLC0415  only the session ray installs it
+    import ray.data  # noqa: PLC0415  the same
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PAYCLIENT_API_KEY", FakeService().api_key)  # workers inherit it from the node, and that from here
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.print_on_execution_start = False
+        yield ray
+        ray.shutdown()
