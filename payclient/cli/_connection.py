@@ -117,6 +117,7 @@ class Connection:
             max_concurrency=self.max_concurrency // max(1, processes),
             max_rate=self.max_rate,
             workers=max(1, processes),
+            transport=_transport(),
             timeout=self.timeout,
             deadline=deadline,
         )

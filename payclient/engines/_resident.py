@@ -118,6 +118,7 @@ def _connect(spec: LookupSpec) -> AsyncClient:
         environment=spec.environment,
         max_concurrency=spec.max_concurrency,
         max_rate=spec.max_rate,
+        transport=spec.transport,
         workers=spec.workers,
         timeout=spec.timeout,
         deadline=spec.deadline,

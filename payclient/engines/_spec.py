@@ -24,6 +24,8 @@ from payclient._models import Environment
 from payclient._retry import RetryPolicy
 from payclient.errors import ConfigurationError
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
+from payclient.transports import TransportName
+from payclient.transports._choice import resolve_transport
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 _MOST_KEY_BYTES = 64 * 1024
@@ -118,6 +120,7 @@ class LookupSpec:
         max_rate: Attempts per second, retries included, that all workers together may start; None when it is not known.
         workers: Worker processes that ask at the same time; each starts `max_rate / workers`, or, when the rate is not
             known, finds out more carefully what it can have.
+        transport: `httpx` or `fast`; `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
         timeout: Seconds for one attempt.
         deadline: Seconds for one lookup, waits for its turn excluded; None for no bound but the attempts.
         retry: When to ask again; None for never.
@@ -139,6 +142,7 @@ class LookupSpec:
     max_concurrency: int = field(default=64, converter=resolve_concurrency)
     max_rate: float | None = field(default=None, converter=resolve_rate)
     workers: int = field(default=1, converter=resolve_workers)
+    transport: TransportName = field(default=None, converter=resolve_transport)
     timeout: float = 10.0
     deadline: float | None = 30.0
     retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen

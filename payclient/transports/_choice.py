@@ -21,12 +21,21 @@ def make_transport(given: str | None = None, environ: Mapping[str, str] = os.env
     Raises:
         ConfigurationError: When there is none of that name, or its libraries are not installed.
     """
+    try:
+        name = resolve_transport(given, environ)
+    finally:
+        del environ  # it holds the API key, and a traceback may come with the local variables of its frames
+    return HttpxTransport() if name == "httpx" else _fast()
+
+
+def resolve_transport(given: str | None, environ: Mapping[str, str] = os.environ) -> TransportName:
+    """Return the name from the argument, or from `PAYCLIENT_TRANSPORT`, or else `httpx`; raises as `make_transport`."""
     name = (environ.get("PAYCLIENT_TRANSPORT") or "httpx") if given is None else given
-    del environ  # it holds the API key, and a traceback may come with the local variables of its frames
+    del environ
     if name == "httpx":
-        return HttpxTransport()
+        return "httpx"
     if name == "fast":
-        return _fast()
+        return "fast"
     message = f"transport must be 'httpx' or 'fast', got {name!r}"
     raise ConfigurationError(message)
 

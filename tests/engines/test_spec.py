@@ -47,8 +47,9 @@ def test_environment(monkeypatch):
     """What is not given comes from the environment of the process that makes it."""
     monkeypatch.setenv("PAYCLIENT_BASE_URL", URL + "/")
     monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "sandbox")
+    monkeypatch.setenv("PAYCLIENT_TRANSPORT", "fast")
     spec = LookupSpec()
-    assert (spec.base_url, spec.environment) == (URL, Environment.SANDBOX)
+    assert (spec.base_url, spec.environment, spec.transport) == (URL, Environment.SANDBOX, "fast")
 
 
 @pytest.mark.parametrize("rules", [RULES, Rules()], ids=["some", "none"])
@@ -63,6 +64,7 @@ def test_rules(rules):
     [
         ({"base_url": "http://pay.example"}, "base_url must begin with https://"),
         ({"environment": "test"}, "environment must be 'live' or 'sandbox'"),
+        ({"transport": "aiohttp"}, "transport must be 'httpx' or 'fast'"),
         ({"reference": ""}, "reference must be the name of a column"),
         ({"keep": "amount"}, "keep must be several names"),
         ({"keep": ["a", "a"]}, "keep must be different names"),

@@ -1,6 +1,7 @@
 """Which transport a name means."""
 
 import sys
+import traceback
 
 import pytest
 
@@ -31,6 +32,16 @@ def test_unknown_name(given):
     """A name that means nothing is refused at construction, and the right ones are named."""
     with pytest.raises(ConfigurationError, match="transport must be 'httpx' or 'fast', got"):
         AsyncClient(api_key=KEY, base_url="https://pay.example", transport=given)
+
+
+def test_environment_is_not_shown(monkeypatch):
+    """When a name is refused, a traceback with local variables does not show the environment, in which the key is."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
+    monkeypatch.setenv("PAYCLIENT_TRANSPORT", "curl")
+    with pytest.raises(ConfigurationError) as caught:
+        make_transport()
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert KEY not in shown
 
 
 @pytest.mark.parametrize("missing", ["httptools", "aiohappyeyeballs"])
