@@ -57,11 +57,13 @@ class Dialer:
         opened = await _open_socket(host, url.port or _DEFAULT_PORTS[url.scheme])
         await loop.create_connection(lambda: connection, sock=opened)
         if context is not None:
+            is_secure = False
             try:
                 await connection.secure(TlsSession(context, host))
-            except BaseException:  # cancellation too
-                connection.abort()
-                raise
+                is_secure = True
+            finally:
+                if not is_secure:  # refused, or cancelled
+                    connection.abort()
         return connection
 
     async def _trust(self) -> ssl.SSLContext:

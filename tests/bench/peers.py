@@ -13,6 +13,7 @@ import ssl
 import sys
 import time
 from contextlib import asynccontextmanager
+from importlib import import_module
 from itertools import count
 
 KEY = "bench-key-0123456789"
@@ -24,28 +25,18 @@ def trust(certificate):
     return ssl.create_default_context(cafile=certificate) if certificate else ssl.create_default_context()
 
 
-@asynccontextmanager
-async def raw_httpx(url, concurrency, certificate):
-    import httpx
+def with_httpx(name):
+    @asynccontextmanager
+    async def make(url, concurrency, certificate):
+        library = import_module(name)
+        async with library.AsyncClient(headers=HEADERS, verify=trust(certificate)) as client:
 
-    async with httpx.AsyncClient(headers=HEADERS, verify=trust(certificate)) as client:
+            async def call(reference):
+                return (await client.post(url + PATH, json={"reference": reference})).json()
 
-        async def call(reference):
-            return (await client.post(url + PATH, json={"reference": reference})).json()
+            yield call
 
-        yield call
-
-
-@asynccontextmanager
-async def raw_httpx2(url, concurrency, certificate):
-    import httpx2
-
-    async with httpx2.AsyncClient(headers=HEADERS, verify=trust(certificate)) as client:
-
-        async def call(reference):
-            return (await client.post(url + PATH, json={"reference": reference})).json()
-
-        yield call
+    return make
 
 
 @asynccontextmanager
@@ -95,8 +86,8 @@ def with_payclient(name):
 
 
 CLIENTS = {
-    "httpx": raw_httpx,
-    "httpx2": raw_httpx2,
+    "httpx": with_httpx("httpx"),
+    "httpx2": with_httpx("httpx2"),
     "aiohttp": raw_aiohttp,
     "pyreqwest": raw_pyreqwest,
     "payclient": with_payclient("httpx"),
