@@ -31,6 +31,8 @@ def draw(found, clients, ladder, path):
             label=name,
         )
     axes.set(xscale="log", xlabel="lookups at once", ylabel="lookups per second", ylim=(0, None))
+    axes.set_xticks(ladder, [f"{concurrency:,}" for concurrency in ladder])
+    axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, metadata={"Date": None})
