@@ -41,17 +41,18 @@ def resident(residents, transport):
     return residents(transport)
 
 
-def process_at(port):
-    """Return the id of the process that has the connection from *port* of this machine."""
+def process_at(scope):
+    """Return the id of the process of this machine that sent the request of *scope*."""
+    ends = [f":{scope[end][1]:04X}" for end in ("client", "server")]
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    (inode,) = (row[9] for row in rows if row[1].endswith(f":{port:04X}"))
+    (inode,) = (row[9] for row in rows if row[1].endswith(ends[0]) and row[2].endswith(ends[1]))
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if any(handle.readlink() == Path(f"socket:[{inode}]") for handle in (process / "fd").iterdir()):
                 return int(process.name)
         except OSError:  # it has ended, or belongs to somebody else
             continue
-    raise LookupError(port)
+    raise LookupError(ends)
 
 
 class Served:
@@ -69,13 +70,13 @@ class Served:
         self.began = 0
         self.poison = None
         self.poisoned = 0
-        self._port = 0
+        self._scope = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
 
     async def __call__(self, scope, receive, send):
         self.began += 1
-        self._port = scope["client"][1]
+        self._scope = scope
         self.on_request(self.began)
         await self.fake(scope, self._tasting(scope, receive) if self.poison else receive, send)
 
@@ -83,7 +84,7 @@ class Served:
         async def taste():
             message = await receive()
             if f'"{self.poison}"'.encode() in message.get("body", b""):
-                os.kill(process_at(scope["client"][1]), signal.SIGKILL)
+                os.kill(process_at(scope), signal.SIGKILL)
                 self.poisoned += 1
             return message
 
@@ -91,7 +92,7 @@ class Served:
 
     def kill_asker(self):
         """Kill the process that sent the request that has just begun; return its id."""
-        process = process_at(self._port)
+        process = process_at(self._scope)
         os.kill(process, signal.SIGKILL)
         return process
 

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 from contextlib import closing
 from functools import partial
 
@@ -10,37 +9,9 @@ import pytest
 
 from payclient import AuthenticationError
 from payclient.engines._pool import WorkerLostError, spread
+from pool_tasks import die, die_at_first, double, full, refuse
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="it kills processes, as POSIX does")
-
-
-def double(task):
-    return 2 * task, os.getpid()
-
-
-def die_at_first(task, *, folder):
-    """End the process, unless it is not the first time."""
-    mark = folder / str(task)
-    if not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return task
-
-
-def die(task, *, of):
-    if task == of:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return task
-
-
-def refuse(task):
-    if task == 3:
-        raise AuthenticationError("refused", status_code=401)
-    return task
-
-
-def full(task):
-    raise OSError(28, "No space left on device")
 
 
 def test_each_once():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from payclient.engines import LookupSpec
@@ -16,7 +18,7 @@ from payclient.testing import PerSecond
 
 from .conftest import TESTS
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]  # Ray warns of itself
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]  # Ray warns of itself
 
 ROWS = 20_000
 SPEC = LookupSpec(base_url="https://pay.example")
@@ -129,13 +131,13 @@ def test_driver_killed(served, drive, tmp_path):
     service = served(4000)
     first = drive("out")
     service.on_request = lambda number: number == 2500 and os.kill(first.pid, signal.SIGKILL)
-    first.communicate(timeout=120)
+    first.communicate(timeout=280)
     again = drive("out")
-    assert (first.returncode, b"is not empty" in again.communicate(timeout=120)[1]) == (-signal.SIGKILL, True)
+    assert (first.returncode, b"is not empty" in again.communicate(timeout=280)[1]) == (-signal.SIGKILL, True)
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     before = service.fake.total
     fresh = drive("fresh")
-    assert (fresh.communicate(timeout=120)[1][-2000:], fresh.returncode)[1] == 0
+    assert (fresh.communicate(timeout=280)[1][-2000:], fresh.returncode)[1] == 0
     assert service.fake.total == before + 4000
     names, outcomes = service.answered(tmp_path / "fresh")
     assert (sorted(names), outcomes) == (sorted(service.references), {"ok"})
@@ -144,8 +146,19 @@ def test_driver_killed(served, drive, tmp_path):
 def test_shown_key(served, drive):
     """A key in the runtime environment, which Ray shows, is refused without showing it again."""
     service = served(1)
-    said = drive("out", "PAYCLIENT_API_KEY=shown-0123456789").communicate(timeout=120)[1]
+    said = drive("out", "PAYCLIENT_API_KEY=shown-0123456789").communicate(timeout=280)[1]
     assert (b"Ray shows it to everybody" in said, b"shown-0123456789" in said, service.fake.total) == (True, False, 0)
+
+
+def test_example(served, ray, tmp_path):
+    """The example of the documentation does what it says."""
+    service = served(300)
+    example = runpy.run_path(str(TESTS.parent / "docs" / "examples" / "on_ray.py"))
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"trx_id": service.references, "order_id": range(300)}), tmp_path / "in" / "part.parquet")
+    example["look_up"](str(tmp_path / "in"), str(tmp_path / "out"), {}, workers=2)
+    names, outcomes = service.answered(tmp_path / "out")
+    assert (sorted(names), outcomes, service.counts()) == (sorted(service.references), {"ok"}, [1] * 300)
 
 
 def test_too_few_cpus(engine, dataset):

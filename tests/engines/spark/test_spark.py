@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from payclient.testing import PerSecond
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif(shutil.which("java") is None, reason="no Java is installed (Debian: openjdk-17-jre-headless)"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
@@ -100,15 +101,32 @@ def test_driver_killed(served, session, tmp_path):
     command = ["reconcile", tmp_path / "in", tmp_path / "out", tmp_path / "state"]
     running = [drive(*command)]
     service.on_request = lambda number: number == 2500 and os.killpg(running[0].pid, signal.SIGKILL)
-    assert (running[0].wait(120), running[0].stderr.close()) == (-signal.SIGKILL, None)
+    assert (running[0].wait(280), running[0].stderr.close()) == (-signal.SIGKILL, None)
     before = service.fake.total
     again = drive(*command)
-    assert (again.communicate(timeout=120)[1][-1000:], again.returncode)[1] == 0
+    assert (again.communicate(timeout=280)[1][-1000:], again.returncode)[1] == 0
     rows = session.read.parquet(str(tmp_path / "out")).select("reference", "outcome", "bucket").collect()
     assert sorted(row.reference for row in rows) == sorted(service.references)
     assert {row.outcome for row in rows} == {"ok"}
     assert (2500 <= before < 4000, set(service.counts())) == (True, {1, 2})
     assert service.fake.total <= 4000 + 4000 // files
+
+
+def test_examples(served, session, tmp_path):
+    """The examples of the documentation do what they say; the one that goes on has nothing more to do."""
+    service = served(300)
+    example = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "examples" / "on_spark.py"))
+    columns = {"trx_id": service.references, "order_id": range(300), "amount": range(300)}
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "in" / "part.parquet")
+    ask, folders = {"workers": 2}, [str(tmp_path / name) for name in ("in", "out", "state")]
+    example["look_up"](session, folders[0], str(tmp_path / "answers"), ask)
+    for _ in range(2):
+        example["reconcile"](session, *folders, ask)
+    counts = [session.read.parquet(str(tmp_path / name)).count() for name in ("answers", "out")]
+    assert (counts, session.read.parquet(folders[1]).columns[0]) == ([300, 300], "reference")
+    asked = service.counts()
+    assert set(asked) == {3}, "each example asks once, and reconciliation again where it found a difference"
 
 
 def test_no_stream(session, engine):
@@ -122,7 +140,7 @@ def test_connect(served, tmp_path):
     """It is the same over Spark Connect."""
     service = served(100)
     driver = drive("connect", tmp_path / "out")
-    assert (driver.communicate(timeout=120)[1].decode()[-3000:], driver.returncode)[1] == 0
+    assert (driver.communicate(timeout=280)[1].decode()[-3000:], driver.returncode)[1] == 0
     assert service.answered(tmp_path / "out")[1] == {"ok"}
     assert service.counts() == [1] * 100
 
