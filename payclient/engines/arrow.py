@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 try:
     import pyarrow as pa  # type: ignore[import-untyped]
-except ModuleNotFoundError as missing:
-    message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
-    raise ModuleNotFoundError(message, name=missing.name) from missing
+except ModuleNotFoundError as _missing:
+    _message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
+    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient._models import Failed, Found, Outcome
 from payclient._visible import visible

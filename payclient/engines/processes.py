@@ -16,9 +16,9 @@ from attrs import frozen
 
 try:
     from payclient.engines._file import known_outcomes, look_up_file
-except ModuleNotFoundError as missing:
-    message = "payclient.engines.processes needs pyarrow; install it with: pip install 'payclient[parquet]'"
-    raise ModuleNotFoundError(message, name=missing.name) from missing
+except ModuleNotFoundError as _missing:
+    _message = "payclient.engines.processes needs pyarrow; install it with: pip install 'payclient[parquet]'"
+    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient.engines._pool import WorkerLostError, spread
 from payclient.engines._spec import LookupSpec

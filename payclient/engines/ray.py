@@ -22,9 +22,9 @@ try:  # by their names, because types are checked where Ray, which is large, is 
     _ray: Any = import_module("ray")
     _data: Any = import_module("ray.data")
     _exceptions: Any = import_module("ray.exceptions")
-except ModuleNotFoundError as missing:
-    message = "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"
-    raise ModuleNotFoundError(message, name=missing.name) from missing
+except ModuleNotFoundError as _missing:
+    _message = "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"
+    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient.engines._resident import share_rate
 from payclient.engines._roll import SIGNS_EVERY, Roll

@@ -17,9 +17,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 try:  # by their names, because types are checked where PySpark, which is large, is not installed
     _types: Any = import_module("pyspark.sql.types")
     _of_arrow: Any = import_module("pyspark.sql.pandas.types")
-except ModuleNotFoundError as missing:
-    message = "payclient.engines.spark needs PySpark; install it with: pip install 'payclient[spark]'"
-    raise ModuleNotFoundError(message, name=missing.name) from missing
+except ModuleNotFoundError as _missing:
+    _message = "payclient.engines.spark needs PySpark; install it with: pip install 'payclient[spark]'"
+    raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient.engines._judging import Judging
 from payclient.engines._spec import LookupSpec, ReconcileSpec
