@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
 import attrs
 
 from payclient import _wire
+from payclient._alarm import Clock
 from payclient._coalesce import Flights
 from payclient._config import (
     Options,
@@ -35,7 +34,6 @@ from payclient.transports import HttpClient, HttpxClientTransport, Transport, Tr
 from payclient.transports._choice import make_transport
 
 _BULK_STALL = 900.0
-_UNTRACED = nullcontext()
 
 
 @functools.cache
@@ -203,8 +201,8 @@ class AsyncClient:
         Source:
             Transaction detail specification, part 4.
         """
-        loop = self._engine.check_usable()
-        return await self._look_up(reference, loop, until=self._deadline(loop))
+        clock = self._engine.check_usable()
+        return await self._look_up(reference, clock, until=self._deadline(clock))
 
     async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
         """
@@ -222,10 +220,10 @@ class AsyncClient:
             PayClientError: When what went wrong is the same for every reference, such as
                 `AuthenticationError`; otherwise errors are in the outcomes.
         """
-        loop = self._engine.check_usable()
-        until = self._deadline(loop)
+        clock = self._engine.check_usable()
+        until = self._deadline(clock)
         async with stream(
-            lambda reference: self._look_up(reference, loop, until=until),
+            lambda reference: self._look_up(reference, clock, until=until),
             references,
             concurrency=self._concurrency(concurrency),
             stall_timeout=_BULK_STALL,
@@ -262,9 +260,9 @@ class AsyncClient:
         Source:
             Transaction detail specification, part 4.
         """
-        loop = self._engine.check_usable()
+        clock = self._engine.check_usable()
         return stream(
-            lambda reference: self._look_up(reference, loop, budget=self._options.deadline),
+            lambda reference: self._look_up(reference, clock, budget=self._options.deadline),
             references,
             concurrency=self._concurrency(concurrency),
             stall_timeout=stall_timeout,
@@ -287,27 +285,30 @@ class AsyncClient:
     ) -> None:
         await self.aclose()
 
-    def _deadline(self, loop: asyncio.AbstractEventLoop) -> float | None:
+    def _deadline(self, clock: Clock) -> float | None:
         seconds = self._options.deadline
-        return None if seconds is None else loop.time() + seconds
+        return None if seconds is None else clock.now() + seconds
 
     def _concurrency(self, given: int | None) -> int:
         return self._engine.max_concurrency if given is None else resolve_concurrency(given)
 
-    async def _look_up(
-        self,
-        reference: str,
-        loop: asyncio.AbstractEventLoop,
-        *,
-        until: float | None = None,
-        budget: float | None = None,
-    ) -> Transaction:
+    def _look_up(
+        self, reference: str, clock: Clock, *, until: float | None = None, budget: float | None = None
+    ) -> Awaitable[Transaction]:
         check_reference(reference)
         options = self._options
-        with options.tracing() if options.tracing else _UNTRACED as trace:
-            observers = [observer for observer in (options.on_attempt, trace) if observer is not None]
-            lookup = Lookup(reference, loop=loop, until=until, budget=budget, observers=observers)
-            # Partials, not closures: hundreds of lookups at once are also work for the garbage collector.
-            return await self._flights.run(
-                reference, partial(self._engine.look_up, lookup, options), wait=partial(lookup.spend, "queued")
-            )
+        lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=options.observers)
+        return self._ask(lookup) if options.tracing is None else self._ask_traced(lookup, options.tracing)
+
+    async def _ask_traced(self, lookup: Lookup, tracing: Tracing) -> Transaction:
+        with tracing() as trace:
+            lookup.observe(trace)
+            return await self._ask(lookup)
+
+    async def _ask(self, lookup: Lookup) -> Transaction:
+        while lookup.reference in self._flights:
+            transaction = await lookup.spend("queued", self._flights.follow(lookup.reference))
+            if transaction is not None:
+                return transaction
+        with self._flights.take_off(lookup.reference) as flight:
+            return flight.land(await self._engine.look_up(lookup, self._options))

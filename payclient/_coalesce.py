@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable
+from types import TracebackType
 from typing import Generic, TypeAlias, TypeVar
 
 from payclient.errors import DeadlineExceededError, PayClientError
 
 _Value = TypeVar("_Value")
 
-
 _Landed: TypeAlias = tuple[_Value | None, PayClientError | None]
 """The value or the error of a call; neither, when it ended without an answer."""
-_Landing: TypeAlias = asyncio.Future[_Landed[_Value]]
 
 
 class Flights(Generic[_Value]):
@@ -28,49 +26,73 @@ class Flights(Generic[_Value]):
     """
 
     def __init__(self) -> None:
-        self._landings: dict[str, list[_Landing[_Value]]] = {}
+        self._flights: dict[str, Flight[_Value]] = {}
 
     def __len__(self) -> int:
-        return len(self._landings)
+        return len(self._flights)
 
-    async def run(
-        self,
-        key: str,
-        call: Callable[[], Awaitable[_Value]],
-        *,
-        wait: Callable[[_Landing[_Value]], Awaitable[_Landed[_Value]]],
-    ) -> _Value:
-        """
-        Return what *call* returns, or what an equal call that is under way returns.
+    def __contains__(self, key: str) -> bool:
+        return key in self._flights
 
-        Args:
-            key: Calls for the same key are equal.
-            call: Made by one caller, for all.
-            wait: Awaits what somebody else's call gets, within the caller's own time.
+    def take_off(self, key: str) -> Flight[_Value]:
+        """Make the call for *key* in the block of what is returned; nobody else may be making it."""
+        flight = self._flights[key] = Flight(self, key)
+        return flight
+
+    async def follow(self, key: str) -> _Value | None:
         """
-        while (waiting := self._landings.get(key)) is not None:
-            landing: _Landing[_Value] = asyncio.get_running_loop().create_future()
-            waiting.append(landing)
-            value, failure = await wait(landing)
-            if failure is not None:
-                # One exception raised in several tasks would collect the traceback of them all.
-                raise copy.copy(failure)
-            if value is not None:
-                return value
-        followers: list[_Landing[_Value]] = []
-        self._landings[key] = followers
-        value = failure = None
-        try:
-            value = await call()
-        except DeadlineExceededError:
-            raise  # its own time, and nobody else's
-        except PayClientError as error:
-            failure = error
-            raise
-        else:
-            return value
-        finally:
-            del self._landings[key]
-            for landing in followers:
-                if not landing.done():  # done: its waiter was cancelled
-                    landing.set_result((value, failure))
+        Return what the call for *key* returns, which somebody else is making, or raise what it raises.
+
+        Returns:
+            None when it ended without an answer: then the next one makes it.
+        """
+        landing: asyncio.Future[_Landed[_Value]] = asyncio.get_running_loop().create_future()
+        self._flights[key].followers.append(landing)
+        value, failure = await landing
+        if failure is not None:
+            # One exception raised in several tasks would collect the traceback of them all.
+            raise copy.copy(failure)
+        return value
+
+    def remove(self, flight: Flight[_Value]) -> None:
+        """Let the next caller ask anew."""
+        del self._flights[flight.key]
+
+
+class Flight(Generic[_Value]):
+    """
+    One call under way: a block, which ends with an answer or without.
+
+    Args:
+        flights: Those that it belongs to.
+        key: What is called for.
+    """
+
+    __slots__ = ("_flights", "_value", "followers", "key")
+
+    def __init__(self, flights: Flights[_Value], key: str) -> None:
+        self._flights = flights
+        self._value: _Value | None = None
+        self.key = key
+        self.followers: list[asyncio.Future[_Landed[_Value]]] = []
+
+    def land(self, value: _Value) -> _Value:
+        """Return *value*, and give it to whoever waits for it when the block ends."""
+        self._value = value
+        return value
+
+    def __enter__(self) -> Flight[_Value]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._flights.remove(self)
+        if not self.followers:
+            return
+        # A deadline is the caller's own time, and nobody else's.
+        is_own_time = isinstance(error, DeadlineExceededError)
+        failure = error if isinstance(error, PayClientError) and not is_own_time else None
+        for landing in self.followers:
+            if not landing.done():  # done: its waiter was cancelled
+                landing.set_result((self._value, failure))

@@ -8,6 +8,7 @@ Design rules:
   and then becomes None: an optional field must not cost a finance engineer the row.
 - Nothing is tolerated in silence. `deviations` is worked out afterwards, by comparing what arrived
   with what the specification documents, so that no reading rule can forget to report itself.
+- What is documented to the letter, as nearly all is, takes a short way past both, to the same result.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -25,7 +27,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from payclient._models import Transaction
 
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)
 _MOST_ZEROS = 2
 """Zeros after the point: `15.000` is fifteen thousand where the point separates thousands."""
@@ -53,11 +55,15 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
     Source:
         Transaction detail specification, part 2.
     """
+    fields: dict[str, Any] = {**data, "raw": MappingProxyType(data), "deviations": notes}
+    if (expdate := _expdate_if_documented(data)) is not None:
+        fields["expdate"] = expdate
+        return Transaction(**fields)
     for name in _REQUIRED:
         if name not in data:
             message = f"{name}: absent"
             raise FieldProblem(message)
-    transaction: Transaction = _structure({**data, "raw": MappingProxyType(data), "deviations": notes}, Transaction)
+    transaction: Transaction = _structure(fields, Transaction)
     tolerated = _deviations(data, transaction)
     return attrs.evolve(transaction, deviations=notes + tolerated) if tolerated else transaction
 
@@ -70,6 +76,17 @@ def transaction_as_json(transaction: Transaction) -> dict[str, str | int | None]
         The fields in the order of the specification; `raw` and `deviations` are left out.
     """
     return cast("dict[str, str | int | None]", _converter.unstructure(transaction))
+
+
+def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
+    """Return the time in *data* if all is as documented: then it is all that needs conversion. Or else None."""
+    if data.keys() != _DOCUMENTED.keys():
+        return None
+    values = _documented_values(data)
+    if tuple(map(type, values)) != _KINDS or "" in values or max(map(abs, _money(data))) >= _BOUND:
+        return None
+    expdate = _read_expdate(data["expdate"], None)
+    return expdate if _is_documented_time(data["expdate"], expdate) else None
 
 
 def _shown(name: str, value: object) -> str:
@@ -154,7 +171,7 @@ def _read_expdate(value: object, _: object) -> datetime | None:
     if match is None:
         return None
     try:
-        return datetime.fromisoformat(f"{match[1]} {match[2]}")
+        return datetime.fromisoformat(match[1])
     except ValueError:
         return None
 
@@ -207,6 +224,9 @@ _DOCUMENTED: Mapping[str, type] = {
     "expdate": str,
     "status": str,
 }
+_KINDS = tuple(_DOCUMENTED.values())
+_documented_values = itemgetter(*_DOCUMENTED)
+_money: Callable[[Mapping[str, Any]], tuple[int, ...]] = itemgetter("amount", "fee", "amount_received")
 
 
 def _make_converter() -> cattrs.Converter:

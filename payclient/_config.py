@@ -66,6 +66,11 @@ class Options:
     on_attempt: OnAttempt | None = field(default=None, validator=_callable)
     tracing: Tracing | None = field(default=None, validator=_callable)
 
+    @property
+    def observers(self) -> tuple[OnAttempt, ...]:
+        """Who gets the records, besides the trace of the lookup."""
+        return () if self.on_attempt is None else (self.on_attempt,)
+
 
 def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:
     """Return the key from the argument, or from `PAYCLIENT_API_KEY`."""

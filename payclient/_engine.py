@@ -19,6 +19,7 @@ from collections.abc import Callable
 from attrs import define
 
 from payclient import _wire
+from payclient._alarm import Clock
 from payclient._config import Options
 from payclient._http import Request, Response
 from payclient._limiter import Limiter
@@ -34,7 +35,6 @@ from payclient.errors import (
     PayClientError,
     RateLimitedError,
     ResponseError,
-    UnexpectedResponseError,
 )
 from payclient.transports import Transport
 
@@ -77,23 +77,24 @@ class Engine:
         self.max_concurrency = max_concurrency
         self._transport = transport
         self._url = url
-        self._api_key = api_key
+        # Kept as methods, or each lookup would make them anew.
+        self._authorization, self._redact = api_key.authorization, api_key.redact
         self._headers = _wire.request_headers(user_agent)
         self._random = random
         self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
         self._workers = workers
         self._counts = _Counts()
         self._process = os.getpid()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._clock: Clock | None = None
         self._is_closed = False
         self._under_way = 0
         self._drained = asyncio.Event()
 
     # Life
 
-    def check_usable(self) -> asyncio.AbstractEventLoop:
+    def check_usable(self) -> Clock:
         """
-        Return the running event loop; bind to it at the first use, and refuse any other.
+        Return the running event loop's clock; bind to that loop at the first use, and refuse any other.
 
         Raises:
             ClientClosedError: After close, after a fork, or in another event loop.
@@ -102,18 +103,18 @@ class Engine:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
             problem = "it was made in another process; make a client after the fork"
-        elif (loop := self._its_loop()) is None:
+        elif (clock := self._its_clock()) is None:
             problem = "it belongs to another event loop; make one client per loop"
         else:
-            return loop
+            return clock
         message = f"this client cannot be used: {problem}"
         raise ClientClosedError(message)
 
-    def _its_loop(self) -> asyncio.AbstractEventLoop | None:
+    def _its_clock(self) -> Clock | None:
         loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-        return loop if self._loop is loop else None
+        if self._clock is None:
+            self._clock = Clock(loop)
+        return self._clock if self._clock.loop is loop else None
 
     async def aclose(self, *, grace: float) -> None:
         """
@@ -125,7 +126,7 @@ class Engine:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._process != os.getpid() or self._its_loop() is None:
+        if self._process != os.getpid() or (clock := self._its_clock()) is None:
             return
         self._limiter.close(_closed)
         try:
@@ -135,6 +136,7 @@ class Engine:
         except TimeoutError:
             logger.debug("closing with %d lookups under way", self._under_way)
         finally:
+            clock.rest()
             await self._transport.aclose()
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
@@ -173,17 +175,18 @@ class Engine:
 
     async def _ask(self, lookup: Lookup, options: Options) -> Transaction:
         request = _wire.build_request(
-            self._url, lookup.reference, headers=self._headers, authorization=self._api_key.authorization
+            self._url, lookup.reference, headers=self._headers, authorization=self._authorization
         )
-        retries = Retries(options.retry, random=self._random)
+        retries: Retries | None = None  # nearly no lookup needs any
         while True:
             self._check_patience(lookup, options)
             try:
-                return await self._admitted(request, lookup, options)
+                return await self._attempt(request, lookup, options)
             except DeadlineExceededError:
                 raise
             except PayClientError as error:
                 lookup.last_error = error
+                retries = retries or Retries(options.retry, random=self._random)
                 delay = retries.delay(judge(error))
                 if delay is None or self._is_closed:
                     raise
@@ -200,61 +203,50 @@ class Engine:
         message = f"the service asked this client to wait; {pause:.0f} s of that remain"
         raise RateLimitedError(message, retry_after=pause)
 
-    async def _admitted(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
+    async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
         ticket = self._limiter.acquire_now()
         if ticket is None:
             ticket = await lookup.spend("queued", self._limiter.acquire())
-        signal, pause = Signal.SILENT, None
+        lookup.attempts += 1
+        self._counts.attempts += 1
+        self._counts.retries += lookup.attempts > 1
+        response: Response | None = None
+        signal, pause, name = Signal.SILENT, None, "cancelled"
         try:
-            transaction = await self._attempt(request, lookup, options)
-            signal = Signal.ACCEPTED
+            response = await lookup.spend("attempts", self._transport.send(request), at_most=options.timeout)
+            transaction = _wire.parse_response(response, lookup.reference, redact=self._redact)
+            signal, name = Signal.ACCEPTED, ""
+        except DeadlineExceededError:
+            raise  # which cancelled the attempt
         except PayClientError as error:
-            signal = judge(error).signal
+            verdict, name = judge(error), type(error).__name__
+            signal = verdict.signal
             if signal is Signal.THROTTLED and isinstance(error, ResponseError):
                 self._counts.throttled += 1
                 pause = error.retry_after
+            if response is not None and verdict.again is Again.ONCE:
+                # An accident of the way, which may still be out of step.
+                await lookup.spend("attempts", self._transport.discard(response))
             raise
         else:
             return transaction
         finally:
             self._limiter.release(ticket, signal, retry_after=pause)
+            self._report(lookup, response, lookup.now() - ticket.started_at, name)
 
-    async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
-        lookup.attempts += 1
-        self._counts.attempts += 1
-        self._counts.retries += lookup.attempts > 1
-        began = lookup.now()
-        status: int | None = None
-        name: str | None = "cancelled"
-        try:
-            response = await lookup.spend("attempts", self._transport.send(request), at_most=options.timeout)
-            status = response.status_code
-            transaction = await self._parse(response, lookup)
-            name = None
-        except DeadlineExceededError:
-            raise  # which cancelled the attempt
-        except PayClientError as error:
-            name = type(error).__name__
-            raise
-        else:
-            return transaction
-        finally:
-            seconds = lookup.now() - began
-            logger.debug("attempt %d: status %s in %.3f s, %s", lookup.attempts, status, seconds, name or "found")
-            if lookup.is_observed:
-                lookup.tell(
-                    Attempt(
-                        reference=lookup.reference, number=lookup.attempts, status=status, seconds=seconds, error=name
-                    )
+    def _report(self, lookup: Lookup, response: Response | None, seconds: float, error: str) -> None:
+        status = None if response is None else response.status_code
+        logger.debug("attempt %d: status %s in %.3f s, %s", lookup.attempts, status, seconds, error or "found")
+        if lookup.is_observed:
+            lookup.tell(
+                Attempt(
+                    reference=lookup.reference,
+                    number=lookup.attempts,
+                    status=status,
+                    seconds=seconds,
+                    error=error or None,
                 )
-
-    async def _parse(self, response: Response, lookup: Lookup) -> Transaction:
-        try:
-            return _wire.parse_response(response, lookup.reference, redact=self._api_key.redact)
-        except UnexpectedResponseError as error:
-            if judge(error).again is Again.ONCE:  # an accident of the way, which may still be out of step
-                await lookup.spend("attempts", self._transport.discard(response))
-            raise
+            )
 
 
 def _closed() -> ClientClosedError:

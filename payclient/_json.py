@@ -77,7 +77,8 @@ def kind(value: object) -> str:
 
 def _check_structure(body: bytes) -> None:
     """Refuse deep nesting before the parser recurses into it, and more values than it can read quickly."""
-    if body.count(b"[") + body.count(b"{") <= _DEEPEST and body.count(b",") < _MOST_VALUES:
+    is_small = len(body) < _MOST_VALUES or body.count(b",") < _MOST_VALUES
+    if is_small and body.count(b"[") + body.count(b"{") <= _DEEPEST:
         return
     depth = values = 0
     for match in _TO_STRUCTURE.finditer(body):
@@ -124,12 +125,14 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int:
-    _check_digits(text)
+    if len(text) > _MOST_DIGITS:
+        raise _too_long(text)
     return int(text)
 
 
 def _decimal(text: str) -> Decimal:
-    _check_digits(text)
+    if len(text) > _MOST_DIGITS:
+        raise _too_long(text)
     try:
         value = Decimal(text)
     except InvalidOperation:  # an exponent beyond 18 digits
@@ -141,10 +144,8 @@ def _decimal(text: str) -> Decimal:
     return value
 
 
-def _check_digits(text: str) -> None:
-    if len(text) > _MOST_DIGITS:
-        message = f"a number of {len(text)} digits"
-        raise JSONProblem(message)
+def _too_long(text: str) -> JSONProblem:
+    return JSONProblem(f"a number of {len(text)} digits")
 
 
 def _constant(text: str) -> NoReturn:

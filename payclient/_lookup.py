@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Literal, TypeAlias, TypeVar
 
+from payclient._alarm import Alarm, Clock
 from payclient._telemetry import Attempt, OnAttempt
 from payclient.errors import AttemptTimeoutError, DeadlineExceededError, PayClientError
 
@@ -20,23 +20,23 @@ class Lookup:
 
     Args:
         reference: What is asked for.
-        loop: The running one; passed, because asking for it takes a system call on Python 3.11.
-        until: When the lookup must have ended, on the event loop's clock; None for no such moment.
+        clock: The event loop's.
+        until: When the lookup must have ended, on that clock; None for no such moment.
         budget: Seconds of attempts and back-off, queueing excluded: the bound of a lookup in bulk,
             whose turn comes when it comes. None for no such bound.
         observers: Each gets a record per attempt.
     """
 
-    __slots__ = ("_budget", "_loop", "_observers", "_seconds", "_until", "attempts", "last_error", "reference")
+    __slots__ = ("_budget", "_clock", "_observers", "_seconds", "_until", "attempts", "last_error", "reference")
 
     def __init__(
         self,
         reference: str,
         *,
-        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
         until: float | None,
         budget: float | None,
-        observers: Sequence[OnAttempt],
+        observers: tuple[OnAttempt, ...],
     ) -> None:
         self.reference = reference
         self.attempts = 0
@@ -44,14 +44,12 @@ class Lookup:
         self._until = until
         self._budget = budget
         self._observers = observers
-        self._loop = loop
+        self._clock = clock
         self._seconds = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
     async def spend(self, phase: Phase, work: Awaitable[_Value], *, at_most: float | None = None) -> _Value:
         """
         Return what *work* returns, if that comes in time; the time goes to the account of *phase*.
-
-        One timer does for both bounds, because a lookup that is answered at once should not pay for two.
 
         Args:
             phase: What the lookup is doing.
@@ -62,20 +60,15 @@ class Lookup:
             AttemptTimeoutError: After *at_most*.
             DeadlineExceededError: When the lookup's own time is over, with its last error as the cause.
         """
-        began = self._loop.time()
+        now = self._clock.now
+        began = now()
         end = self._end(phase, began)
         latest = end if at_most is None else min(end, began + at_most)
-        scope = asyncio.timeout_at(None if latest == math.inf else latest)
         try:
-            async with scope:
+            with Alarm(self._clock, latest):
                 return await work
-        except PayClientError:
-            raise
-        except TimeoutError:
-            if not scope.expired():
-                raise
         finally:
-            self._seconds[phase] += self._loop.time() - began
+            self._seconds[phase] += now() - began
         if at_most is None or latest == end:
             raise self._exceeded() from self.last_error
         message = f"no whole answer within {at_most:g} s"
@@ -83,11 +76,15 @@ class Lookup:
 
     def now(self) -> float:
         """Return the seconds on the event loop's clock."""
-        return self._loop.time()
+        return self._clock.now()
 
     def patience(self, longest_pause: float) -> float:
         """Return for how many seconds the lookup can wait before it must give up anyway."""
-        return longest_pause if self._until is None else self._until - self._loop.time()
+        return longest_pause if self._until is None else self._until - self._clock.now()
+
+    def observe(self, observer: OnAttempt) -> None:
+        """Have the records given to one more."""
+        self._observers = (*self._observers, observer)
 
     @property
     def is_observed(self) -> bool:

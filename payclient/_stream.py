@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
+from payclient._alarm import Alarm, Clock
 from payclient._deferral import Deferral, Fate, Row
 from payclient._models import Failed, Found, Outcome, Transaction
 from payclient._retry import judge
@@ -70,7 +71,7 @@ async def stream(
 
 
 class _Source:
-    """Hands the references out one by one, to one worker at a time."""
+    """Hands the references out one by one."""
 
     def __init__(self, references: References) -> None:
         self._next: Callable[[], Awaitable[str]] | None = None
@@ -85,20 +86,33 @@ class _Source:
 
     async def take(self) -> Row | None:
         """Return the next row, or None when there is none."""
+        if self._next is not None:
+            return await self._take_in_turn(self._next)
+        if self.is_exhausted:
+            return None
+        for reference in self._iterator:
+            return self._row(reference)
+        self.is_exhausted = True
+        return None
+
+    async def _take_in_turn(self, following: Callable[[], Awaitable[str]]) -> Row | None:
+        """Await the next reference; an async iterator serves one worker at a time."""
         async with self._lock:
             if self.is_exhausted:
                 return None
+            self.is_awaited = True
             try:
-                self.is_awaited = self._next is not None
-                reference = next(self._iterator) if self._next is None else await self._next()
-            except (StopIteration, StopAsyncIteration):
+                return self._row(await following())
+            except StopAsyncIteration:
                 self.is_exhausted = True
                 return None
             finally:
                 self.is_awaited = False
-            row = Row(self._count, reference)
-            self._count += 1
-            return row
+
+    def _row(self, reference: str) -> Row:
+        row = Row(self._count, reference)
+        self._count += 1
+        return row
 
 
 class _Run:
@@ -122,6 +136,7 @@ class _Run:
         self._known: str | None = None
         self._last_error: PayClientError | None = None
         self._failure: BaseException | None = None
+        self._clock = Clock(asyncio.get_running_loop())
         self._is_draining = False
         self._is_over = False
         self._is_stopping = False
@@ -145,18 +160,16 @@ class _Run:
     async def _receive(self) -> Outcome | object:
         if not self._results.empty():
             return self._results.get_nowait()
-        waiting_since = asyncio.get_running_loop().time()
+        waiting_since = self._clock.now()
         while not self._is_done():
             stalls_at = max(waiting_since, self._busy_since) + self._stall_timeout
-            try:
-                async with asyncio.timeout_at(stalls_at):
-                    return await self._results.get()
-            except TimeoutError:
-                if not self._is_busy():
-                    waiting_since = asyncio.get_running_loop().time()  # the source has nothing to ask, as it may
-                elif self._busy_since + self._stall_timeout <= stalls_at:  # and not busy again only just now
-                    self._failure = self._stalled()
-                    break
+            with Alarm(self._clock, stalls_at):
+                return await self._results.get()
+            if not self._is_busy():
+                waiting_since = self._clock.now()  # the source has nothing to ask, as it may
+            elif self._busy_since + self._stall_timeout <= stalls_at:  # and not busy again only just now
+                self._failure = self._stalled()
+                break
         return _END
 
     def _is_busy(self) -> bool:
@@ -200,6 +213,7 @@ class _Run:
                 interruption = error
             # The set empties in callbacks, which run after this wake-up.
             await asyncio.sleep(0)
+        self._clock.rest()
         if interruption is not None:
             raise interruption
 
@@ -241,13 +255,13 @@ class _Run:
 
     async def _next_row(self) -> Row | None:
         while not self._is_draining:
-            now = asyncio.get_running_loop().time()
+            now = self._clock.now()
             is_due = bool(self._deferred) and self._deferred[0][0] <= now
             if not is_due and len(self._deferred) < self._concurrency * _DEFERRED_PER_WORKER:
                 row = await self._source.take()
                 if row is not None:
                     if not self._is_busy():
-                        self._busy_since = asyncio.get_running_loop().time()
+                        self._busy_since = self._clock.now()
                     return row  # also when draining began meanwhile: it has been taken out of the input
             if not self._deferred:
                 return None
@@ -294,9 +308,9 @@ class _Run:
         if ruling.fate is Fate.FATAL:
             self._fail(error)
         else:
-            due = asyncio.get_running_loop().time() + ruling.wait
+            due = self._clock.now() + ruling.wait
             heappush(self._deferred, (due, row.index, row))
-            asyncio.get_running_loop().call_at(due, self._help, due)
+            self._clock.loop.call_at(due, self._help, due)
         return None
 
     def _help(self, due: float) -> None:

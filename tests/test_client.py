@@ -45,6 +45,14 @@ async def test_found():
         assert (await pay.get_transaction("T1")).reference == "T1"
 
 
+@pytest.mark.virtual_time
+async def test_no_timer_is_left():
+    """A client that was closed leaves no timer in the event loop, however long lookups might have taken."""
+    async with client(ScriptedTransport()) as pay:
+        await pay.get_transaction("T1")
+    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
+
+
 async def test_names_itself():
     """Each request says which version of payclient sends it."""
     transport = ScriptedTransport()

@@ -11,11 +11,6 @@ from payclient._coalesce import Flights
 from payclient.errors import ServiceError
 
 
-async def own_time(landing):
-    """Wait without a bound."""
-    return await landing
-
-
 class Calls:
     """Calls that take as long as the test wants, and number their answers from 1."""
 
@@ -27,7 +22,15 @@ class Calls:
         self.failure = None
 
     def start(self, key="a"):
-        return asyncio.create_task(self.flights.run(key, lambda: self.call(key), wait=own_time))
+        return asyncio.create_task(self.ask(key))
+
+    async def ask(self, key):
+        while key in self.flights:
+            answer = await self.flights.follow(key)
+            if answer is not None:
+                return answer
+        with self.flights.take_off(key) as flight:
+            return flight.land(await self.call(key))
 
     async def call(self, key):
         number = next(self.numbers)
@@ -220,6 +223,6 @@ async def test_waiting_callers_keep_their_own_time():
     await settle()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(5):
-            await calls.flights.run("a", lambda: calls.call("a"), wait=own_time)
+            await calls.ask("a")
     calls.gate.set()
     assert (await leader, calls.begun) == ("a1", ["a"])

@@ -7,13 +7,14 @@ import asyncio
 import pytest
 
 from payclient import Attempt, AttemptTimeoutError, DeadlineExceededError, ServiceError
+from payclient._alarm import Clock
 from payclient._lookup import Lookup
 
 pytestmark = pytest.mark.virtual_time
 
 
 def make(*, until=None, budget=None, observers=()):
-    return Lookup("R", loop=asyncio.get_running_loop(), until=until, budget=budget, observers=observers)
+    return Lookup("R", clock=Clock(asyncio.get_running_loop()), until=until, budget=budget, observers=observers)
 
 
 async def spend(lookup, *phases):
@@ -123,9 +124,10 @@ async def test_error_of_the_work():
 
 
 async def test_tell():
-    """Every observer gets every record."""
+    """Every observer gets every record, one that came later too."""
     one, other = [], []
-    lookup = make(observers=(one.append, other.append))
+    lookup = make(observers=(one.append,))
+    lookup.observe(other.append)
     record = Attempt(reference="R", number=1, status=200, seconds=0.1, error=None)
     lookup.tell(record)
     assert (one, other) == ([record], [record])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from payclient import PayClientError, Transaction
+from payclient import PayClientError, Transaction, _codec
 from payclient._codec import read_transaction, transaction_as_json
 from payclient._http import BODY_LIMIT, Response
 from payclient._json import JSONProblem, read_json
@@ -193,6 +193,28 @@ def test_round_trip(fields):
     """A documented transaction that is read and written is the same again, and has no deviation."""
     found = read_transaction(fields)
     assert (transaction_as_json(found), found.deviations) == (fields, ())
+
+
+def read_both_ways(data):
+    """Return what is read the short way, where there is one, and what is read the long way; a refusal as its text."""
+    found = []
+    for short_way in (_codec._expdate_if_documented, lambda _: None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_codec, "_expdate_if_documented", short_way)
+            try:
+                read = read_transaction(data, notes=("a note",))
+            except _codec.FieldProblem as problem:
+                found.append(str(problem))
+            else:
+                found.append((read, read.raw, read.deviations))
+    return found
+
+
+@given(fields, st.dictionaries(names, values, max_size=2))
+def test_short_way(fields, changes):
+    """What is documented to the letter is read without conversion, and that is the same as with it."""
+    short, long = read_both_ways(fields | changes)
+    assert short == long
 
 
 @given(values.filter(lambda value: "NaN" not in json.dumps(value) and "Infinity" not in json.dumps(value)))

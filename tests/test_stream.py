@@ -52,6 +52,35 @@ def other_tasks():
     return asyncio.all_tasks() - {asyncio.current_task()}
 
 
+class Resurrected:
+    """An iterator that goes on after its end, as no iterator should."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.calls += 1
+        if self.calls == 3:
+            raise StopIteration
+        return f"T{self.calls}"
+
+
+async def test_an_end_is_final():
+    """References that had ended are not asked for more, by whichever worker."""
+    references = Resurrected()
+    assert (len(await collect(found, references)), references.calls) == (2, 3)
+
+
+@pytest.mark.virtual_time
+async def test_no_timer_is_left():
+    """After its block a stream leaves no timer in the event loop, however long it would have waited."""
+    await collect(failing(None, "none"), ["T1", "T2"])
+    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
+
+
 async def test_every_row_once():
     """Each reference has one outcome, whose index is its place in the input."""
     references = [f"T{n % 30}" for n in range(100)]

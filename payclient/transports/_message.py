@@ -62,9 +62,13 @@ def head(request: Request) -> bytes:
         RFC 9112, part 3.
     """
     line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
-    return line.encode("latin-1") + lines(common_headers(request))
+    return line.encode("latin-1") + b"".join(b"%b: %b\r\n" % header for header in common_headers(request))
 
 
-def lines(headers: list[tuple[bytes, bytes]]) -> bytes:
-    """Return *headers* as they stand in a message."""
-    return b"".join(b"%b: %b\r\n" % header for header in headers)
+def rest(request: Request) -> bytes:
+    """Return what follows the `head`; do not keep it in a variable, for it holds the API key."""
+    return b"Content-Length: %d\r\nAuthorization: %b\r\n\r\n%b" % (
+        len(request.body),
+        request.authorization().encode("latin-1"),
+        request.body,
+    )

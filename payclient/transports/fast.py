@@ -15,7 +15,7 @@ from payclient._http import Request, Response
 from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken, closed
-from payclient.transports._message import InCommon, head, lines, own_headers
+from payclient.transports._message import InCommon, head, rest
 
 __all__ = ["FastTransport"]
 
@@ -75,9 +75,7 @@ class FastTransport:
     async def _exchange(self, connection: Connection, request: Request, *, reused: bool) -> Response:
         try:
             # The message holds the key, so it is in no variable when an error is raised from here.
-            return await connection.exchange(
-                b"%b%b\r\n%b" % (self._head.of(request), lines(own_headers(request)), request.body)
-            )
+            return await connection.exchange(self._head.of(request) + rest(request))
         except BrokenError as error:
             is_stale = reused and error.silent
             failure = _StaleError() if is_stale else broken(error, request, answered=error.answered)
