@@ -36,8 +36,7 @@ class Flights(Generic[_Value]):
 
     def take_off(self, key: str) -> Flight[_Value]:
         """Make the call for *key* in the block of what is returned; nobody else may be making it."""
-        flight = self._flights[key] = Flight(self, key)
-        return flight
+        return Flight(key, self._flights)
 
     async def follow(self, key: str) -> _Value | None:
         """
@@ -54,26 +53,22 @@ class Flights(Generic[_Value]):
             raise copy.copy(failure)
         return value
 
-    def remove(self, flight: Flight[_Value]) -> None:
-        """Let the next caller ask anew."""
-        del self._flights[flight.key]
-
 
 class Flight(Generic[_Value]):
     """
     One call under way: a block, which ends with an answer or without.
 
     Args:
-        flights: Those that it belongs to.
         key: What is called for.
+        others: All that are under way; this one is among them during the block.
     """
 
-    __slots__ = ("_flights", "_value", "followers", "key")
+    __slots__ = ("_key", "_others", "_value", "followers")
 
-    def __init__(self, flights: Flights[_Value], key: str) -> None:
-        self._flights = flights
+    def __init__(self, key: str, others: dict[str, Flight[_Value]]) -> None:
+        self._key = key
+        self._others = others
         self._value: _Value | None = None
-        self.key = key
         self.followers: list[asyncio.Future[_Landed[_Value]]] = []
 
     def land(self, value: _Value) -> _Value:
@@ -82,12 +77,13 @@ class Flight(Generic[_Value]):
         return value
 
     def __enter__(self) -> Flight[_Value]:
+        self._others[self._key] = self
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._flights.remove(self)
+        del self._others[self._key]
         if not self.followers:
             return
         # A deadline is the caller's own time, and nobody else's.

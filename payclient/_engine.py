@@ -12,6 +12,7 @@ Design rules:
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 from collections.abc import Callable
@@ -232,9 +233,11 @@ class Engine:
             return transaction
         finally:
             self._limiter.release(ticket, signal, retry_after=pause)
-            self._report(lookup, response, lookup.now() - ticket.started_at, name)
+            if lookup.is_observed or logger.isEnabledFor(logging.DEBUG):
+                self._report(lookup, response, ticket.started_at, name)
 
-    def _report(self, lookup: Lookup, response: Response | None, seconds: float, error: str) -> None:
+    def _report(self, lookup: Lookup, response: Response | None, began: float, error: str) -> None:
+        seconds = lookup.now() - began
         status = None if response is None else response.status_code
         logger.debug("attempt %d: status %s in %.3f s, %s", lookup.attempts, status, seconds, error or "found")
         if lookup.is_observed:

@@ -42,11 +42,15 @@ def read_json(body: bytes) -> Any:
         message = f"not UTF-8 at byte {error.start}"
         raise JSONProblem(message) from None
     _check_structure(body)
+    text = text.strip(" \t\r\n")
     try:
-        value = _decode(text.strip(" \t\r\n"))
+        value, end = _decode(text)
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at character {error.pos}"
         raise JSONProblem(message) from None
+    if end < len(text):
+        message = f"not JSON: Extra data at character {end}"
+        raise JSONProblem(message)
     if b"\\u" in body:
         _check_surrogates(value)
     return value
@@ -155,4 +159,4 @@ def _constant(text: str) -> NoReturn:
 
 _decode = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
-).decode
+).raw_decode

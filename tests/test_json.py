@@ -53,7 +53,7 @@ def test_point_is_kept():
     [
         pytest.param(b"", "not JSON: Expecting value at character 0", id="empty"),
         pytest.param(b'{"a":', "not JSON: Expecting value at character 5", id="cut"),
-        pytest.param(b"{} {}", "not JSON: Extra data at character 3", id="two-values"),
+        pytest.param(b"{} {}", "not JSON: Extra data at character 2", id="two-values"),
         pytest.param(b"{'a': 1}", "not JSON: Expecting property name enclosed in double quotes", id="quotes"),
         pytest.param(b'"a\nb"', "not JSON: Invalid control character", id="newline-in-text"),
         pytest.param(b"\xa0{}", "not UTF-8 at byte 0", id="latin-1"),

@@ -62,6 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether a request may be sent over it."""
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
         self.closed: asyncio.Future[None] = self._loop.create_future()
         """Done when nothing is left of the connection."""
         self._transport: asyncio.Transport | None = None
@@ -77,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._readable = select.poll() if hasattr(select, "poll") else None
         self._trouble = "it was closed"
         self._answer: asyncio.Future[Response] | None = None
+        self._is_awaited = False  # an answer; asked for at each step, and cheaper than the future
         self._headers: dict[str, str] = {}
         self._parts: list[bytes] = []
         self._begin()
@@ -92,6 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self._begin()
         self.is_usable = False
+        self._is_awaited = True
         answer = self._answer = self._loop.create_future()
         if self._transport is None:
             self._break(self._trouble)
@@ -109,10 +112,6 @@ class Connection(asyncio.BufferedProtocol):
         self._tls, self._secured = tls, self._loop.create_future()
         self._go_on_with_handshake(tls, self._secured)
         await self._secured
-
-    def now(self) -> float:
-        """Return the seconds on the event loop's clock."""
-        return self._loop.time()
 
     def is_quiet(self) -> bool:
         """Whether nothing has come, not even its end, that the event loop has not told of yet."""
@@ -156,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         if self._secured is not None and not self._secured.done():
             self._secured.set_exception(exc or ConnectionResetError("the connection was closed in the handshake"))
-        if exc is None and self._ends_with_connection() and not self._is_finished():
+        if exc is None and self._ends_with_connection() and self._is_awaited:
             self._finish(is_truncated=False)
         self._break(str(exc) if exc else self._trouble)
         if not self.closed.done():
@@ -187,7 +186,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _feed(self, data: bytes | memoryview) -> None:
         """Have the parser call the methods below."""
-        if self._is_finished():
+        if not self._is_awaited:
             self._trouble = "something came that nobody had asked for"
             self.abort()
             return
@@ -204,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_message_begin(self) -> None:
         """Notice when a second answer follows the one that was asked for."""
-        if self._is_finished():
+        if not self._is_awaited:
             self.is_usable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -222,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_headers_complete(self) -> None:
         """Take the head of the answer, unless it only announces that there will be one."""
-        if self._is_finished():
+        if not self._is_awaited:
             return
         self._status_code = self._parser.get_status_code()
         if self._status_code < 200:
@@ -236,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body, up to the cap."""
-        if self._is_finished():
+        if not self._is_awaited:
             return
         self._parts.append(body)
         self._size += max(len(body), _SMALLEST_PART)
@@ -245,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         """Give the answer out, and see whether the connection can be kept."""
-        if self._is_answered and not self._is_finished():
+        if self._is_answered and self._is_awaited:
             is_ambiguous = self._coding != "" and "content-length" in self._headers
             self.is_usable = self._parser.should_keep_alive() and not is_ambiguous
             self._finish(is_truncated=False)
@@ -260,15 +259,14 @@ class Connection(asyncio.BufferedProtocol):
     def _ends_with_connection(self) -> bool:
         return self._is_answered and not self._coding and "content-length" not in self._headers
 
-    def _is_finished(self) -> bool:
-        return self._answer is None or self._answer.done()
-
     def _finish(self, *, is_truncated: bool) -> None:
-        if self._answer is not None:
+        self._is_awaited = False
+        if self._answer is not None and not self._answer.done():  # done: whoever waited was cancelled
             body = b"".join(self._parts)[:BODY_LIMIT]
             self._answer.set_result(Response(self._status_code, self._headers, body, is_truncated, self))
 
     def _break(self, reason: str) -> None:
+        self._is_awaited = False
         if self._answer is not None and not self._answer.done():
             failure = BrokenError(reason, answered=self._is_answered, silent=not self._received)
             self._answer.set_exception(failure)

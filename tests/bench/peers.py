@@ -19,6 +19,7 @@ from itertools import count
 KEY = "bench-key-0123456789"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 PATH = "/api/transaction/detail"
+LEAST = 3  # lookups per concurrency; fewer would show how a crowd begins and ends
 
 
 def trust(certificate):
@@ -95,36 +96,39 @@ CLIENTS = {
 }
 
 
+def references(concurrency, seconds):
+    """Give names until the time is over, and at least some for each of those who ask at once."""
+    until = time.perf_counter() + seconds
+    for number in count():
+        if number >= LEAST * concurrency and time.perf_counter() >= until:
+            return
+        yield f"T{number:015}"
+
+
 async def spread(call, concurrency, seconds):
     """Call *concurrency* at a time until the time is over, and return how often that was."""
-    numbers = count()
-    until = time.perf_counter() + seconds
+    done, names = count(), references(concurrency, seconds)
 
     async def worker():
-        while time.perf_counter() < until:
-            await call(f"T{next(numbers):015}")
+        for name in names:
+            await call(name)
+            next(done)
 
     await asyncio.gather(*(worker() for _ in range(concurrency)))
-    return next(numbers)
+    return next(done)
 
 
 async def streamed(url, concurrency, seconds, certificate, name):
-    """The same through `stream_transactions`: the reference that comes too late is the last one."""
+    """The same through `stream_transactions`."""
     from payclient import AsyncClient
     from payclient.transports import HttpxTransport
     from payclient.transports.fast import FastTransport
 
     transport = {"httpx": HttpxTransport, "fast": FastTransport}[name](ssl_context=trust(certificate))
 
-    def references(until):
-        for number in count():
-            if time.perf_counter() >= until:
-                return
-            yield f"T{number:015}"
-
     async def run(pay, seconds):
         done = 0
-        async with pay.stream_transactions(references(time.perf_counter() + seconds)) as outcomes:
+        async with pay.stream_transactions(references(concurrency, seconds)) as outcomes:
             async for _ in outcomes:
                 done += 1
         return done

@@ -5,7 +5,7 @@ The server is native and has a core of its own; each client is a process pinned 
 all clients once, then all of them again, so that a slow minute of the machine strikes them alike. What is compared is
 the ratio within a round; what is reported is the median of the rounds.
 
-`speed=ROUNDS` takes another number of rounds than five, `speed=0` only checks that everything runs. The results are
+`speed=ROUNDS` takes another number of rounds than fifteen, `speed=0` only checks that everything runs. The results are
 written to `speed.json`, `speed.md` and `speed.svg` in the folder that BENCH_OUTPUT names, or here.
 """
 
@@ -21,8 +21,8 @@ from pathlib import Path
 
 from bench import chart, serving
 
-ROUNDS = 5
-SECONDS = 0.5
+ROUNDS = 15
+SECONDS = 0.2
 HERE = Path(__file__).parent
 BASELINE = HERE / "speed_baseline.json"
 TOLERATED_DROP = 0.20
@@ -45,6 +45,8 @@ CLIENTS = {
     "payclient-fast:streamed@uvloop": LADDER,
 }
 OVER_TLS = dict.fromkeys(("aiohttp", "payclient", "payclient-fast"), (1, 10, 100))
+
+LADDERS = {"plain": CLIENTS, "tls": OVER_TLS}
 
 # Goals as (what, client, compared to, concurrency, at least): lookups per second, as a multiple.
 GOALS = [
@@ -75,37 +77,36 @@ class Client:
         self._process.wait()  # whatever its status: some libraries end badly after all is done
 
 
-def one_round(clients, ladders, url, *, seconds, certificate=None):
-    """Return what each client does at each concurrency, all clients once at one before the next."""
-    found = {}
+def one_round(clients, addresses, *, seconds, certificate):
+    """Return what each client does at each concurrency, all clients at one before the next; TLS right after plain."""
+    found = {way: {} for way in addresses}
     for concurrency in LADDER:
-        for name, ladder in ladders.items():
-            if concurrency in ladder:
-                task = {"url": url, "concurrency": concurrency, "seconds": seconds, "certificate": certificate}
-                found[f"{name}, {concurrency}"] = clients[name].measure(**task)
+        for name, client in clients.items():
+            for way, url in addresses.items():
+                if concurrency in LADDERS[way].get(name, ()):
+                    task = {"url": url, "concurrency": concurrency, "seconds": seconds, "certificate": certificate}
+                    found[way][f"{name}, {concurrency}"] = client.measure(**task)
     return found
 
 
 def rounds_of(count, seconds):
     """Return the rounds over plain HTTP, and those over TLS."""
-    plain, secure = [], []
+    rounds = []
     server_cpu, client_cpu = max(os.sched_getaffinity(0)), min(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         program, knows_tls = serving.compiled(Path(name))
-        port = stack.enter_context(serving.serving(program, cpu=server_cpu))
+        trust, *files = serving.certificate(Path(name))
+        addresses = {"plain": f"http://127.0.0.1:{stack.enter_context(serving.serving(program, cpu=server_cpu))}"}
+        if knows_tls:
+            port = stack.enter_context(serving.serving(program, *files, cpu=server_cpu))
+            addresses["tls"] = f"https://localhost:{port}"
         clients = {client: Client(client, client_cpu) for client in CLIENTS}
         for client in clients.values():
             stack.callback(client.close)
-        if knows_tls:
-            trust, *files = serving.certificate(Path(name))
-            secure_port = stack.enter_context(serving.serving(program, *files, cpu=server_cpu))
         for number in range(count):
             print(f"speed: round {number + 1} of {count}", flush=True)
-            plain.append(one_round(clients, CLIENTS, f"http://127.0.0.1:{port}", seconds=seconds))
-            if knows_tls:
-                url = f"https://localhost:{secure_port}"
-                secure.append(one_round(clients, OVER_TLS, url, seconds=seconds, certificate=str(trust)))
-    return plain, secure
+            rounds.append(one_round(clients, addresses, seconds=seconds, certificate=str(trust)))
+    return [found["plain"] for found in rounds], [found["tls"] for found in rounds if "tls" in found]
 
 
 def median_of(rounds, key, figure):
