@@ -11,9 +11,6 @@ import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 
-_RECORD = 16 * 1024
-"""Bytes; the most that one record of TLS holds."""
-
 
 class TlsSession:
     """
@@ -66,9 +63,9 @@ class TlsSession:
         Raises:
             ssl.SSLError: When somebody has changed it on the way.
         """
-        while self._incoming.pending or self._ssl.pending():
+        while size := self._incoming.pending or self._ssl.pending():
             try:
-                plain = self._ssl.read(_RECORD)
+                plain = self._ssl.read(size)  # not a whole record's size, for which it would allocate 16 KiB
             except ssl.SSLWantReadError:
                 return
             except ssl.SSLZeroReturnError:
