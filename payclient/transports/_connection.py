@@ -155,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         if self._secured is not None and not self._secured.done():
             self._secured.set_exception(exc or ConnectionResetError("the connection was closed in the handshake"))
-        if exc is None and self._ends_with_connection() and self._is_awaited:
+        if exc is None and self._ends_with_connection():
             self._finish(is_truncated=False)
         self._break(str(exc) if exc else self._trouble)
         if not self.closed.done():
@@ -221,8 +221,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_headers_complete(self) -> None:
         """Take the head of the answer, unless it only announces that there will be one."""
-        if not self._is_awaited:
-            return
         self._status_code = self._parser.get_status_code()
         if self._status_code < 200:
             self._headers = {}
@@ -235,8 +233,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body, up to the cap."""
-        if not self._is_awaited:
-            return
         self._parts.append(body)
         self._size += max(len(body), _SMALLEST_PART)
         if self._size > BODY_LIMIT:

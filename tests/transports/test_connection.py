@@ -79,11 +79,12 @@ async def exchanged(*parts):
     return (response.status_code, dict(response.headers), response.body, response.is_truncated), is_kept
 
 
-@given(st.lists(PIECES | st.binary(max_size=40), max_size=12))
-@example([b"HTTP/1.1 200 OK\r\n\r\n", b"{}"])
-def test_any_bytes(parts):
+@given(st.lists(PIECES | st.binary(max_size=40), max_size=12), st.booleans())
+@example([b"HTTP/1.1 200 OK\r\n\r\n", b"{}"], False)
+@example([b"HTTP/1.1 200 OK\r\n", b"X: \0\r\n", b"Content-Length: 2\r\n", b"\r\n", b"{}"], True)
+def test_any_bytes(parts, is_at_once):
     """Whatever comes, an exchange ends with an answer of a final status or as broken, and with nothing else."""
-    answer, is_kept = asyncio.run(exchanged(*parts))
+    answer, is_kept = asyncio.run(exchanged(b"".join(parts)) if is_at_once else exchanged(*parts))
     if answer is None:
         assert not is_kept
     else:
@@ -109,6 +110,22 @@ def test_kept():
     kept = [asyncio.run(exchanged(ANSWER + more))[1] for more in follow]
     kept += [asyncio.run(exchanged(ANSWER, more))[1] for more in (b"H", b"\r\n")]
     assert kept == [True, False, False, False, False, False]
+
+
+def test_answer_that_nobody_waits_for():
+    """An answer that comes when its caller has just been cancelled is taken, and spoils nothing."""
+
+    async def play():
+        connection, wire = Connection(), Wire()
+        connection.connection_made(wire)
+        connection.exchange(b"POST").cancel()
+        deliver(connection, ANSWER)
+        kept = connection.is_usable, wire.is_open
+        answer = connection.exchange(b"POST")
+        deliver(connection, ANSWER)
+        return kept, (await answer).body
+
+    assert asyncio.run(play()) == ((True, True), b"{}")
 
 
 def test_second_exchange():
