@@ -141,14 +141,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what has come, through TLS if there is any."""
-        if self._tls is None:
-            self._feed(self._buffer[:nbytes])
+        data, tls = self._buffer[:nbytes], self._tls
+        if tls is None:
+            self._feed(data)
             return
-        self._tls.receive(self._buffer[:nbytes])
-        if self._secured is not None and not self._tls.is_established:
-            self._go_on_with_handshake(self._tls, self._secured)
-        if self._tls.is_established:
-            self._feed_decrypted(self._tls)
+        tls.receive(data)
+        if self._secured is not None and not tls.is_established:
+            self._go_on_with_handshake(tls, self._secured)
+        if tls.is_established:
+            self._feed_decrypted(tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the answer that is under way; with neither length nor chunks, this is its end."""

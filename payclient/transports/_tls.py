@@ -25,6 +25,8 @@ class TlsSession:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.is_established = False
+        self.receive = self._incoming.write
+        """Takes what came from the wire."""
 
     def shake_hands(self) -> bytes:
         """
@@ -51,10 +53,6 @@ class TlsSession:
         with suppress(ssl.SSLError):  # its own farewell is not waited for
             self._ssl.unwrap()
         return self._outgoing.read()
-
-    def receive(self, data: memoryview) -> None:
-        """Take what came from the wire."""
-        self._incoming.write(data)
 
     def decrypted(self) -> Iterator[bytes]:
         """
