@@ -317,10 +317,11 @@ class _Run:
         """Bring one more worker for a row that is due: the others may all be waiting for the input."""
         is_over = self._is_draining or self._is_stopping
         if self._source.is_awaited and self._asking < self._concurrency and not is_over:
-            self._begin(self._work_once(due))
+            self._begin(self._work_on_what_is_due(due))
 
-    async def _work_once(self, due: float) -> None:
-        if self._deferred and self._deferred[0][0] <= due:  # unless one of the others was quicker
+    async def _work_on_what_is_due(self, due: float) -> None:
+        # Also on what comes due meanwhile, for which there may have been no place.
+        while self._deferred and self._deferred[0][0] <= max(due, self._clock.now()) and not self._is_draining:
             await self._work_on(heappop(self._deferred)[2])
         if self._source.is_exhausted:  # by now, so that the others may have gone, and the row may be deferred again
             await self._work()
