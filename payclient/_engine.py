@@ -71,8 +71,8 @@ class Engine:
         api_key: ApiKey,
         user_agent: str,
         max_concurrency: int,
-        max_rate: float | None = None,
-        workers: int = 1,
+        max_rate: float | None,
+        workers: int,
         random: Callable[[], float] = random.random,
     ) -> None:
         self.max_concurrency = max_concurrency

@@ -315,8 +315,7 @@ class _Run:
 
     def _help(self, due: float) -> None:
         """Bring one more worker for a row that is due: the others may all be waiting for the input."""
-        is_over = self._is_draining or self._is_stopping
-        if self._source.is_awaited and self._asking < self._concurrency and not is_over:
+        if self._source.is_awaited and self._asking < self._concurrency and not self._is_stopping:
             self._begin(self._work_on_what_is_due(due))
 
     async def _work_on_what_is_due(self, due: float) -> None:

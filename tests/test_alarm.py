@@ -17,7 +17,11 @@ pytestmark = pytest.mark.virtual_time
 
 @pytest.fixture
 async def clock():
-    return Clock(asyncio.get_running_loop())
+    """Give a clock, and see afterwards that no timer of it failed."""
+    loop, failures = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    yield Clock(loop)
+    assert failures == []
 
 
 async def bounded(clock, when, work):

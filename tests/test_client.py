@@ -26,6 +26,7 @@ from payclient import (
     InvalidReferenceError,
     RateLimitedError,
     ReferenceMismatchError,
+    ResponseError,
     RetryPolicy,
     ServiceError,
     Stats,
@@ -337,6 +338,17 @@ async def test_mismatch_discards_the_connection():
         with pytest.raises(ReferenceMismatchError):
             await pay.get_transaction("T2")
     assert [response.body for response in transport.discarded] == [document("T9")] * 3
+
+
+@pytest.mark.parametrize("refused", [NOT_FOUND, DOWN], ids=["not-found", "down"])
+async def test_refusal_keeps_the_connection(refused):
+    """An answer that says no is in step, so that its connection can go on."""
+    transport = ScriptedTransport()
+    transport.script("T1", refused)
+    async with client(transport, retry=None) as pay:
+        with pytest.raises(ResponseError):
+            await pay.get_transaction("T1")
+    assert transport.discarded == []
 
 
 @pytest.mark.virtual_time

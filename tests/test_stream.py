@@ -528,7 +528,7 @@ async def test_slow_source_after_a_pause_is_no_stall():
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
     """While the source has nothing to ask, a deferred row is asked again when it is due, or when there is place."""
-    asked, when = [], {}
+    asked, when, under_way, most = [], {}, 0, 0
 
     async def references():
         for name in ("T1", "T2", "T3"):
@@ -536,9 +536,13 @@ async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
         await asyncio.sleep(3600)
 
     async def lookup(reference):
+        nonlocal under_way, most
         asked.append(reference)
         is_new = asked.count(reference) == 1
+        under_way += 1
+        most = max(most, under_way)
         await asyncio.sleep(1 if is_new else 20)  # so long that the next row comes due
+        under_way -= 1
         if reference != "T1" and is_new:
             raise ServiceError("down", status_code=500)
         return transaction(reference)
@@ -548,6 +552,80 @@ async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
             when[outcome.reference] = asyncio.get_running_loop().time()
     assert max(when.values()) < 60
     assert [asked.count(name) for name in ("T2", "T3")] == [2, 2]
+    assert most <= concurrency
+
+
+@pytest.mark.virtual_time
+async def test_no_deferred_row_is_early(monkeypatch):
+    """Whoever has asked for a row that was due leaves those alone that are not."""
+    spread = iter([0.0, 1.0])
+    monkeypatch.setattr(random, "random", lambda: next(spread))
+    asked = []
+
+    async def references():
+        for name in ("T1", "T2", "T3"):
+            yield name
+        await asyncio.sleep(3600)
+
+    async def lookup(reference):
+        is_new = reference not in [name for name, _ in asked]
+        asked.append((reference, asyncio.get_running_loop().time()))
+        await asyncio.sleep(1)
+        if reference != "T1" and is_new:
+            raise ServiceError("down", status_code=500)
+        return transaction(reference)
+
+    await collect(lookup, references(), concurrency=1)
+    assert [(name, round(when)) for name, when in asked[3:]] == [("T2", 7), ("T3", 18)]
+
+
+@pytest.mark.virtual_time
+async def test_no_deferred_row_is_asked_when_no_other_can_succeed():
+    """When a row that was asked again ends the stream, those that have come due meanwhile are left for another time."""
+    asked = []
+
+    async def references():
+        for name in ("T1", "T2", "T3"):
+            yield name
+        await asyncio.sleep(3600)
+
+    async def lookup(reference):
+        asked.append(reference)
+        is_new = asked.count(reference) == 1
+        await asyncio.sleep(1 if is_new else 20)
+        if reference != "T1":
+            raise ServiceError("down", status_code=500) if is_new else AuthenticationError("refused")
+        return transaction(reference)
+
+    with pytest.raises(AuthenticationError):
+        await collect(lookup, references(), concurrency=1)
+    assert len(asked) == 4
+
+
+@pytest.mark.virtual_time
+async def test_no_worker_is_begun_after_the_end(monkeypatch):
+    """A row that comes due in the very tick in which its stream is left is not asked any more."""
+    monkeypatch.setattr(random, "random", lambda: 0.5)
+    loop, asked = asyncio.get_running_loop(), []
+
+    async def references():
+        yield "T1"
+        await asyncio.sleep(3600)
+
+    async def lookup(reference):
+        asked.append(reference)
+        raise ServiceError("down", status_code=500)
+
+    def leave():
+        left.set_result(None)
+        loop.advance(0.5)
+
+    left = loop.create_future()
+    async with stream(lookup, references(), concurrency=1):
+        await asyncio.sleep(1)
+        loop.call_at(9.75, leave)  # it is due at 10
+        await left
+    assert (asked, other_tasks()) == (["T1"], set())
 
 
 @pytest.mark.virtual_time
