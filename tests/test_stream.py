@@ -48,6 +48,13 @@ async def collect(lookup, references, **options):
         return [outcome async for outcome in outcomes]
 
 
+async def three_in_an_hour():
+    """Give three references at once, and nothing more for an hour."""
+    for name in ("T1", "T2", "T3"):
+        yield name
+    await asyncio.sleep(3600)
+
+
 def other_tasks():
     return asyncio.all_tasks() - {asyncio.current_task()}
 
@@ -530,11 +537,6 @@ async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
     """While the source has nothing to ask, a deferred row is asked again when it is due, or when there is place."""
     asked, when, under_way, most = [], {}, 0, 0
 
-    async def references():
-        for name in ("T1", "T2", "T3"):
-            yield name
-        await asyncio.sleep(3600)
-
     async def lookup(reference):
         nonlocal under_way, most
         asked.append(reference)
@@ -547,7 +549,7 @@ async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
             raise ServiceError("down", status_code=500)
         return transaction(reference)
 
-    async with stream(lookup, references(), concurrency=concurrency) as outcomes:
+    async with stream(lookup, three_in_an_hour(), concurrency=concurrency) as outcomes:
         async for outcome in outcomes:
             when[outcome.reference] = asyncio.get_running_loop().time()
     assert max(when.values()) < 60
@@ -562,11 +564,6 @@ async def test_no_deferred_row_is_early(monkeypatch):
     monkeypatch.setattr(random, "random", lambda: next(spread))
     asked = []
 
-    async def references():
-        for name in ("T1", "T2", "T3"):
-            yield name
-        await asyncio.sleep(3600)
-
     async def lookup(reference):
         is_new = reference not in [name for name, _ in asked]
         asked.append((reference, asyncio.get_running_loop().time()))
@@ -575,7 +572,7 @@ async def test_no_deferred_row_is_early(monkeypatch):
             raise ServiceError("down", status_code=500)
         return transaction(reference)
 
-    await collect(lookup, references(), concurrency=1)
+    await collect(lookup, three_in_an_hour(), concurrency=1)
     assert [(name, round(when)) for name, when in asked[3:]] == [("T2", 7), ("T3", 18)]
 
 
@@ -583,11 +580,6 @@ async def test_no_deferred_row_is_early(monkeypatch):
 async def test_no_deferred_row_is_asked_when_no_other_can_succeed():
     """When a row that was asked again ends the stream, those that have come due meanwhile are left for another time."""
     asked = []
-
-    async def references():
-        for name in ("T1", "T2", "T3"):
-            yield name
-        await asyncio.sleep(3600)
 
     async def lookup(reference):
         asked.append(reference)
@@ -598,7 +590,7 @@ async def test_no_deferred_row_is_asked_when_no_other_can_succeed():
         return transaction(reference)
 
     with pytest.raises(AuthenticationError):
-        await collect(lookup, references(), concurrency=1)
+        await collect(lookup, three_in_an_hour(), concurrency=1)
     assert len(asked) == 4
 
 
