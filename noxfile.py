@@ -3,7 +3,7 @@
 # dependencies = ["nox[uv]>=2025.10.16,<2027", "uv>=0.11,<0.14"]
 # ///
 """
-The task runner. It needs Python 3.11 and pip, nothing else; the rest it installs into `.nox/`.
+The task runner. It needs only Python 3.11 and pip, and installs the rest into `.nox/`.
 
     python3 noxfile.py -s demo       # see it work
     python3 noxfile.py -s tests      # the whole suite; what follows `--` goes to pytest
@@ -16,8 +16,20 @@ what is tested is what is shipped. `PAYCLIENT_WHEEL=path` names a wheel that was
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036  said here, because the next lines fail on an older one
+if sys.version_info < (3, 11):  # noqa: UP036  checked here, because the next lines fail on older versions
     sys.exit(f"payclient needs Python 3.11 or newer, this is {sys.version.split()[0]}")
+
+import signal
+
+
+def end_quietly(*_: object) -> None:
+    """Answer Ctrl-C with one line and 130, also while modules are imported."""
+    sys.stderr.write("noxfile.py: interrupted\n")
+    raise SystemExit(130)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, end_quietly)
 
 import os
 import re
@@ -32,7 +44,7 @@ BOOT = HERE / ".nox" / f"boot-{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def runner() -> Path:
-    """Return a Python that has nox and uv: this one, or a private one that is made on the first call."""
+    """Return a Python that has nox and uv: this one, or a private one that the first call makes."""
     if find_spec("nox") and find_spec("uv"):
         return Path(sys.executable)
     python = BOOT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -41,7 +53,7 @@ def runner() -> Path:
     if not (python.exists() and stamp.exists() and stamp.read_text() == "\n".join(tools)):
         sys.stderr.write(f"installing {', '.join(tools)} into {BOOT}\n")
         make_environment(python, tools)
-        stamp.write_text("\n".join(tools))  # last, so that an installation cut short is begun again
+        stamp.write_text("\n".join(tools))  # last, so that an interrupted installation is restarted
     return python
 
 
@@ -60,8 +72,31 @@ def make_environment(python: Path, tools: list[str]) -> None:
     subprocess.run([*pip, "--disable-pip-version-check", "install", "--quiet", *tools], check=True)
 
 
+NOX = """
+import signal, sys
+try:
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    from nox.__main__ import main
+    main()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def run_nox(python: Path) -> int:
+    """Run nox, which ends its sessions in order when it is interrupted, and wait for that."""
+    signal.signal(signal.SIGINT, lambda *_: None)
+    if hasattr(signal, "pthread_sigmask"):  # Ctrl-C has to wait until the new Python can answer it
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    status = subprocess.run([python, "-c", NOX, "-f", __file__, *sys.argv[1:]], check=False).returncode
+    if status == 130:
+        sys.stderr.write("noxfile.py: interrupted\n")
+    return status
+
+
 if __name__ == "__main__":
-    raise SystemExit(subprocess.run([runner(), "-m", "nox", "-f", __file__, *sys.argv[1:]], check=False).returncode)
+    raise SystemExit(run_nox(runner()))
 
 import nox
 
@@ -72,7 +107,7 @@ nox.options.error_on_missing_interpreters = False  # nox makes it an error where
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests"]
 
-HEAVY = ("ray", "spark")  # hundreds of megabytes each: a session of its own installs it, and no other
+HEAVY = ("ray", "spark")  # hundreds of megabytes each: installed by one session only
 DECLARED = nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-dependencies"]
 EXTRAS = tuple(name for name in DECLARED if name not in HEAVY)
 WHERE = "import payclient, sys; f = payclient.__file__; print(f); sys.exit(not f.startswith(sys.prefix))"
@@ -99,9 +134,9 @@ def install(session: nox.Session, *groups: str, extras: tuple[str, ...] = EXTRAS
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the whole suite on this interpreter."""
+    """Run the suite on this interpreter, without the slow tests; `-- -m slow` runs those."""
     install(session, "test")
-    session.run("pytest", "-n", "auto", *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist=worksteal", *session.posargs)
 
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"], default=False)
@@ -112,15 +147,25 @@ def matrix(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def coverage(session: nox.Session) -> None:
+    """Run the whole suite and refuse less coverage of lines and branches than pyproject.toml asks for."""
+    install(session, "test")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *session.posargs)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
+@nox.session(default=False)
 def demo(session: nox.Session) -> None:
-    """Reconcile a ledger of 10,000 rows with a service that limits the rate and fails now and then."""
+    """Reconcile a ledger of 10,000 rows with a service that limits the rate and injects faults."""
     install(session, extras=("cli", "testing"))
     session.run("payclient", "demo", *session.posargs)
 
 
 @nox.session(default=False)
 def lint(session: nox.Session) -> None:
-    """Check style, import storeys, sizes, dependencies, dead code, spelling and workflows."""
+    """Check style, layers, sizes, dependencies, dead code, spelling and workflows."""
     install(session, "lint", "test")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -129,7 +174,6 @@ def lint(session: nox.Session) -> None:
     session.run("vulture")
     session.run("codespell")
     session.run("zizmor", "--offline", "--quiet", "--persona=pedantic", ".github")
-    session.run("pytest", "-q", "tests/layout")
 
 
 @nox.session(default=False)
@@ -144,26 +188,25 @@ def types(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Build the documentation with warnings as errors, and run every example in it."""
+    """Build the documentation with warnings as errors; its examples run with the suite."""
     install(session, "docs")
     session.run("sphinx-build", "-W", "-n", "-q", "docs", "docs/_build/html")
-    session.run("pytest", "-q", "tests/docs", *session.posargs)
 
 
 @nox.session(default=False)
 def faults(session: nox.Session) -> None:
     """Inject every fault of the tables for real, and print one line per row."""
     install(session, "test")
-    session.run("pytest", "-p", "no:randomly", "-n", "auto", "-q", "tests/faults", *session.posargs)
+    session.run(
+        "pytest", "-p", "no:randomly", "-n", "auto", "-q", "-m", "slow or not slow", "tests/faults", *session.posargs
+    )
 
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Measure; what follows `--` goes to the benchmarks."""
+    """Run the benchmarks; arguments after `--` go to them."""
     install(session, "bench")
-    alone = (
-        Path(session.create_tmp()).resolve() / "httpx"
-    )  # as pip installs it; what others bring with them changes its speed
+    alone = Path(session.create_tmp()).resolve() / "httpx"  # as pip installs it; packages of others change its speed
     locked = next(
         p["version"] for p in tomllib.loads((HERE / "uv.lock").read_text())["package"] if p["name"] == "httpx"
     )
@@ -176,7 +219,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
-    """Feed the parser what a fuzzer thinks of, for ten minutes or so many seconds as follow `--`."""
+    """Fuzz the parser for ten minutes, or for the number of seconds after `--`."""
     install(session, "fuzz")
     if not session.run("python", "-c", IS_FUZZABLE, silent=True):
         session.skip("the fuzzer, atheris, is for Linux and Python before 3.14")
@@ -185,21 +228,28 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def soak(session: nox.Session) -> None:
-    """Look things up for 15 minutes, or so many seconds as follow `--`, while the service fails at random."""
+    """Run lookups for 15 minutes, or for the number of seconds after `--`, while the service fails at random."""
     install(session, "test")
     session.run("python", "-m", "soak", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 
 @nox.session(default=False)
 def killloop(session: nox.Session) -> None:
-    """Kill reconciliations 200 times, or as often as follows `--`, go on with them, and compare every byte."""
+    """Kill reconciliations 200 times, or the number after `--`, resume them, and compare every byte."""
     install(session, "test")
     session.run("python", "-m", "killloop", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
 
 
 @nox.session(default=False)
+def laws(session: nox.Session) -> None:
+    """Run the property tests with ten times as many examples, different in each run."""
+    install(session, "test")
+    session.run("pytest", "-n", "auto", "-m", "hypothesis", "--hypothesis-profile=thorough", *session.posargs)
+
+
+@nox.session(default=False)
 def canary(session: nox.Session) -> None:
-    """Run the suite with all that it says and writes kept, and look for the API key in it."""
+    """Run the suite, keep all its output and files, and search them for the API key."""
     install(session, "test")
     kept = Path(session.create_tmp())
     loud = ("-rA", "-o", "log_level=DEBUG", "--showlocals", f"--basetemp={kept / 'files'}")
@@ -211,10 +261,10 @@ def canary(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def mutate(session: nox.Session) -> None:
-    """Change one small thing in the core at a time and see that a test notices; what follows `--` names modules."""
+    """Change one small thing in the core at a time and check that a test fails; names of modules follow `--`."""
     install(session, "mutate")
     copy = Path(session.create_tmp()).resolve() / "copy"  # so that no mutant ever stands in the working tree
-    shutil.rmtree(copy, ignore_errors=True)  # mutmut would keep the verdicts of the run before
+    shutil.rmtree(copy, ignore_errors=True)  # mutmut would keep the results of the previous run
     for name in ("payclient", "tests"):
         shutil.copytree(HERE / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(HERE / "pyproject.toml", copy)
@@ -235,9 +285,11 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def httpx2(session: nox.Session) -> None:
-    """Run the suite with `import httpx` answered by httpx2, the fork that is kept up."""
+    """Run the suite with httpx2, the maintained fork, imported as httpx."""
     install(session, "test")
-    session.run("pytest", "-n", "auto", "-p", "alias_httpx2", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+    session.run(
+        "pytest", "-n", "auto", "-p", "support.alias_httpx2", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")}
+    )
 
 
 @nox.session(default=False)
@@ -253,7 +305,7 @@ def dist(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
-    """Look at the built pages in a Chromium, offline; skipped where there is none."""
+    """Check the built pages in Chromium, offline; skipped without one."""
     install(session, "browser")
     session.run("pytest", "-m", "browser", "tests/browser", *session.posargs)
 

@@ -5,17 +5,14 @@ Async client SDK for a payment service's transaction lookup.
 what carries a lookup, `payclient.testing` doubles for tests, `payclient.reconcile` reconciliation.
 """
 
-# The names are loaded at their first use: the package has a pytest plugin, and whoever installed
-# it should not pay for an HTTP library at the start of every test run.
-
-from typing import TYPE_CHECKING
+# The names are loaded at their first use: the package has a pytest plugin, and a test run that does
+# not use it should not import an HTTP library.
 
 from payclient._lazy import load_at_first_use
 
+TYPE_CHECKING = False  # `typing` is imported by what needs it: the command answers Ctrl-C only after this file
 if TYPE_CHECKING:
     from payclient._client import AsyncClient
-    from payclient._models import Environment, Failed, Found, Outcome, Transaction
-    from payclient._retry import RetryPolicy
     from payclient._telemetry import Attempt, Stats
     from payclient.errors import (
         AttemptTimeoutError,
@@ -37,17 +34,19 @@ if TYPE_CHECKING:
         TransportError,
         UnexpectedResponseError,
     )
+    from payclient.policies import RetryPolicy
+    from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
 
 _HOME = {
     "payclient._client": ("AsyncClient",),
-    "payclient._models": (
+    "payclient.protocol._models": (
         "Environment",
         "Failed",
         "Found",
         "Outcome",
         "Transaction",
     ),
-    "payclient._retry": ("RetryPolicy",),
+    "payclient.policies._retry": ("RetryPolicy",),
     "payclient._telemetry": (
         "Attempt",
         "Stats",

@@ -1,39 +1,36 @@
-"""The client: what a caller can ask for, and with which options."""
+"""The public client and its options."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import NoReturn, Self, TypedDict, Unpack
 
 import attrs
 
-from payclient import _wire
-from payclient._alarm import Clock
-from payclient._coalesce import Flights
+from payclient._checks import check_count, check_seconds
 from payclient._config import (
     Options,
     resolve_api_key,
     resolve_base_url,
     resolve_concurrency,
     resolve_environment,
+    resolve_messages,
     resolve_rate,
+    resolve_transport_object,
     resolve_workers,
 )
-from payclient._engine import Engine
+from payclient._defaults import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT
 from payclient._lookup import Lookup
-from payclient._models import Environment, Outcome, Transaction
-from payclient._reference import check_reference
-from payclient._retry import RetryPolicy
+from payclient._session import Session
 from payclient._stream import References, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
 from payclient.errors import ConfigurationError
-from payclient.transports import HttpClient, HttpxClientTransport, Transport, TransportName
-from payclient.transports._choice import make_transport
-
-_BULK_STALL = 900.0
+from payclient.policies import Clock, RetryPolicy, SingleFlight
+from payclient.protocol import Environment, Outcome, Transaction, _wire, check_reference, check_references
+from payclient.transports import HttpClient, Transport, TransportName, make_transport
 
 
 @functools.cache
@@ -41,6 +38,19 @@ def _user_agent() -> str:
     from importlib.metadata import version  # noqa: PLC0415  sixteen modules that nothing else needs
 
     return f"payclient/{version('payclient')}"
+
+
+def _carrier(transport: Transport | TransportName | None, http_client: HttpClient | None) -> Transport:
+    if http_client is None:
+        if transport is None or isinstance(transport, str):
+            return make_transport(transport)
+        return resolve_transport_object(transport)
+    if transport is None:
+        from payclient.transports import HttpxClientTransport  # noqa: PLC0415  it imports httpx
+
+        return HttpxClientTransport(http_client)
+    message = "pass a transport or an http_client, not both"
+    raise ConfigurationError(message)
 
 
 class OptionChanges(TypedDict, total=False):
@@ -75,10 +85,12 @@ class AsyncClient:
             bounded by its attempts alone.
         retry: When to ask again; None for never.
         transport: What carries the attempts: `httpx`, `fast` (extra `fast`), or a transport of your
-            own; closed with the client. `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
+            own, which is yours to close. `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
         http_client: An `httpx.AsyncClient` of your own to send with; never closed by us.
         on_attempt: Gets one record per attempt. An exception it raises ends the lookup.
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
+        not_found_messages: What this service says when it has no such transaction, beside the wordings that are
+            known. Case and punctuation do not matter, nor where a message repeats the reference.
 
     Raises:
         ConfigurationError: When an argument, or the variable in its place, cannot be used.
@@ -93,43 +105,46 @@ class AsyncClient:
         api_key: str | None = None,
         base_url: str | None = None,
         environment: Environment | str | None = None,
-        max_concurrency: int = 64,
+        max_concurrency: int = MAX_CONCURRENCY,
         max_rate: float | None = None,
         workers: int = 1,
-        timeout: float = 10.0,
-        deadline: float | None = 30.0,
+        timeout: float = TIMEOUT,
+        deadline: float | None = DEADLINE,
         retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008  frozen
         transport: Transport | TransportName | None = None,
         http_client: HttpClient | None = None,
         on_attempt: OnAttempt | None = None,
         tracing: Tracing | None = None,
+        not_found_messages: Iterable[str] = (),
     ) -> None:
         try:
-            key = resolve_api_key(api_key)
+            key, address = resolve_api_key(api_key), resolve_base_url(base_url)
         finally:
-            del api_key  # or a traceback with locals would show it when another argument is refused
-        if transport is not None and http_client is not None:
-            message = "pass a transport or an http_client, not both"
-            raise ConfigurationError(message)
+            # A traceback with locals would show the key, or the password in a URL, when any argument is refused.
+            del api_key, base_url
         self._options = Options(timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing)
-        self._url = _wire.endpoint(resolve_base_url(base_url), resolve_environment(environment))
+        environment = resolve_environment(environment)
+        self._url = _wire.endpoint(address, environment)
         self._key_fingerprint = key.fingerprint
+        self._shown = (
+            f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, "
+            f"key_fingerprint={key.fingerprint!r})"
+        )
         concurrency = resolve_concurrency(max_concurrency)
         rate, workers = resolve_rate(max_rate), resolve_workers(workers)
-        if http_client is not None:
-            transport = HttpxClientTransport(http_client)
-        elif transport is None or isinstance(transport, str):
-            transport = make_transport(transport)
-        self._engine = Engine(
-            transport=transport,
+        is_ours = http_client is None and (transport is None or isinstance(transport, str))
+        self._session = Session(
+            transport=_carrier(transport, http_client),
             url=self._url,
             api_key=key,
             user_agent=_user_agent(),
             max_concurrency=concurrency,
             max_rate=rate,
             workers=workers,
+            not_found_messages=resolve_messages(not_found_messages),
+            name=repr(self) if is_ours else None,
         )
-        self._flights: Flights[Transaction] = Flights()
+        self._calls: SingleFlight[Transaction] = SingleFlight()
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
         """
@@ -138,33 +153,44 @@ class AsyncClient:
         Args:
             changes: Any of `timeout`, `deadline`, `retry`, `on_attempt` and `tracing`.
 
-        Shape:
+        Note:
             A view shares connections, limiter and counters with its client: they are one client,
             and closing either closes both.
+
+        Raises:
+            TypeError: For an option that a view cannot change; those belong to the client.
+            ConfigurationError: When a value cannot be used.
         """
+        if unknown := changes.keys() - OptionChanges.__annotations__.keys():
+            known = ", ".join(OptionChanges.__annotations__)
+            message = f"with_options cannot change {', '.join(sorted(unknown))}; it changes {known}"
+            raise TypeError(message)
         view = object.__new__(type(self))
-        view._options = attrs.evolve(self._options, **changes)
-        view._engine = self._engine
-        view._url = self._url
-        view._key_fingerprint = self._key_fingerprint
-        view._flights = Flights()
+        vars(view).update(vars(self), _options=attrs.evolve(self._options, **changes), _calls=SingleFlight())
         return view
+
+    def __repr__(self) -> str:
+        return getattr(self, "_shown", object.__repr__(self))  # a refused client is in the locals of its traceback
+
+    def __reduce__(self) -> NoReturn:
+        message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
+        raise TypeError(message)
 
     def set_max_rate(self, rate: float | None, *, workers: int | None = None) -> None:
         """
-        Share the key's rate anew, because it changed or clients came or went; for all views.
+        Change `max_rate` or `workers` at run time, for this client and all its views.
 
         Args:
             rate: Attempts per second that all clients of the key together may start; None for no such bound.
             workers: Clients that share the key now; as many as before if not given.
 
-        Shape:
+        Note:
             Holds from the next attempt on. Call it in the client's event loop.
 
         Raises:
             ConfigurationError: When an argument cannot be used; nothing has changed.
         """
-        self._engine.share(resolve_rate(rate), None if workers is None else resolve_workers(workers))
+        self._session.share(resolve_rate(rate), None if workers is None else resolve_workers(workers))
 
     @property
     def url(self) -> str:
@@ -173,13 +199,13 @@ class AsyncClient:
 
     @property
     def key_fingerprint(self) -> str:
-        """By what the API key is known again in logs and reports, never the key."""
+        """A short, non-reversible fingerprint of the API key, for logs and reports."""
         return self._key_fingerprint
 
     @property
     def stats(self) -> Stats:
         """A snapshot of the counters, of all views together."""
-        return self._engine.stats()
+        return self._session.stats()
 
     async def get_transaction(self, reference: str) -> Transaction:
         """
@@ -201,7 +227,7 @@ class AsyncClient:
         Source:
             Transaction detail specification, part 4.
         """
-        clock = self._engine.check_usable()
+        clock = self._session.check_usable()
         return await self._look_up(reference, clock, until=self._deadline(clock))
 
     async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
@@ -213,27 +239,33 @@ class AsyncClient:
                 `stream_transactions`.
             concurrency: Lookups in flight at once; the client's own limit if not given.
 
-        Shape:
+        Note:
             One outcome per reference, in the order of *references*.
 
         Raises:
             PayClientError: When what went wrong is the same for every reference, such as
                 `AuthenticationError`; otherwise errors are in the outcomes.
+            TypeError: When *references* is one string.
         """
-        clock = self._engine.check_usable()
+        check_references(references)
+        clock = self._session.check_usable()
         until = self._deadline(clock)
         async with stream(
             lambda reference: self._look_up(reference, clock, until=until),
             references,
             concurrency=self._concurrency(concurrency),
-            stall_timeout=_BULK_STALL,
+            stall_timeout=STALL_TIMEOUT,
             defer=False,
         ) as answers:
             outcomes = [outcome async for outcome in answers]
         return sorted(outcomes, key=lambda outcome: outcome.index)
 
     def stream_transactions(
-        self, references: References, *, concurrency: int | None = None, stall_timeout: float = _BULK_STALL
+        self,
+        references: References,
+        *,
+        concurrency: int | None = None,
+        stall_timeout: float = STALL_TIMEOUT,
     ) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
         """
         Look many transactions up.
@@ -247,7 +279,7 @@ class AsyncClient:
             concurrency: Lookups in flight at once; the client's own limit if not given.
             stall_timeout: Seconds without any outcome after which the stream ends.
 
-        Shape:
+        Note:
             One outcome per reference, in order of completion; `Outcome.index` is the position of
             its reference. Memory grows with *concurrency*, not with *references*. Leaving the
             block ends every lookup of the stream.
@@ -256,11 +288,15 @@ class AsyncClient:
             PayClientError: Out of the iteration, once, when no other lookup could succeed either,
                 such as `AuthenticationError`. What has no outcome by then can be asked for again.
             DeadlineExceededError: Out of the iteration, after *stall_timeout*.
+            RuntimeError: Out of the iteration, when the block has ended.
+            TypeError: At once, when *references* is one string.
 
         Source:
             Transaction detail specification, part 4.
         """
-        clock = self._engine.check_usable()
+        check_references(references)
+        stall_timeout = check_seconds("stall_timeout", stall_timeout)
+        clock = self._session.check_usable()
         return stream(
             lambda reference: self._look_up(reference, clock, budget=self._options.deadline),
             references,
@@ -274,14 +310,17 @@ class AsyncClient:
 
         Closing twice is harmless.
         """
-        await self._engine.aclose(grace=self._options.timeout)
+        await self._session.aclose(grace=self._options.timeout)
 
     async def __aenter__(self) -> Self:
-        self._engine.check_usable()
+        self._session.check_usable()
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
 
@@ -290,25 +329,31 @@ class AsyncClient:
         return None if seconds is None else clock.now() + seconds
 
     def _concurrency(self, given: int | None) -> int:
-        return self._engine.max_concurrency if given is None else resolve_concurrency(given)
+        return self._session.max_concurrency if given is None else check_count("concurrency", given)
 
-    def _look_up(
-        self, reference: str, clock: Clock, *, until: float | None = None, budget: float | None = None
-    ) -> Awaitable[Transaction]:
+    async def _look_up(
+        self,
+        reference: str,
+        clock: Clock,
+        *,
+        until: float | None = None,
+        budget: float | None = None,
+    ) -> Transaction:
         check_reference(reference)
         options = self._options
         lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=options.observers)
-        return self._ask(lookup) if options.tracing is None else self._ask_traced(lookup, options.tracing)
-
-    async def _ask_traced(self, lookup: Lookup, tracing: Tracing) -> Transaction:
-        with tracing() as trace:
+        if options.tracing is None:
+            return await self._join_or_start(lookup)
+        with options.tracing() as trace:
             lookup.observe(trace)
-            return await self._ask(lookup)
+            return await self._join_or_start(lookup)
 
-    async def _ask(self, lookup: Lookup) -> Transaction:
-        while lookup.reference in self._flights:
-            transaction = await lookup.spend("queued", self._flights.follow(lookup.reference))
+    async def _join_or_start(self, lookup: Lookup) -> Transaction:
+        """Share the answer of an equal lookup under way, or make the lookup itself."""
+        while lookup.reference in self._calls:
+            with lookup.phase("queued"):
+                transaction = await self._calls.join(lookup.reference)
             if transaction is not None:
                 return transaction
-        with self._flights.take_off(lookup.reference) as flight:
-            return flight.land(await self._engine.look_up(lookup, self._options))
+        with self._calls.start(lookup.reference) as call:
+            return call.set_result(await self._session.look_up(lookup, self._options))

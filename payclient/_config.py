@@ -1,50 +1,45 @@
-"""What a client is told at construction: checked, and completed from the environment."""
+"""Options of a client: validated, and completed from environment variables."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from ipaddress import ip_address
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
-from attrs import field, frozen
+from attrs import field, frozen, validators
 
-from payclient._models import Environment
-from payclient._retry import RetryPolicy
-from payclient._secret import ApiKey
+from payclient._checks import check_count, is_seconds
+from payclient._defaults import DEADLINE, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
+from payclient.policies import RetryPolicy
+from payclient.protocol import ApiKey, Environment, plain
+from payclient.transports import Transport
 
+_MAX_KEY_BYTES = 64 * 1024
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
-"""A name, in lower case; what ends in a number would be an IPv4 address, and is none."""
+"""A name in lower case; one that ends in a number would be an invalid IPv4 address."""
 
 
-def _seconds(_: object, attribute: object, value: Any) -> None:
-    name = getattr(attribute, "name", "")
-    if value is None and name == "deadline":
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        message = f"{name} must be a number of seconds above 0, got {value!r}"
-        raise ConfigurationError(message)
+def _is_callback(_: object, attribute: Any, value: Any) -> None:
+    check_callback(attribute.name, value)
 
 
-def _callable(_: object, attribute: object, value: Any) -> None:
-    if value is not None and not callable(value):
-        message = f"{getattr(attribute, 'name', '')} must be callable, got {type(value).__name__}"
-        raise ConfigurationError(message)
-
-
-def _policy(_: object, __: object, value: Any) -> None:
+def _is_policy(_: object, __: object, value: Any) -> None:
     if not isinstance(value, RetryPolicy):
         message = f"retry must be a RetryPolicy or None, got {type(value).__name__}"
         raise ConfigurationError(message)
 
 
 def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
-    return RetryPolicy(attempts=1) if policy is None else policy
+    return RetryPolicy(max_attempts=1) if policy is None else policy
 
 
 @frozen(kw_only=True)
@@ -60,15 +55,15 @@ class Options:
         tracing: Entered around each lookup.
     """
 
-    timeout: float = field(default=10.0, validator=_seconds)
-    deadline: float | None = field(default=30.0, validator=_seconds)
-    retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_policy)
-    on_attempt: OnAttempt | None = field(default=None, validator=_callable)
-    tracing: Tracing | None = field(default=None, validator=_callable)
+    timeout: float = field(default=TIMEOUT, validator=is_seconds)
+    deadline: float | None = field(default=DEADLINE, validator=validators.optional(is_seconds))
+    retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
+    on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(_is_callback))
+    tracing: Tracing | None = field(default=None, validator=validators.optional(_is_callback))
 
     @property
     def observers(self) -> tuple[OnAttempt, ...]:
-        """Who gets the records, besides the trace of the lookup."""
+        """The observers of attempts, besides the trace of the lookup."""
         return () if self.on_attempt is None else (self.on_attempt,)
 
 
@@ -78,6 +73,25 @@ def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) 
         return ApiKey(environ.get("PAYCLIENT_API_KEY", "") if given is None else given)
     finally:
         del given, environ  # a traceback may come with the local variables of its frames
+
+
+def read_key_file(path: str | Path) -> str:
+    """
+    Return the beginning of a file that holds the API key; do not keep it in a variable.
+
+    Note:
+        Not ASCII is no error here: `ApiKey` refuses it, and names the position.
+
+    Raises:
+        OSError: When the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        return decode_key(file)
+
+
+def decode_key(file: BinaryIO) -> str:
+    """Return the beginning of an open file as text, for `ApiKey`."""
+    return file.read(_MAX_KEY_BYTES).decode("utf-8-sig", "replace")
 
 
 def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
@@ -108,12 +122,54 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
 
 def resolve_concurrency(given: object) -> int:
     """Return *given* if it is a count of at least 1."""
-    return _count("max_concurrency", given)
+    return check_count("max_concurrency", given)
 
 
 def resolve_workers(given: object) -> int:
     """Return *given* if it is a count of at least 1."""
-    return _count("workers", given)
+    return check_count("workers", given)
+
+
+def check_callback(name: str, given: object) -> None:
+    """
+    Refuse what cannot be called, and async functions, whose coroutine would never be awaited.
+
+    Raises:
+        ConfigurationError: Also for a partial, or an object with an asynchronous `__call__`.
+    """
+    if not callable(given):
+        message = f"{name} must be callable, got {type(given).__name__}"
+        raise ConfigurationError(message)
+    inner: Any = given
+    while isinstance(inner, partial):
+        inner = inner.func
+    for outer in (inner, type(inner).__call__):
+        function = inspect.unwrap(outer)
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            message = f"{name} must be a plain function, got an async one, which would never be awaited"
+            raise ConfigurationError(message)
+
+
+def resolve_transport_object(given: object) -> Transport:
+    """
+    Return *given* if it can be a transport.
+
+    Raises:
+        ConfigurationError: When it cannot, such as a class, or a client or transport of httpx.
+    """
+    kind = type(given)
+    problem = f"got {kind.__name__}"
+    if isinstance(given, type):
+        problem = f"got the class {given.__name__}, not an instance of it"
+    elif hasattr(given, "build_request"):
+        problem = f"got {kind.__module__.partition('.')[0]}.{kind.__name__}; pass it as http_client"
+    elif hasattr(given, "handle_async_request") or hasattr(given, "handle_request"):
+        library = kind.__module__.partition(".")[0]
+        problem = f"got {library}.{kind.__name__}; pass http_client=httpx.AsyncClient(transport=...) for it"
+    elif all(callable(getattr(given, name, None)) for name in ("send", "aclose")):
+        return cast("Transport", given)
+    message = f"transport must be 'httpx', 'fast' or an object with async methods send and aclose, {problem}"
+    raise ConfigurationError(message)
 
 
 def resolve_rate(given: object) -> float | None:
@@ -126,11 +182,16 @@ def resolve_rate(given: object) -> float | None:
     return float(given)
 
 
-def _count(name: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        message = f"{name} must be an integer of at least 1, got {given!r}"
+def resolve_messages(given: object) -> frozenset[str]:
+    """Return *given* as messages are compared, if each of them holds a word."""
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    messages = (
+        [plain(text) if isinstance(text, str) else "" for text in cast("Iterable[object]", given)] if is_list else [""]
+    )
+    if not all(messages):
+        message = "not_found_messages must be a list of messages, each with a word in it"
         raise ConfigurationError(message)
-    return given
+    return frozenset(messages)
 
 
 def _url_problem(url: object) -> str | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def load_at_first_use(
-    package: str, home: Mapping[str, tuple[str, ...]]
+    package: str,
+    home: Mapping[str, tuple[str, ...]],
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """
     Return the `__getattr__` and the `__dir__` of *package*.
@@ -26,6 +29,8 @@ def load_at_first_use(
         if name not in modules:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
+        from importlib import import_module  # noqa: PLC0415  not before it is needed
+
         return getattr(import_module(modules[name]), name)
 
     def names() -> list[str]:

@@ -1,33 +1,67 @@
-"""The account of one lookup: its time budget, what it spent where, and its last error."""
+"""The state of one lookup: its deadline or budget, the time spent by phase, and its last error."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Awaitable
-from typing import Literal, TypeAlias, TypeVar
+from types import TracebackType
+from typing import Literal, TypeAlias
 
-from payclient._alarm import Alarm, Clock
+from payclient._escape import plural
 from payclient._telemetry import Attempt, OnAttempt
 from payclient.errors import AttemptTimeoutError, DeadlineExceededError, PayClientError
+from payclient.policies import Clock, Timeout
 
-_Value = TypeVar("_Value")
-Phase: TypeAlias = Literal["queued", "attempts", "backoff"]
+PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
+
+
+class Phase(Timeout):
+    """A block of one lookup: bounded in time, and accounted for; `Lookup.phase` makes it."""
+
+    __slots__ = ("_at_most", "_began", "_lookup", "_name")
+
+    def __init__(self, lookup: Lookup, name: PhaseName, began: float, until: float, at_most: float | None) -> None:
+        super().__init__(lookup.clock, until)
+        self._lookup = lookup
+        self._name: PhaseName = name
+        self._began = began
+        self._at_most = at_most
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        is_over = super().__exit__(kind, error, traceback)
+        self._lookup.end_phase(self._name, self._began, is_over=is_over, at_most=self._at_most)
+        return False
 
 
 class Lookup:
     """
-    One reference being asked for, retries included.
+    The lookup of one reference, retries included.
 
     Args:
-        reference: What is asked for.
-        clock: The event loop's.
-        until: When the lookup must have ended, on that clock; None for no such moment.
-        budget: Seconds of attempts and back-off, queueing excluded: the bound of a lookup in bulk,
-            whose turn comes when it comes. None for no such bound.
+        reference: As it was given.
+        clock: Of the event loop.
+        until: When the lookup must end, on that clock; None for no limit.
+        budget: Seconds of attempts and back-off, queueing excluded: the limit of a lookup in bulk,
+            which may queue for long. None for no limit.
         observers: Each gets a record per attempt.
     """
 
-    __slots__ = ("_budget", "_clock", "_observers", "_seconds", "_until", "attempts", "last_error", "reference")
+    __slots__ = (
+        "_budget",
+        "_observers",
+        "_seconds",
+        "_until",
+        "attempts",
+        "clock",
+        "is_fresh",
+        "last_error",
+        "reference",
+    )
 
     def __init__(
         self,
@@ -41,62 +75,69 @@ class Lookup:
         self.reference = reference
         self.attempts = 0
         self.last_error: PayClientError | None = None
+        self.is_fresh = False  # the connection of the last answer
         self._until = until
         self._budget = budget
         self._observers = observers
-        self._clock = clock
+        self.clock = clock
         self._seconds = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
-    async def spend(self, phase: Phase, work: Awaitable[_Value], *, at_most: float | None = None) -> _Value:
+    def phase(self, name: PhaseName, *, at_most: float | None = None) -> Phase:
         """
-        Return what *work* returns, if that comes in time; the time goes to the account of *phase*.
+        Return a block whose time goes to the account of *name*, and which ends in time.
 
         Args:
-            phase: What the lookup is doing.
-            work: Awaited here.
-            at_most: Seconds that this piece of work may take, however many the lookup has left.
+            name: What the lookup does in the block.
+            at_most: Seconds that the block may take, even if the lookup has more left.
 
         Raises:
-            AttemptTimeoutError: After *at_most*.
-            DeadlineExceededError: When the lookup's own time is over, with its last error as the cause.
+            AttemptTimeoutError: Out of the block, after *at_most*.
+            DeadlineExceededError: Out of the block, when the lookup's own time is over, with its last error as cause.
         """
-        now = self._clock.now
-        began = now()
-        end = self._end(phase, began)
-        latest = end if at_most is None else min(end, began + at_most)
+        now = self.clock.now()
+        end = self._end(name, now)
+        if at_most is None or end <= now + at_most:
+            return Phase(self, name, now, end, None)
+        return Phase(self, name, now, now + at_most, at_most)
+
+    def end_phase(self, name: PhaseName, began: float, *, is_over: bool, at_most: float | None) -> None:
+        """Note the time of a phase, and raise when it was ended."""
+        self._seconds[name] += self.clock.now() - began
+        if not is_over:
+            return
+        error = self._exceeded() if at_most is None else _too_slow(at_most)
         try:
-            with Alarm(self._clock, latest):
-                return await work
+            raise error
         finally:
-            self._seconds[phase] += now() - began
-        if at_most is None or latest == end:
-            raise self._exceeded() from self.last_error
-        message = f"no whole answer within {at_most:g} s"
-        raise AttemptTimeoutError(message)
+            # The cancelled attempt would come along, and with its frames the request.
+            error.__context__ = None
 
     def now(self) -> float:
         """Return the seconds on the event loop's clock."""
-        return self._clock.now()
+        return self.clock.now()
 
-    def patience(self, longest_pause: float) -> float:
-        """Return for how many seconds the lookup can wait before it must give up anyway."""
-        return longest_pause if self._until is None else self._until - self._clock.now()
+    def remaining_time(self, max_retry_after: float) -> float:
+        """Return the seconds that the lookup can wait before it must give up."""
+        return max_retry_after if self._until is None else self._until - self.clock.now()
 
     def observe(self, observer: OnAttempt) -> None:
-        """Have the records given to one more."""
+        """Add an observer."""
         self._observers = (*self._observers, observer)
 
     @property
     def is_observed(self) -> bool:
-        """Whether anybody wants the records."""
+        """Whether there is an observer."""
         return bool(self._observers)
 
     def tell(self, attempt: Attempt) -> None:
-        """Pass a record on to whoever observes this lookup."""
+        """Pass a record on to the observers."""
         for observer in self._observers:
-            observer(attempt)
+            if asyncio.iscoroutine(made := observer(attempt)):
+                made.close()
+                message = "on_attempt gave a coroutine, which would never be awaited; pass a plain function"
+                raise TypeError(message)
 
-    def _end(self, phase: Phase, now: float) -> float:
+    def _end(self, phase: PhaseName, now: float) -> float:
         if self._until is not None:
             return self._until
         if self._budget is None or phase == "queued":
@@ -105,5 +146,12 @@ class Lookup:
 
     def _exceeded(self) -> DeadlineExceededError:
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self._seconds.items())
-        message = f"no answer within the deadline after {self.attempts} attempts ({went})"
-        return DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self._seconds))
+        message = f"no answer within the deadline after {plural(self.attempts, 'attempt')} ({went})"
+        error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self._seconds))
+        error.__cause__ = self.last_error
+        return error
+
+
+def _too_slow(seconds: float) -> AttemptTimeoutError:
+    message = f"no whole answer within {seconds:g} s"
+    return AttemptTimeoutError(message)

@@ -1,13 +1,14 @@
 """
-Ask many references through one lookup function: bounded, lazy and safe to cancel.
+Look up many references through one function: bounded, lazy and safe to cancel.
 
 Design rules:
 
 - A worker takes the next reference only when it has finished the last one, and the queue of
   results is bounded: memory and look-ahead follow the concurrency, never the input.
 - Rows that wait for a later pass are bounded too; when they are too many, no new row is taken.
-- They do not wait for the input: when it has nothing for now, they are asked again all the same.
-- Every worker ends before the block does, whatever happens.
+- Deferred rows do not wait for the input: they are retried even while it has nothing to give.
+- Every worker ends before the block does, however often the block is cancelled.
+- A stream is read inside its block only: after it, reading raises.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
-from payclient._alarm import Alarm, Clock
-from payclient._deferral import Deferral, Fate, Row
-from payclient._models import Failed, Found, Outcome, Transaction
-from payclient._retry import judge
+from payclient._defaults import STALL_TIMEOUT
+from payclient._until_done import until_done
 from payclient.errors import DeadlineExceededError, PayClientError
+from payclient.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout, classify
+from payclient.protocol import Failed, Found, Outcome, Transaction
 
-Lookup: TypeAlias = Callable[[str], Awaitable[Transaction]]
+LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
 References: TypeAlias = Iterable[str] | AsyncIterable[str]
 
 _DEFERRED_PER_WORKER = 16
@@ -34,12 +35,15 @@ _END: Final = object()
 
 @asynccontextmanager
 async def stream(
-    lookup: Lookup,
+    lookup: LookupFunction,
     references: References,
     *,
     concurrency: int,
-    stall_timeout: float = 900.0,
+    stall_timeout: float = STALL_TIMEOUT,
     defer: bool = True,
+    known: str | None = None,
+    malformed_passes: int = PASSES,
+    random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Outcome]]:
     """
     Look up *references*, and give the outcomes as they come.
@@ -50,9 +54,12 @@ async def stream(
         concurrency: Lookups under way at once.
         stall_timeout: Seconds without any outcome, while lookups are outstanding, after which the
             stream ends.
-        defer: Ask rows that failed for passing reasons again later, instead of giving them up.
+        defer: Retry rows with transient failures in later passes, instead of giving them up.
+        known: A reference that is known to exist; asked when a failure may be the row's own fault or an outage.
+        malformed_passes: Failed passes after which a row whose answer cannot be read is given up.
+        random: Draws from 0 to 1, for the waits before later passes.
 
-    Shape:
+    Note:
         One outcome per reference, in order of completion; `index` is the place in the input.
 
     Raises:
@@ -60,9 +67,15 @@ async def stream(
             lookups under way are finished and given first; rows without an outcome can be asked
             for again.
         DeadlineExceededError: Out of the iteration, when nothing came for *stall_timeout*.
+        RuntimeError: Out of the iteration, when the block has ended.
     """
-    deferral = Deferral(is_on=defer, longest_pause=stall_timeout, random=random.random)
-    run = _Run(lookup, references, concurrency, stall_timeout, deferral)
+    deferral = Deferral(
+        is_on=defer,
+        max_retry_after=stall_timeout,
+        random=random,
+        malformed_passes=malformed_passes,
+    )
+    run = _Stream(lookup, references, concurrency, stall_timeout, deferral, known)
     run.start()
     try:
         yield run
@@ -70,7 +83,7 @@ async def stream(
         await run.stop()
 
 
-class _Source:
+class _Rows:
     """Hands the references out one by one."""
 
     def __init__(self, references: References) -> None:
@@ -84,7 +97,7 @@ class _Source:
         self.is_exhausted = False
         self.is_awaited = False
 
-    async def take(self) -> Row | None:
+    async def take(self) -> PendingRow | None:
         """Return the next row, or None when there is none."""
         if self._next is not None:
             return await self._take_in_turn(self._next)
@@ -95,7 +108,7 @@ class _Source:
         self.is_exhausted = True
         return None
 
-    async def _take_in_turn(self, following: Callable[[], Awaitable[str]]) -> Row | None:
+    async def _take_in_turn(self, following: Callable[[], Awaitable[str]]) -> PendingRow | None:
         """Await the next reference; an async iterator serves one worker at a time."""
         async with self._lock:
             if self.is_exhausted:
@@ -109,31 +122,37 @@ class _Source:
             finally:
                 self.is_awaited = False
 
-    def _row(self, reference: str) -> Row:
-        row = Row(self._count, reference)
+    def _row(self, reference: str) -> PendingRow:
+        row = PendingRow(self._count, reference)
         self._count += 1
         return row
 
 
-class _Run:
+class _Stream:
     """The workers of one stream, and the iterator over what they bring."""
 
     def __init__(
-        self, lookup: Lookup, references: References, concurrency: int, stall_timeout: float, deferral: Deferral
+        self,
+        lookup: LookupFunction,
+        references: References,
+        concurrency: int,
+        stall_timeout: float,
+        deferral: Deferral,
+        known: str | None = None,
     ) -> None:
         self._lookup = lookup
-        self._source = _Source(references)
+        self._source = _Rows(references)
         self._concurrency = concurrency
         self._stall_timeout = stall_timeout
         self._deferral = deferral
-        self._deferred: list[tuple[float, int, Row]] = []
+        self._deferred: list[tuple[float, int, PendingRow]] = []
         self._results: asyncio.Queue[Outcome | object] = asyncio.Queue(maxsize=concurrency)
         self._workers: set[asyncio.Task[None]] = set()
         self._started = 0
         self._asking = 0
         self._asleep = 0
         self._busy_since = 0.0
-        self._known: str | None = None
+        self._known = known
         self._last_error: PayClientError | None = None
         self._failure: BaseException | None = None
         self._clock = Clock(asyncio.get_running_loop())
@@ -143,18 +162,25 @@ class _Run:
 
     # What the caller sees
 
-    def __aiter__(self) -> _Run:
+    def __aiter__(self) -> _Stream:
         return self
 
     async def __anext__(self) -> Outcome:
-        if self._is_over:
-            raise StopAsyncIteration
-        item = await self._receive()
+        item = _END if self._is_over else await self._receive()
         if isinstance(item, Found | Failed):
             return item
-        self._is_over = True
-        if self._failure is not None:
-            raise self._failure
+        if not self._results.full():
+            self._results.put_nowait(_END)  # for others that read the same stream
+        if self._is_stopping:
+            message = (
+                "the block of this stream has ended, or its context manager was dropped; "
+                "read the outcomes inside `async with client.stream_transactions(...) as outcomes:`"
+            )
+            raise RuntimeError(message)
+        if not self._is_over:
+            self._is_over = True
+            if self._failure is not None:
+                raise self._failure
         raise StopAsyncIteration
 
     async def _receive(self) -> Outcome | object:
@@ -163,7 +189,7 @@ class _Run:
         waiting_since = self._clock.now()
         while not self._is_done():
             stalls_at = max(waiting_since, self._busy_since) + self._stall_timeout
-            with Alarm(self._clock, stalls_at):
+            with Timeout(self._clock, stalls_at):
                 return await self._results.get()
             if not self._is_busy():
                 waiting_since = self._clock.now()  # the source has nothing to ask, as it may
@@ -191,7 +217,7 @@ class _Run:
     # The workers
 
     def start(self) -> None:
-        """Begin with one worker; once the service was reached, each that finds work brings the next."""
+        """Start one worker; once the service was reached, each worker that finds work starts the next."""
         self._started += 1
         self._begin(self._work())
 
@@ -201,21 +227,17 @@ class _Run:
         worker.add_done_callback(self._settle)
 
     async def stop(self) -> None:
-        """End every worker, even when this is interrupted."""
-        self._is_over = self._is_stopping = True
+        """End every worker, however often this is cancelled, and all readers."""
+        self._is_draining = self._is_stopping = True
         for worker in self._workers:
             worker.cancel()
-        interruption: asyncio.CancelledError | None = None
-        while self._workers:
-            try:
-                await asyncio.wait(self._workers)
-            except asyncio.CancelledError as error:
-                interruption = error
-            # The set empties in callbacks, which run after this wake-up.
-            await asyncio.sleep(0)
-        self._clock.rest()
-        if interruption is not None:
-            raise interruption
+        try:
+            await until_done(self._workers)
+        finally:
+            while not self._results.empty():
+                self._results.get_nowait()
+            self._results.put_nowait(_END)
+            self._clock.stop()
 
     def _settle(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
@@ -233,7 +255,7 @@ class _Run:
         self._is_draining = True
 
     def _wake_at_end(self) -> None:
-        # With a full queue nobody is waiting, and whoever comes next will see that it is done.
+        # With a full queue no reader is waiting, and the next one sees that it is done.
         if self._is_done() and not self._results.full():
             self._results.put_nowait(_END)
 
@@ -243,17 +265,19 @@ class _Run:
                 self.start()
             await self._work_on(row)
 
-    async def _work_on(self, row: Row) -> None:
+    async def _work_on(self, row: PendingRow) -> None:
+        if self._is_stopping:  # the caller's iterator has suppressed the cancellation
+            return
         self._asking += 1
         try:
             outcome = await self._ask(row)
-            if outcome is not None:
+            if outcome is not None and not self._is_stopping:
                 await self._results.put(outcome)
         finally:
             self._asking -= 1
         self._wake_at_end()
 
-    async def _next_row(self) -> Row | None:
+    async def _next_row(self) -> PendingRow | None:
         while not self._is_draining:
             now = self._clock.now()
             is_due = bool(self._deferred) and self._deferred[0][0] <= now
@@ -275,46 +299,47 @@ class _Run:
                 return row
         return None
 
-    async def _ask(self, row: Row) -> Outcome | None:
-        row.witness = self._deferral.answers
+    async def _ask(self, row: PendingRow) -> Outcome | None:
+        row.answers_when_sent = self._deferral.answers
         try:
             transaction = await self._lookup(row.reference)
         except PayClientError as error:
-            await self._call_witness(row, error)
+            await self._ask_known(row, error)
             return self._judge(row, error)
         self._deferral.succeed()
         self._known = row.reference
         return Found(row.reference, transaction, index=row.index)
 
-    async def _call_witness(self, row: Row, error: PayClientError) -> None:
+    async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
         """
-        Ask for a reference that is known to exist, when no other row is there to show who is to blame.
+        Look up a known-good reference, when no other row can show whether the service answers.
 
-        Without it, one bad row at the end of the input, or before a gap in it, would look like an outage.
+        Without it, one bad row at the end of the input, or before a gap in it, would look like an outage. A row that
+        has one pass is not retried to find out.
         """
-        is_dry = self._source.is_exhausted or self._source.is_awaited
-        is_alone = is_dry and self._deferral.answers == row.witness
-        if not (is_alone and self._known is not None and judge(error).is_passing):
+        is_dry = self._source.is_exhausted or self._source.is_awaited or self._deferral.passes(error) == 1
+        is_alone = is_dry and self._deferral.answers == row.answers_when_sent
+        if not (is_alone and self._known is not None and classify(error).is_passing):
             return
         with suppress(PayClientError):  # the row's own error is the one to tell of
             await self._lookup(self._known)
             self._deferral.succeed()
 
-    def _judge(self, row: Row, error: PayClientError) -> Failed | None:
+    def _judge(self, row: PendingRow, error: PayClientError) -> Failed | None:
         self._last_error = error
-        ruling = self._deferral.rule(row, error)
-        if ruling.fate is Fate.FINAL:
+        decision = self._deferral.decide(row, error)
+        if decision.disposition is Disposition.FINAL:
             return Failed(row.reference, error, index=row.index)
-        if ruling.fate is Fate.FATAL:
+        if decision.disposition is Disposition.FATAL:
             self._fail(error)
         else:
-            due = self._clock.now() + ruling.wait
+            due = self._clock.now() + decision.wait
             heappush(self._deferred, (due, row.index, row))
             self._clock.loop.call_at(due, self._help, due)
         return None
 
     def _help(self, due: float) -> None:
-        """Bring one more worker for a row that is due: the others may all be waiting for the input."""
+        """Start one more worker for a row that is due: the others may all be waiting for the input."""
         if self._source.is_awaited and self._asking < self._concurrency and not self._is_stopping:
             self._begin(self._work_on_what_is_due(due))
 

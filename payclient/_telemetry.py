@@ -1,4 +1,4 @@
-"""What a client tells about its own work: counters, a log line and a record per attempt."""
+"""Telemetry of a client: counters, the logger, and a record per attempt."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Stats:
         lookups: Lookups begun; equal ones awaited at the same time count once.
         attempts: HTTP exchanges made.
         retries: Attempts after the first of their lookup.
-        throttled: Attempts that the service answered with "fewer requests, please".
+        throttled: Attempts that the service throttled (usually 429).
         in_flight: Attempts under way now.
         limit: How many attempts the limiter allows at once now; below 1, one at a time with gaps.
         paused_seconds: Until the end of the pause that the service asked for; 0 when there is none.

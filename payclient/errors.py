@@ -54,7 +54,7 @@ class PayClientError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The standard form forgets what an error was raised from.
+        # The default drops `__cause__`.
         state = {**self.__dict__, "__cause__": self.__cause__, "__suppress_context__": self.__suppress_context__}
         return type(self), self.args, state
 
@@ -106,7 +106,7 @@ class AttemptTimeoutError(TransportError, TimeoutError):
 
 
 class TLSVerificationError(TransportError):
-    """The service could not prove who it is; never retried, never downgraded."""
+    """No trusted TLS connection could be made; the message says why. Never retried, never downgraded."""
 
 
 class ResponseError(PayClientError):
@@ -119,6 +119,8 @@ class ResponseError(PayClientError):
         body: The beginning of the body as text, cleaned of control characters.
         request_id: The service's own name for the exchange, if it gave one.
         retry_after: Seconds the service asked to wait before the next request, if it did.
+        service_message: What the service said in its JSON, cleaned and shortened; "" when it said nothing,
+            or when something else answered: a router, a gateway.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class ResponseError(PayClientError):
         body: str = "",
         request_id: str | None = None,
         retry_after: float | None = None,
+        service_message: str = "",
     ) -> None:
         super().__init__(message, attempts=attempts)
         self.status_code = status_code
@@ -138,6 +141,7 @@ class ResponseError(PayClientError):
         self.body = body
         self.request_id = request_id
         self.retry_after = retry_after
+        self.service_message = service_message
 
     def __str__(self) -> str:
         request_id = f" [request id {self.request_id}]" if self.request_id else ""
@@ -153,11 +157,21 @@ class PermissionDeniedError(ResponseError):
 
 
 class TransactionNotFoundError(ResponseError):
-    """The service says, in its own envelope, that it has no such transaction."""
+    """
+    The service says, in its own envelope, that it has no such transaction.
+
+    Attributes:
+        is_conclusive: Whether its words are about a transaction or a reference. If not ("not found", "no data",
+            no word at all), it said the same over a fresh connection.
+    """
+
+    def __init__(self, message: str = "", *, is_conclusive: bool = True, **answer: object) -> None:
+        super().__init__(message, **answer)  # type: ignore[arg-type]  # the attributes of ResponseError
+        self.is_conclusive = is_conclusive
 
 
 class RateLimitedError(ResponseError):
-    """The service asks for fewer requests; `retry_after` says when to come back, if it told."""
+    """The service asked for fewer requests (usually 429); `retry_after` in seconds, if it said."""
 
 
 class ServiceError(ResponseError):

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from fakes import KEY
+from support.fakes import KEY
 
 LOGGED = b"attempt 1: status 200"
 """What every lookup writes at DEBUG; without it, nothing was captured and there was nothing to find."""

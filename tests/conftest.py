@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from contextlib import contextmanager
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
-from reconciling import Clock, Service
+from support import chance
+from support.reconciling import Clock, Service
 
-# No wall time in a verdict: a busy machine is slow, and the first text drawn on a new one reads all of Unicode.
-settings.register_profile("no wall time", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("no wall time")
+settings.load_profile(chance.QUICK)  # `--hypothesis-profile=thorough` for another
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -24,7 +24,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        if timeout is None:  # nothing is scheduled, so only another thread or a socket can go on
+        if timeout is None or self.loop.in_threads:  # only a thread or a socket can go on
             return super().select(None)
         self.loop.advance(timeout)
         return []
@@ -37,6 +37,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         selector = _JumpingSelector()
         selector.loop = self
         self._now = 0.0
+        self.in_threads = 0
         super().__init__(selector)
         self._clock_resolution = 1e-6
 
@@ -45,6 +46,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def advance(self, seconds):
         self._now += seconds
+
+    def run_in_executor(self, executor, function, *arguments):
+        """Run *function* in a thread; the clock stands still meanwhile."""
+        future = super().run_in_executor(executor, function, *arguments)
+        self.in_threads += 1
+        future.add_done_callback(self._back_from_thread)
+        return future
+
+    def _back_from_thread(self, _):
+        self.in_threads -= 1
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -62,3 +73,20 @@ def service_of():
 def clock_from():
     """Give what makes a clock that can be read in a test."""
     return Clock
+
+
+@pytest.fixture
+def full_after():
+    """Stand-in for a full disk: no file of this process can become longer than *size* bytes."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def full_after(size):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return full_after

@@ -5,7 +5,7 @@ A mutant is the code with one small thing changed: a comparison, a constant, an 
 them and runs the tests that touch the changed function. Run this in a copy of the project, for it rewrites files:
 
     python -m mutation               # every module that [tool.mutmut] names; the exit status is 1 below the goal
-    python -m mutation _codec _wire  # some of them
+    python -m mutation protocol._codec _stream  # some of them
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from pathlib import Path
 
 GOAL = 0.9
 NOTICED = frozenset({"killed", "timeout", "caught by type check"})
-AT_IMPORT = ("_codec.x__make_converter__", "_codec.x__optional_integer__", "_codec.x__required_text__")
+AT_IMPORT = tuple(
+    f"payclient.protocol._codec.x__{name}__" for name in ("make_converter", "optional_integer", "required_text")
+)
 """What has run before mutmut can put a mutant in its place, so that its verdict on it means nothing."""
 
 
 def main(modules: list[str]) -> int:
     """Judge the mutants of *modules*, print what was not noticed, and return the exit status."""
     named = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]["only_mutate"]
-    modules = modules or [Path(path).stem for path in named]
+    modules = modules or [path.removeprefix("payclient/").removesuffix(".py").replace("/", ".") for path in named]
     patterns = [f"payclient.{module}.*" for module in modules]
     subprocess.run(["mutmut", "run", "--max-children", "1", *patterns], check=True)
-    verdicts = {name: verdict for name, verdict in results() if name.split(".")[1] in modules}
+    verdicts = {name: verdict for name, verdict in results() if module_of(name) in modules}
     for name in verdicts:
-        if name.startswith(tuple(f"payclient.{start}" for start in AT_IMPORT)):
+        if name.startswith(AT_IMPORT):
             verdicts[name] = applied(name)
     for name, verdict in verdicts.items():
         if verdict not in NOTICED:
@@ -40,10 +42,15 @@ def main(modules: list[str]) -> int:
 
 def report(module: str, verdicts: dict[str, str]) -> int:
     """Print the line of *module*; 1 when it misses the goal."""
-    of_module = [verdict for name, verdict in verdicts.items() if name.split(".")[1] == module]
+    of_module = [verdict for name, verdict in verdicts.items() if module_of(name) == module]
     noticed = sum(verdict in NOTICED for verdict in of_module)
-    print(f"{module:12} {noticed:4} of {len(of_module):4} noticed, {noticed / len(of_module):6.1%}")
+    print(f"{module:24} {noticed:4} of {len(of_module):4} noticed, {noticed / len(of_module):6.1%}")
     return int(noticed < GOAL * len(of_module))
+
+
+def module_of(name: str) -> str:
+    """Return the dotted path of a mutant's module, without the package."""
+    return name.removeprefix("payclient.").rpartition(".")[0]
 
 
 def results() -> Iterator[tuple[str, str]]:
@@ -55,12 +62,12 @@ def results() -> Iterator[tuple[str, str]]:
 
 def applied(name: str) -> str:
     """Return the verdict on one mutant by writing it into its file, for a fresh interpreter to import."""
-    module = name.split(".")[1]
-    path = Path(f"payclient/{module}.py")
+    path = Path("payclient", *module_of(name).split(".")).with_suffix(".py")
     original = path.read_bytes()
     try:
         output("mutmut", "apply", name)
-        tests = ("-m", "pytest", "-x", "-q", "-p", "no:randomly", f"tests/test{module}.py")
+        test = Path("tests", *path.parts[1:-1], f"test{path.name}")
+        tests = ("-m", "pytest", "-x", "-q", "-p", "no:randomly", str(test))
         run = subprocess.run([sys.executable, *tests], check=False, capture_output=True)
     finally:
         path.write_bytes(original)

@@ -3,16 +3,18 @@
 import asyncio
 import inspect
 import itertools
+import json
 import logging
 import os
 import pickle
+import random
 import traceback
 from contextlib import contextmanager
 from importlib.metadata import version
 
+import attrs
 import pytest
 
-from fakes import KEY, ScriptedTransport, answer, client, document
 from payclient import (
     AsyncClient,
     AttemptTimeoutError,
@@ -33,9 +35,10 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient._secret import ApiKey
+from payclient.protocol._secret import ApiKey
+from support.fakes import KEY, ScriptedTransport, answer, client, document
 
-NOT_FOUND = answer(b'{"success": false, "message": "no such thing"}', 404)
+NOT_FOUND = answer(b'{"success": false, "message": "no such transaction"}', 404)
 DOWN = answer(b'{"success": false, "message": "try later"}', 500)
 CLOSED = "this client cannot be used: it has been closed"
 
@@ -65,7 +68,7 @@ async def test_names_itself():
 def test_defaults():
     """Without options, 64 attempts may be in flight, each for ten seconds, and a lookup may take thirty."""
     pay = AsyncClient(api_key=KEY, base_url="https://pay.example", transport=ScriptedTransport())
-    assert (pay._engine.max_concurrency, pay._options.timeout, pay._options.deadline) == (64, 10.0, 30.0)
+    assert (pay._session.max_concurrency, pay._options.timeout, pay._options.deadline) == (64, 10.0, 30.0)
 
 
 def test_default_of_a_stream():
@@ -130,7 +133,7 @@ async def test_backoff_has_full_jitter():
     transport = ScriptedTransport()
     transport.script("T1", note, note, note, note)
     async with client(transport) as pay:
-        pay._engine._random = lambda: 0.5
+        pay._session._random = lambda: 0.5
         with pytest.raises(ServiceError):
             await pay.get_transaction("T1")
     assert [later - earlier for earlier, later in itertools.pairwise(moments)] == [0.5, 1.0, 2.0]
@@ -181,7 +184,13 @@ async def test_stats():
         paused = pay.stats
         await lookup
     assert paused == Stats(
-        lookups=1, attempts=1, retries=0, throttled=1, in_flight=0, limit=1.0, paused_seconds=pytest.approx(4)
+        lookups=1,
+        attempts=1,
+        retries=0,
+        throttled=1,
+        in_flight=0,
+        limit=1.0,
+        paused_seconds=pytest.approx(4),
     )
 
 
@@ -209,7 +218,7 @@ async def test_longest_pause_is_waited_for():
     """A pause that is just as long as a lookup may wait is waited for."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
     transport.script("T1", answer(status=429, retry_after="100"))
-    async with client(transport, deadline=None, retry=RetryPolicy(longest_pause=100)) as pay:
+    async with client(transport, deadline=None, retry=RetryPolicy(max_retry_after=100)) as pay:
         await pay.get_transaction("T1")
     assert loop.time() == 100
 
@@ -249,8 +258,11 @@ async def test_rate():
     """One of two clients with a key starts half of the key's rate, retries included, and what it is told later."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
     transport.script("T1", DOWN)
-    async with client(transport, max_rate=1.0, workers=2, retry=RetryPolicy(first_backoff=1e-9), deadline=None) as pay:
-        pay._engine._limiter._random = lambda: 0.0
+    random.seed(1)
+    first = 2.0 * random.Random(1).random()
+    async with client(
+        transport, max_rate=1.0, workers=2, retry=RetryPolicy(initial_backoff=1e-9), deadline=None
+    ) as pay:
         await pay.get_transaction("T1")
         await pay.get_transaction("T2")
         at_half = loop.time()
@@ -262,7 +274,8 @@ async def test_rate():
         at_two = loop.time()
         pay.set_max_rate(None)
         await pay.get_transactions(["T5", "T6", "T7"])
-    assert [at_half, at_one, at_two, loop.time()] == pytest.approx([4.0, 5.0, 5.5, 5.5], abs=1e-6)
+    took = [at - first for at in (at_half, at_one, at_two, loop.time())]
+    assert took == pytest.approx([4.0, 5.0, 5.5, 5.5], abs=1e-6)
 
 
 @pytest.mark.parametrize("options", [{"max_rate": 0}, {"workers": 0}], ids=["max_rate", "workers"])
@@ -273,7 +286,7 @@ async def test_rate_is_refused(options):
     pay = client(ScriptedTransport(), max_rate=10.0, workers=2)
     with pytest.raises(ConfigurationError):
         pay.set_max_rate(options.get("max_rate", 1.0), workers=options.get("workers"))
-    assert pay._engine._limiter._gap == 0.2
+    assert pay._session._limiter._gap == 0.2
 
 
 @pytest.mark.virtual_time
@@ -393,7 +406,7 @@ async def test_cancelled_leader_hurts_nobody():
         first.cancel()
         assert (await second).reference == "T1"
         assert first.cancelled()
-        assert (transport.in_flight, len(pay._flights)) == (0, 0)
+        assert (transport.in_flight, len(pay._calls)) == (0, 0)
 
 
 @pytest.mark.virtual_time
@@ -402,7 +415,7 @@ async def test_short_deadline_of_the_leader_hurts_nobody():
     transport = ScriptedTransport(latency=6)
     async with client(transport, deadline=5) as pay:
         patient = pay.with_options(deadline=20)
-        patient._flights = pay._flights
+        patient._calls = pay._calls
         hasty = asyncio.create_task(pay.get_transaction("T1"))
         await asyncio.sleep(1)
         assert (await patient.get_transaction("T1")).reference == "T1"
@@ -422,7 +435,7 @@ async def test_cancelled_at_every_moment():
             await asyncio.sleep(0.1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert (transport.in_flight, pay.stats.in_flight, len(pay._flights)) == (0, 0, 0), moment
+        assert (transport.in_flight, pay.stats.in_flight, len(pay._calls)) == (0, 0, 0), moment
         await pay.aclose()
 
 
@@ -520,7 +533,7 @@ async def test_view_shares_the_client():
         await pay.get_transaction("T2")
         assert [record.reference for record in records] == ["T1"]
         assert view.stats == pay.stats
-        assert (pay._options.retry.attempts, view._options.retry.attempts) == (4, 1)
+        assert (pay._options.retry.max_attempts, view._options.retry.max_attempts) == (4, 1)
 
 
 def test_view_checks_its_options():
@@ -534,7 +547,7 @@ async def test_attempt_records():
     """`on_attempt` gets one record per attempt: number, status, error class and time."""
     transport, records = ScriptedTransport(latency=2), []
     transport.script("T1", DOWN, ConnectionFailedError("reset"))
-    async with client(transport, on_attempt=records.append, retry=RetryPolicy(first_backoff=0)) as pay:
+    async with client(transport, on_attempt=records.append, retry=RetryPolicy(initial_backoff=0)) as pay:
         await pay.get_transaction("T1")
     assert [(r.reference, r.number, r.status, r.error, r.seconds) for r in records] == [
         ("T1", 1, 500, "ServiceError", 2.0),
@@ -600,7 +613,7 @@ async def test_use_after_close():
 
 @pytest.mark.virtual_time
 async def test_close_drains():
-    """Closing lets attempts under way finish, ends those that queue, and closes the transport."""
+    """Closing lets attempts under way finish, ends those that queue, and leaves a transport of the caller's open."""
     transport = ScriptedTransport(latency=3)
     pay = client(transport, max_concurrency=1)
     await pay.get_transaction("T0")
@@ -612,7 +625,28 @@ async def test_close_drains():
     assert (await running).reference == "T1"
     with pytest.raises(ClientClosedError) as caught:
         await queued
-    assert (str(caught.value), transport.is_closed) == (CLOSED, True)
+    assert (str(caught.value), transport.is_closed) == (CLOSED, False)
+
+
+async def test_shared_transport():
+    """Two clients can share a transport, because neither closes it; one that a client makes by name it closes."""
+    transport = ScriptedTransport()
+    async with client(transport), client(transport) as other:
+        await client(transport).aclose()
+        assert (await other.get_transaction("T1")).reference == "T1"
+    async with client(None) as pay:
+        made = pay._session._transport
+    with pytest.raises(ClientClosedError):
+        await made.send(None)
+
+
+async def test_transport_without_discard():
+    """A transport needs `send` and `aclose` only."""
+    scripted = ScriptedTransport()
+    scripted.script("T1", answer(b"{}"))
+    bare = type("Bare", (), {"send": scripted.send, "aclose": scripted.aclose})()
+    async with client(bare, retry=RetryPolicy(initial_backoff=0)) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
 
 
 @pytest.mark.virtual_time
@@ -624,7 +658,7 @@ async def test_close_does_not_wait_for_ever(caplog):
     task = asyncio.create_task(pay.with_options(timeout=2000).get_transaction("T1"))
     await asyncio.sleep(1)
     await pay.aclose()
-    assert (loop.time(), transport.is_closed) == (pytest.approx(11), True)
+    assert loop.time() == pytest.approx(11)
     assert caplog.messages == ["closing with 1 lookups under way"]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -700,17 +734,54 @@ def test_key_is_not_shown_when_another_option_is_refused():
 def test_key_is_not_shown():
     """No part of a client prints the key."""
     pay = client(ScriptedTransport())
-    assert KEY not in repr(pay) + repr(vars(pay)) + repr(vars(pay._engine))
+    assert KEY not in repr(pay) + repr(vars(pay)) + repr(vars(pay._session))
 
 
 @pytest.mark.virtual_time
 async def test_no_retry_after_close():
     """An attempt that fails while the client is closing is the last of its lookup, and closing does not wait longer."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=3, default=lambda: DOWN)
-    pay = client(transport, retry=RetryPolicy(first_backoff=100, longest_backoff=100))
+    pay = client(transport, retry=RetryPolicy(initial_backoff=100, max_backoff=100))
     lookup = asyncio.create_task(pay.get_transaction("T1"))
     await asyncio.sleep(1)
     await pay.aclose()
     assert loop.time() == pytest.approx(3)
     with pytest.raises(ServiceError):
         await lookup
+
+
+@pytest.mark.virtual_time
+async def test_not_found_messages():
+    """What the caller says to mean "no such transaction" is believed to."""
+    transport = ScriptedTransport(default=lambda: answer(b'{"success": false, "message": "Kode tak dikenal"}', 404))
+    async with client(transport, not_found_messages=["kode tak dikenal"]) as pay:
+        with pytest.raises(TransactionNotFoundError):
+            await pay.get_transaction("T1")
+
+
+@pytest.mark.parametrize(
+    ("is_fresh", "message", "attempts"),
+    [
+        pytest.param(True, "Transaction not found", 1, id="fresh"),
+        pytest.param(False, "Transaction not found", 2, id="kept"),
+        pytest.param(True, "", 2, id="fresh-without-words"),
+    ],
+)
+async def test_not_found_is_proven(is_fresh, message, attempts):
+    """Not found is believed from a fresh connection and with evidence; else it is asked for once more, uncounted."""
+    transport = ScriptedTransport()
+    body = json.dumps({"success": False, "message": message}).encode()
+    transport.script("T1", *[attrs.evolve(answer(body, 404), is_fresh=is_fresh)] * 3)
+    async with client(transport, retry=None) as pay:
+        with pytest.raises(TransactionNotFoundError):
+            await pay.get_transaction("T1")
+    assert [request.needs_fresh_connection for request in transport.sent] == [False, True][:attempts]
+    assert len(transport.discarded) == (not is_fresh) * attempts
+
+
+async def test_doubtful_refusal_that_was_another_request_s():
+    """What the fresh connection says takes the place of a doubtful refusal."""
+    transport = ScriptedTransport()
+    transport.script("T1", attrs.evolve(answer(b"{}", 401), is_fresh=False))
+    async with client(transport, retry=None) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"

@@ -14,6 +14,7 @@ from payclient._config import (
     resolve_base_url,
     resolve_concurrency,
     resolve_environment,
+    resolve_messages,
     resolve_rate,
     resolve_workers,
 )
@@ -229,7 +230,9 @@ def test_concurrency(given):
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"), [(0, "0"), (-1, "-1"), (True, "True"), (1.0, "1.0"), ("8", "'8'"), (None, "None")], ids=repr
+    ("given", "shown"),
+    [(0, "0"), (-1, "-1"), (True, "True"), (1.0, "1.0"), ("8", "'8'"), (None, "None")],
+    ids=repr,
 )
 def test_count_is_refused(given, shown):
     """A concurrency, or a number of workers, that is no count is refused."""
@@ -266,7 +269,7 @@ def test_no_deadline():
 
 def test_no_retry():
     """No retry policy means one attempt."""
-    assert Options(retry=None).retry == RetryPolicy(attempts=1)
+    assert Options(retry=None).retry == RetryPolicy(max_attempts=1)
 
 
 @pytest.mark.parametrize(
@@ -281,3 +284,15 @@ def test_no_retry():
 def test_other_options_are_refused(option, message):
     """An option of the wrong kind is refused when the client is made, not at the first lookup."""
     assert refusal(Options, **option) == message
+
+
+def test_messages():
+    """Messages are compared without case and punctuation."""
+    assert resolve_messages(["Kode tak dikenal!", "NO-SUCH-CODE"]) == {"kode tak dikenal", "no such code"}
+
+
+@pytest.mark.parametrize("given", ["no such code", None, 7, [""], ["?!"], [None]], ids=repr)
+def test_messages_are_refused(given):
+    """A text where a list is needed would be a message per character; one without a word would fit everything."""
+    message = "not_found_messages must be a list of messages, each with a word in it"
+    assert refusal(resolve_messages, given) == message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import pytest
@@ -35,6 +36,7 @@ ANSWER = {
     "body": "slow down",
     "request_id": "r-1",
     "retry_after": 7.0,
+    "service_message": "slow down",
 }
 COPIES = {
     "copy": copy.copy,
@@ -58,6 +60,8 @@ def made(kind):
         options["sent"] = "yes"
     if issubclass(kind, errors.ResponseError):
         options.update(copy.deepcopy(ANSWER))
+    if issubclass(kind, errors.TransactionNotFoundError):
+        options["is_conclusive"] = False
     if issubclass(kind, errors.UnexpectedResponseError):
         options["problem"] = "data.amount: absent"
     return kind("what happened", **options)
@@ -118,7 +122,7 @@ def test_holds_plain_values(kind):
     """The attributes of an error are text, numbers and dictionaries of them."""
     found = list(vars(made(kind)).values())
     found += [item for value in found if isinstance(value, dict) for item in (*value, *value.values())]
-    assert {type(value) for value in found} <= {str, int, float, dict}
+    assert {type(value) for value in found} <= {str, int, bool, float, dict}
 
 
 @every_class
@@ -142,3 +146,12 @@ def test_dictionaries_are_not_shared():
     first, second = errors.ServiceError("a"), errors.ServiceError("b")
     first.headers["server"] = "nginx"
     assert second.headers == {}
+
+
+@every_class
+def test_facts_as_json(kind):
+    """The facts of an error are plain values, so a result backend of JSON can keep them and the error be made again."""
+    error = made(kind)
+    facts = json.loads(json.dumps(vars(error)))
+    again = kind(error.message, **facts)
+    assert (vars(again), str(again)) == (vars(error), str(error))

@@ -8,12 +8,13 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient._limiter import Limiter
-from payclient._signal import Signal
-from simulated import (
+from payclient.policies._limiter import Limiter
+from payclient.policies._retry import Signal
+from support.chance import examples
+from support.simulated import (
     ConcurrencyCap,
     FixedWindow,
     Latency,
@@ -27,7 +28,7 @@ from simulated import (
 
 pytestmark = pytest.mark.virtual_time
 
-SEEDS = range(5)
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))]
 LOOKUPS = 5000
 
 
@@ -176,9 +177,9 @@ class Watched(Limiter):
         return super()._grant(now)
 
     def release(self, ticket, signal, **options):
-        learnt, granted = self._learnt, self._granted
+        threshold, granted = self.controller.threshold, self._granted
         super().release(ticket, signal, **options)
-        if self._learnt < learnt:
+        if self.controller.threshold < threshold:
             self.cuts.append((ticket.number, granted))
 
 
@@ -208,7 +209,7 @@ lookups = st.tuples(
 
 
 any_schedule = given(plan=st.lists(lookups, min_size=1, max_size=60), highest=st.integers(1, 6))
-many_times = settings(max_examples=100, deadline=None)
+many_times = examples(100)
 
 
 async def play(plan, highest, **options):
@@ -260,11 +261,43 @@ async def test_no_grant_in_a_pause(plan, highest):
 
 @many_times
 @any_schedule
+@example(
+    plan=[
+        (0.0, 0.0, Signal.ACCEPTED, None, None),
+        (0.001, 0.0, Signal.ACCEPTED, None, 0.0),  # given up before its turn
+        (0.1, 0.0, Signal.ACCEPTED, None, None),
+        (0.0, 0.0, Signal.ACCEPTED, None, None),
+    ],
+    highest=1,
+)
 async def test_never_above_its_rate(plan, highest):
     """Under any schedule, no two attempts start closer to each other than the rate makes them."""
     limiter, _ = await play(plan, highest, max_rate=10.0)
     gaps = [later - earlier for earlier, later in itertools.pairwise(limiter.granted_at)]
     assert [gap for gap in gaps if gap < 0.1 - 1e-5] == []
+
+
+def most_early(granted_at, gap):
+    """Return how many seconds less than a gap for each the attempts of the busiest stretch have taken."""
+    due_at = [at - number * gap for number, at in enumerate(granted_at)]
+    return max((latest - due for latest, due in zip(itertools.accumulate(due_at, max), due_at, strict=True)), default=0)
+
+
+@many_times
+@given(
+    count=st.integers(2, 40),
+    busy=st.lists(st.tuples(st.sampled_from([0.0, 0.5, 0.9, 1.0]), st.sampled_from([0.0005, 0.003, 0.009, 0.02, 0.3]))),
+    max_rate=st.sampled_from([10.0, 50.0, 1000.0]),
+)
+async def test_rate_on_a_busy_loop(count, busy, max_rate):
+    """However late timers are, n + 1 attempts take n gaps less 10 ms at least, and less one gap if that is shorter."""
+    loop, gap = asyncio.get_running_loop(), 1 / max_rate
+    at = itertools.accumulate((gaps * gap + late for gaps, late in busy), initial=loop.time())
+    handles = [loop.call_at(when, loop.advance, late) for when, (_, late) in zip(at, busy, strict=False)]
+    limiter, _ = await play([(0.0, 0.0, Signal.ACCEPTED, None, None)] * count, 6, max_rate=max_rate)
+    for handle in handles:
+        handle.cancel()
+    assert most_early(limiter.granted_at, gap) <= min(0.01, gap) + 1e-5
 
 
 @many_times

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from payclient import Attempt, AttemptTimeoutError, DeadlineExceededError, ServiceError
-from payclient._alarm import Clock
 from payclient._lookup import Lookup
+from payclient.policies._timeouts import Clock
 
 pytestmark = pytest.mark.virtual_time
 
@@ -18,9 +18,10 @@ def make(*, until=None, budget=None, observers=()):
 
 
 async def spend(lookup, *phases):
-    """Spend so many seconds in each phase."""
+    """Spend the given seconds in each phase."""
     for phase, seconds in phases:
-        await lookup.spend(phase, asyncio.sleep(seconds))
+        with lookup.phase(phase):
+            await asyncio.sleep(seconds)
     return "done"
 
 
@@ -31,7 +32,9 @@ async def exceeded(lookup, *phases):
 
 
 @pytest.mark.parametrize(
-    ("until", "budget"), [(None, None), (11.0, None), (None, 10.0)], ids=["none", "until", "budget"]
+    ("until", "budget"),
+    [(None, None), (11.0, None), (None, 10.0)],
+    ids=["none", "until", "budget"],
 )
 async def test_in_time(until, budget):
     """Work that is done in time gives what it returns."""
@@ -49,7 +52,13 @@ async def test_budget_excludes_the_queue():
     """A budget is for attempts and back-off together; the queue takes nothing from it, before or between them."""
     lookup = make(budget=10.0)
     error = await exceeded(
-        lookup, ("queued", 50), ("attempts", 4), ("backoff", 3), ("queued", 100), ("attempts", 1), ("backoff", 100)
+        lookup,
+        ("queued", 50),
+        ("attempts", 4),
+        ("backoff", 3),
+        ("queued", 100),
+        ("attempts", 1),
+        ("backoff", 100),
     )
     assert error.seconds == {"queued": 150, "attempts": 5, "backoff": 5}
 
@@ -68,7 +77,8 @@ async def test_attempt_is_bounded(bounds):
     """A piece of work may take no longer than it is given, and after that the lookup goes on."""
     lookup = make(**bounds)
     with pytest.raises(AttemptTimeoutError, match=r"no whole answer within 2\.5 s"):
-        await lookup.spend("attempts", asyncio.sleep(100), at_most=2.5)
+        with lookup.phase("attempts", at_most=2.5):
+            await asyncio.sleep(100)
     assert (lookup.now(), await spend(lookup, ("attempts", 7))) == (2.5, "done")
 
 
@@ -76,7 +86,17 @@ async def test_attempt_is_bounded(bounds):
 async def test_the_lookup_ends_first(at_most):
     """What may take as long as the lookup, or longer, ends with the lookup and not for itself."""
     with pytest.raises(DeadlineExceededError):
-        await make(until=10.0).spend("attempts", asyncio.sleep(100), at_most=at_most)
+        with make(until=10.0).phase("attempts", at_most=at_most):
+            await asyncio.sleep(100)
+
+
+@pytest.mark.parametrize("at_most", [None, 2.5], ids=["deadline", "attempt"])
+async def test_no_context(at_most):
+    """The error of a time-out carries nothing of the work that was cancelled, whose frames may hold the request."""
+    with pytest.raises((DeadlineExceededError, AttemptTimeoutError)) as caught:
+        with make(until=10.0).phase("attempts", at_most=at_most):
+            await asyncio.sleep(100)
+    assert (caught.value.__context__, caught.value.__cause__) == (None, None)
 
 
 async def test_time_that_is_over():
@@ -87,39 +107,31 @@ async def test_time_that_is_over():
     assert lookup.now() == 11
 
 
-async def test_patience_ends_with_the_lookup():
+async def test_remaining_time_ends_with_the_lookup():
     """A lookup waits for a pause no longer than until its own end."""
     lookup = make(until=10.0)
     await asyncio.sleep(4)
-    assert lookup.patience(900.0) == 6.0
+    assert lookup.remaining_time(900.0) == 6.0
 
 
 @pytest.mark.parametrize("budget", [None, 5.0], ids=["unbounded", "budget"])
-async def test_patience_without_an_end(budget):
+async def test_remaining_time_without_an_end(budget):
     """A lookup that need not end at any moment waits as long as the policy says, for a pause is no part of a budget."""
-    assert make(budget=budget).patience(900.0) == 900.0
+    assert make(budget=budget).remaining_time(900.0) == 900.0
 
 
 async def test_foreign_timeout():
     """A `TimeoutError` of the work's own is not taken for the end of the time."""
-
-    async def work():
+    with pytest.raises(TimeoutError, match="mine") as caught, make(until=10.0).phase("attempts"):
         raise TimeoutError("mine")
-
-    with pytest.raises(TimeoutError, match="mine") as caught:
-        await make(until=10.0).spend("attempts", work())
     assert type(caught.value) is TimeoutError
 
 
 async def test_error_of_the_work():
     """An error of the lookup comes out as itself, a deadline of somebody else's too."""
     error = DeadlineExceededError("theirs")
-
-    async def work():
+    with pytest.raises(DeadlineExceededError) as caught, make(until=10.0).phase("attempts"):
         raise error
-
-    with pytest.raises(DeadlineExceededError) as caught:
-        await make(until=10.0).spend("attempts", work())
     assert caught.value is error
 
 

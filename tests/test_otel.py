@@ -6,9 +6,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from fakes import KEY, SAMPLE, ScriptedTransport, answer, client
 from payclient import RetryPolicy, ServiceError, TransactionNotFoundError
 from payclient.otel import OpenTelemetryTracing
+from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client
 
 DOWN = answer(b'{"success": false, "message": "try later"}', 503)
 
@@ -27,7 +27,7 @@ async def test_one_span(spans):
     tracing, finished = spans
     transport = ScriptedTransport()
     transport.script("T1", DOWN)
-    async with client(transport, tracing=tracing, retry=RetryPolicy(first_backoff=0)) as pay:
+    async with client(transport, tracing=tracing, retry=RetryPolicy(initial_backoff=0)) as pay:
         await pay.get_transaction("T1")
     (span,) = finished()
     assert span.name == "payclient.get_transaction"

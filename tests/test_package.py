@@ -1,6 +1,5 @@
 """The package: its names, and what importing it costs."""
 
-import json
 import subprocess
 import sys
 
@@ -9,24 +8,37 @@ import pytest
 import payclient
 
 
-def modules_after(*statements):
-    """Return how many modules each statement adds, in a fresh interpreter."""
-    program = "import json, sys\ncounts = [len(sys.modules)]\n"
-    program += "".join(f"{statement}\ncounts.append(len(sys.modules))\n" for statement in statements)
-    program += "print(json.dumps([b - a for a, b in zip(counts, counts[1:])]))"
+def modules_of(statement):
+    """Return which modules of ours a statement loads, in a fresh interpreter."""
+    program = f"{statement}\nimport sys\nprint(*(name for name in sys.modules if name.startswith('payclient')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
-    return json.loads(done.stdout)
+    return set(done.stdout.split())
 
 
 def test_import_is_light():
-    """`import payclient` loads at most 40 modules more than its dependencies do."""
-    assert modules_after("import httpx, attrs, cattrs", "import payclient")[1] <= 40
+    """`import payclient` loads nothing but what loads the rest at its first use."""
+    assert modules_of("import payclient") == {"payclient", "payclient._lazy"}
 
 
 def test_client_is_light():
-    """The client itself loads at most 40 modules more than its dependencies and asyncio do."""
-    base = "import asyncio, anyio, httpcore, httpx, attrs, cattrs"
-    assert modules_after(base, "from payclient import AsyncClient")[1] <= 40
+    """The client loads nothing of reconciliation, the test kit or the command line."""
+    packages = {name.split(".")[1] for name in modules_of("from payclient import AsyncClient") - {"payclient"}}
+    assert packages & {"cli", "engines", "ledger", "otel", "reconcile", "report", "testing"} == set()
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("cli.main(['--version'])", ["cattrs", "httpx", "pygments", "sqlite3", "payclient.policies"]),
+        ("cli.main(['--help'])", ["cattrs", "httpx", "sqlite3", "payclient.policies"]),
+        ("from payclient.cli import _get", ["httpx", "sqlite3", "payclient.ledger", "payclient.reconcile"]),
+    ],
+)
+def test_command_is_light(statement, absent):
+    """The command loads only what it was asked for."""
+    program = f"import sys; from payclient import cli; {statement}; print(sys.modules.keys() & {absent})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 @pytest.mark.parametrize("extra", ["rich", "cyclopts", "opentelemetry", "pytest", "respx", "uvicorn", "sqlite3"])

@@ -10,17 +10,19 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient import PayClientError, Transaction, _codec
-from payclient._codec import read_transaction, transaction_as_json
-from payclient._http import BODY_LIMIT, Response
-from payclient._json import JSONProblem, read_json
-from payclient._retry import judge
-from payclient._wire import parse_response
+from payclient import PayClientError, Transaction
 from payclient.errors import ResponseError, TransactionNotFoundError
+from payclient.policies._retry import classify
+from payclient.protocol import _codec
+from payclient.protocol._codec import read_transaction, transaction_as_json
+from payclient.protocol._http import BODY_LIMIT, Response
+from payclient.protocol._json import JSONProblem, read_json
+from payclient.protocol._wire import parse_response
 from payclient.testing import envelope, transaction
+from support.chance import examples
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 REFERENCE = "T0000000033KGJ0D"
@@ -29,7 +31,7 @@ GOOD = json.dumps(envelope(reference=REFERENCE)).encode()
 text = st.text(st.characters(codec="utf-8"), max_size=30)
 numbers = st.integers() | st.integers(-(10**60), 10**60) | st.floats()
 scalars = st.none() | st.booleans() | numbers | text | text.map(lambda value: value * 50)
-oddities = st.sampled_from(
+strange_values = st.sampled_from(
     [
         "3.809.488",
         "15000.00",
@@ -41,10 +43,10 @@ oddities = st.sampled_from(
         "0000-00-00 00:00:00",
         "9" * 5000,
         "Transaction not found",
-    ]
+    ],
 )
 values = st.recursive(
-    scalars | oddities,
+    scalars | strange_values,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
     max_leaves=12,
 )
@@ -61,10 +63,10 @@ headers = st.dictionaries(
             "date",
             "location",
             "cf-ray",
-        ]
+        ],
     ),
     st.sampled_from(
-        ["gzip", "deflate", "gzip, gzip", "identity", "br", "nan", "-1", "9" * 5000, "Thu, 31 Jan 2030 00:00:30 GMT"]
+        ["gzip", "deflate", "gzip, gzip", "identity", "br", "nan", "-1", "9" * 5000, "Thu, 31 Jan 2030 00:00:30 GMT"],
     )
     | st.text(max_size=60),
     max_size=4,
@@ -88,7 +90,7 @@ def damaged_bytes(draw):
     at = draw(st.integers(0, len(body)))
     part = draw(
         st.binary(max_size=8)
-        | st.sampled_from([b'"', b"\\", b"{", b"[" * 40, b"\xef\xbb\xbf", b"1e999999999999999999999"])
+        | st.sampled_from([b'"', b"\\", b"{", b"[" * 40, b"\xef\xbb\xbf", b"1e999999999999999999999"]),
     )
     return draw(
         st.sampled_from(
@@ -105,8 +107,8 @@ def damaged_bytes(draw):
                 gzip.compress(body),
                 gzip.compress(body)[:at],
                 gzip.compress(gzip.compress(body)),
-            ]
-        )
+            ],
+        ),
     )
 
 
@@ -122,7 +124,7 @@ def outcome(body, status=200, headers=None, *, is_truncated=False):
         return error
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(bodies, statuses, headers, st.booleans())
 @example(GOOD.replace(b"15000", b"1e99999999999999999999"), 200, {}, False)  # beyond what `Decimal` takes
 @example(b'"\\' * 1000, 200, {}, False)
@@ -133,7 +135,7 @@ def test_any_answer(body, status, headers, is_truncated):
     assert isinstance(found, Transaction | ResponseError)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(bodies, statuses, headers)
 def test_no_wrong_transaction(body, status, headers):
     """Whatever the answer, a transaction has the reference that was asked for, status 200 and exact money."""
@@ -142,7 +144,7 @@ def test_no_wrong_transaction(body, status, headers):
         assert (found.reference, status, type(found.amount)) == (REFERENCE, 200, int)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(bodies, statuses, headers)
 def test_not_found_has_evidence(body, status, headers):
     """Whatever the answer, "not found" is said only about an answer whose body says `success` false."""
@@ -151,14 +153,14 @@ def test_not_found_has_evidence(body, status, headers):
         assert b"false" in body or "content-encoding" in headers
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(bodies, statuses, headers)
 def test_errors_are_small(body, status, headers):
     """Whatever the answer, its error is short, printable, and known to the policies."""
     found = outcome(body, status, headers)
     if isinstance(found, ResponseError):
         shown = f"{found}{found.body}{''.join(found.headers.values())}"
-        assert (len(shown) < 3000, shown.isprintable(), judge(found) is not None) == (True, True, True)
+        assert (len(shown) < 3000, shown.isprintable(), classify(found) is not None) == (True, True, True)
 
 
 @given(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 2), st.sampled_from(["{}", '"{}"', "{}e0", "{}E+0"]))
@@ -180,11 +182,12 @@ filled = text.filter(bool)
 fields = st.fixed_dictionaries(
     {
         **dict.fromkeys(
-            ("reference", "merchant_reff", "payment_method", "payment_name", "payment_code", "status"), filled
+            ("reference", "merchant_reff", "payment_method", "payment_name", "payment_code", "status"),
+            filled,
         ),
         **dict.fromkeys(("amount", "fee", "amount_received"), st.integers(-(10**18) + 1, 10**18 - 1)),
         "expdate": st.datetimes().map(lambda moment: moment.isoformat(sep=" ", timespec="seconds")),
-    }
+    },
 )
 
 

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from payclient import AsyncClient, Environment, ReferenceMismatchError, Transaction
-from payclient._codec import transaction_as_json
+from payclient.protocol._codec import transaction_as_json
 from payclient.testing import envelope
 from payclient.transports import Response
 
@@ -51,7 +51,10 @@ class Recorder:
 
 async def look_up(transport, reference=REFERENCE, *, environment="live"):
     async with AsyncClient(
-        api_key="the-key", base_url="https://pay.example", environment=environment, transport=transport
+        api_key="the-key",
+        base_url="https://pay.example",
+        environment=environment,
+        transport=transport,
     ) as client:
         return await client.get_transaction(reference)
 
@@ -131,8 +134,8 @@ async def test_body():
 
 
 async def test_reference_is_sent_exactly():
-    """Part 4: the reference is sent as it was given, spaces, case and all."""
-    reference = ' t-"é" '
+    """Part 4: the reference is sent as it was given, with its spaces, quotes and case."""
+    reference = 't "é" -T'
     transport = Recorder(envelope(**{**FIELDS, "reference": reference}))
     await look_up(transport, reference)
     assert json.loads(transport.requests[0].body) == {"reference": reference}

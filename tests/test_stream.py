@@ -145,8 +145,9 @@ async def test_lazy():
         assert taken <= 1 + 3 * 4
 
 
-async def test_memory_is_flat():
-    """A stream of 100,000 references takes no more memory than one of 2,000."""
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+async def test_memory_is_flat(count):
+    """A stream of many references takes no more memory than one of 2,000."""
 
     async def peak(count):
         tracemalloc.start()
@@ -158,7 +159,7 @@ async def test_memory_is_flat():
         return high
 
     await peak(100)
-    small, large = await peak(2_000), await peak(100_000)
+    small, large = await peak(2_000), await peak(count)
     assert large < small + 256 * 1024
 
 
@@ -169,11 +170,53 @@ async def test_leaving_early():
     assert other_tasks() == set()
 
 
-async def test_after_leaving():
-    """Who goes on reading after the block gets nothing, and no error either."""
+@pytest.mark.parametrize("read", [0, 1, 1000])
+async def test_after_leaving(read):
+    """Reading after the block raises, whether all outcomes were read inside or not: silence would look like the end."""
     async with stream(found, map(str, range(1000)), concurrency=8) as outcomes:
-        await anext(outcomes)
-    assert [outcome async for outcome in outcomes] == []
+        for _ in range(read):
+            await anext(outcomes)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"the block of this stream has ended"):
+            await anext(outcomes)
+
+
+@pytest.mark.virtual_time
+async def test_read_by_others_when_the_block_ends():
+    """Tasks that wait for an outcome when the block ends learn that it has ended, all of them."""
+    async with stream(failing(None, "none"), three_in_an_hour(), concurrency=2) as outcomes:
+        [await anext(outcomes) for _ in range(3)]
+        readers = [asyncio.ensure_future(anext(outcomes)) for _ in range(3)]
+        await asyncio.sleep(1)
+    ends = await asyncio.gather(*readers, return_exceptions=True)
+    assert [type(end) for end in ends] == [RuntimeError] * 3
+    assert asyncio.get_running_loop().time() < 5  # at once, and not when the stream would have stalled
+
+
+@pytest.mark.virtual_time
+async def test_read_by_others_at_the_end():
+    """When the outcomes are used up, every task that waits for one learns it, and not only the first."""
+    async with stream(failing(None, "none"), ["T1"], concurrency=1) as outcomes:
+        readers = [asyncio.ensure_future(anext(outcomes, None)) for _ in range(3)]
+        ends = await asyncio.gather(*readers)
+    assert [type(end).__name__ for end in ends] == ["Found", "NoneType", "NoneType"]
+    assert asyncio.get_running_loop().time() < 5
+
+
+@pytest.mark.virtual_time
+async def test_dropped_context_manager():
+    """A stream whose context manager nobody holds is ended with it, and reading raises at once instead of hanging."""
+    outcomes = await stream(failing(None, "none"), map(str, range(9)), concurrency=2).__aenter__()
+    with pytest.raises(RuntimeError, match=r"its context manager was dropped"):
+        [outcome async for outcome in outcomes]
+    assert asyncio.get_running_loop().time() < 1
+
+
+async def test_never_entered():
+    """A stream that was not entered cannot be read."""
+    never = stream(found, ["T1"], concurrency=2)
+    with pytest.raises(TypeError):
+        [outcome async for outcome in never]
 
 
 @pytest.mark.virtual_time
@@ -558,10 +601,9 @@ async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
 
 
 @pytest.mark.virtual_time
-async def test_no_deferred_row_is_early(monkeypatch):
+async def test_no_deferred_row_is_early():
     """Whoever has asked for a row that was due leaves those alone that are not."""
     spread = iter([0.0, 1.0])
-    monkeypatch.setattr(random, "random", lambda: next(spread))
     asked = []
 
     async def lookup(reference):
@@ -572,7 +614,7 @@ async def test_no_deferred_row_is_early(monkeypatch):
             raise ServiceError("down", status_code=500)
         return transaction(reference)
 
-    await collect(lookup, three_in_an_hour(), concurrency=1)
+    await collect(lookup, three_in_an_hour(), concurrency=1, random=lambda: next(spread))
     assert [(name, round(when)) for name, when in asked[3:]] == [("T2", 7), ("T3", 18)]
 
 
@@ -595,9 +637,8 @@ async def test_no_deferred_row_is_asked_when_no_other_can_succeed():
 
 
 @pytest.mark.virtual_time
-async def test_no_worker_is_begun_after_the_end(monkeypatch):
+async def test_no_worker_is_begun_after_the_end():
     """A row that comes due in the very tick in which its stream is left is not asked any more."""
-    monkeypatch.setattr(random, "random", lambda: 0.5)
     loop, asked = asyncio.get_running_loop(), []
 
     async def references():
@@ -613,7 +654,7 @@ async def test_no_worker_is_begun_after_the_end(monkeypatch):
         loop.advance(0.5)
 
     left = loop.create_future()
-    async with stream(lookup, references(), concurrency=1):
+    async with stream(lookup, references(), concurrency=1, random=lambda: 0.5):
         await asyncio.sleep(1)
         loop.call_at(9.75, leave)  # it is due at 10
         await left

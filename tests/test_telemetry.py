@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from fakes import KEY, SAMPLE, ScriptedTransport, answer, client
 from payclient import RetryPolicy, UnexpectedResponseError
+from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client
 
 
 @pytest.mark.virtual_time
@@ -16,7 +16,7 @@ async def test_one_line_per_attempt(caplog):
     transport = ScriptedTransport(latency=1.25)
     transport.script("T1", answer(status=500))
     with caplog.at_level(logging.DEBUG, "payclient"):
-        async with client(transport, retry=RetryPolicy(first_backoff=0)) as pay:
+        async with client(transport, retry=RetryPolicy(initial_backoff=0)) as pay:
             await pay.get_transaction("T1")
     lines = [record.getMessage() for record in caplog.records if record.name == "payclient"]
     assert lines == [
@@ -31,7 +31,7 @@ async def test_no_secrets(caplog):
     transport = ScriptedTransport()
     transport.script("T1", echo)
     with caplog.at_level(logging.DEBUG):
-        async with client(transport, retry=RetryPolicy(first_backoff=0)) as pay:
+        async with client(transport, retry=RetryPolicy(initial_backoff=0)) as pay:
             await pay.get_transaction("T1")
             transport.script("T2", echo, echo)
             with pytest.raises(UnexpectedResponseError) as caught:

@@ -7,7 +7,7 @@ from payclient import AsyncClient, Transaction
 
 
 class Background:
-    """A client in a thread of its own; make it after the fork, one per process."""
+    """A client in its own thread; make it after the fork, one per process."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -16,10 +16,16 @@ class Background:
         self._client = AsyncClient()
 
     def get_transaction(self, reference: str) -> Transaction:
-        return asyncio.run_coroutine_threadsafe(self._client.get_transaction(reference), self._loop).result()
+        lookup = asyncio.run_coroutine_threadsafe(self._client.get_transaction(reference), self._loop)
+        try:
+            return lookup.result()
+        finally:
+            lookup.cancel()  # when this thread was interrupted; else it is done
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()

@@ -1,7 +1,7 @@
 """
 The command `payclient` (extra `cli`): arguments in, text and an exit status out.
 
-It has no API of its own: what it does, `payclient`, `payclient.reconcile` and `payclient.testing` do.
+It has no API: use `payclient`, `payclient.reconcile` and `payclient.testing` from Python.
 """
 
 from payclient.cli._main import main

@@ -27,7 +27,11 @@ class Shell(StrEnum):
 
 
 def completion(
-    shell: Shell, /, *, app: Annotated[App, Parameter(parse=False)], streams: Annotated[Streams, Parameter(parse=False)]
+    shell: Shell,
+    /,
+    *,
+    app: Annotated[App, Parameter(parse=False)],
+    streams: Annotated[Streams, Parameter(parse=False)],
 ) -> None:
     """
     Print the script by which a shell completes commands and options; nothing is installed.

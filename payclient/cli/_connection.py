@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
-from payclient._config import resolve_environment
+from payclient._config import decode_key, read_key_file, resolve_environment
+from payclient._defaults import MAX_CONCURRENCY, TIMEOUT
+from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
-from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
 from payclient.transports import TransportName
 
-_MOST_KEY_BYTES = 64 * 1024
+if TYPE_CHECKING:  # `get` need not load it
+    from payclient.engines import LookupSpec
 
 
 @Parameter(name="*", group=Group("Service", sort_key=10))
@@ -38,8 +40,8 @@ class Connection:
     base_url: str | None = None
     environment: Environment | None = None
     api_key_file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None
-    timeout: float = 10.0
-    max_concurrency: int = 64
+    timeout: float = TIMEOUT
+    max_concurrency: int = MAX_CONCURRENCY
     max_rate: float | None = None
 
     @property
@@ -99,6 +101,8 @@ class Connection:
         Raises:
             ConfigurationError: As `client`, and when the key is to come from standard input.
         """
+        from payclient.engines import LookupSpec  # noqa: PLC0415  `get` need not load it
+
         self._check_address()
         if self.takes_key_from_stdin:
             message = "several processes cannot read the key from standard input: pass --api-key-file PATH"
@@ -134,15 +138,19 @@ class Connection:
                 message = "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
                 raise ConfigurationError(message)
             return None
-        if self.takes_key_from_stdin:
-            content = streams.stdin.read(_MOST_KEY_BYTES)
-        else:
-            with self.api_key_file.open("rb") as file:
-                content = file.read(_MOST_KEY_BYTES)
+        content = decode_key(streams.stdin) if self.takes_key_from_stdin else _read_key(self.api_key_file)
         if not content.strip():
             message = "--api-key-file: there is no key in it"
             raise ConfigurationError(message)
-        return content.decode("utf-8-sig", "replace")  # what is not ASCII is refused, with its position, by the client
+        return content
+
+
+def _read_key(path: Path) -> str:
+    try:
+        return read_key_file(path)
+    except OSError as error:
+        message = f"--api-key-file {escape_unprintable(str(path))} cannot be read: {error.strerror}"
+    raise ConfigurationError(message)
 
 
 def _transport() -> TransportName | None:

@@ -1,4 +1,4 @@
-"""`payclient demo`: the main job from end to end, on data in which every break is known."""
+"""`payclient demo`: a reconciliation from end to end, on data in which every break is known."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from attrs import define, field
 from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
-from payclient.cli._planting import COLUMNS, FEWEST_ROWS, Plantation, Verdict, plant, verdict_of
+from payclient._escape import plural
+from payclient.cli._dataset import COLUMNS, MIN_ROWS, Dataset, Expected, as_expected, generate
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, write_again
-from payclient.cli._sandbox_process import Address, sandbox_process
+from payclient.cli._sandbox import Address, sandbox_process
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
@@ -39,53 +40,53 @@ _RATE_LIMIT = "500/s"
 _FAULT_SHARE = "0.02"
 _LATENCY = "0.01"
 _CONCURRENCY = 32
-_MOST_SHOWN = 20
-_LIFE = 5.0
-"""Seconds until the first run is killed: enough to begin, too little to end with the usual number of rows."""
-_SAME = "CHECKED: the report was written again from its journal, and every file has the same bytes."
+_MAX_SHOWN = 20
+_KILL_AFTER = 5.0
+"""Seconds until the first run is killed: long enough to start, too short to finish with the default rows."""
+_REPRODUCED = "CHECKED: the report was written again from its journal, and every file has the same bytes."
 
 
 async def demo(
     *,
-    rows: Annotated[int, Parameter(validator=validators.Number(gte=FEWEST_ROWS))] = 10_000,
+    rows: Annotated[int, Parameter(validator=validators.Number(gte=MIN_ROWS))] = 10_000,
     seed: int = 1,
     out: Path | None = None,
     progress: ProgressMode = ProgressMode.AUTO,
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Reconcile a made-up ledger with the sandbox, and check that exactly the breaks planted in it are found.
+    Reconcile a made-up ledger with the sandbox, and check that exactly the planted breaks are found.
 
-    The sandbox runs on a loopback port, limits the rate, and fails now and then: status 500, web pages, cut answers
-    and cut connections. The first run is killed in the middle; the second goes on from its journal. Then the report is
-    written once more from the journal alone, and has to be the same.
+    The sandbox runs on a loopback port, limits the rate, and fails now and then with status 500, web pages, truncated
+    answers or closed connections. The first run is killed midway; the second resumes from its journal. Then the report
+    is written again from the journal alone, and must have the same bytes.
 
     Args:
-        rows: In the ledger.
-        seed: Of the ledger and of the faults.
-        out: Folder for ledger and report; a new one for temporary files if not given, which is kept.
+        rows: Number of ledger rows.
+        seed: Seed of the ledger and of the faults.
+        out: Folder for the ledger and the report; a new temporary folder, which is kept, if not given.
         progress: How progress is shown on standard error.
-        streams: Of the process.
+        streams: Streams of the process.
 
     Returns:
-        The exit status: 0 when what was found is what was planted.
+        The exit status: 0 when exactly the planted breaks were found.
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
-    plantation = plant(rows, seed=seed)
-    _write(plantation, folder)
+    dataset = generate(rows, seed=seed)
+    _write(dataset, folder)
     streams.tell(
-        f"{rows:,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT} and fails {_FAULT_SHARE} of them"
+        f"{rows:,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
+        f"{float(_FAULT_SHARE):.0%} of its responses fail",
     )
-    check, worst = Check(plantation.expected), Worst()
+    check, worst = Check(dataset.expected), Worst()
     report = folder / "report"
     async with sandbox_process(
         *("--transactions", str(folder / "transactions.jsonl"), "--rate-limit", _RATE_LIMIT),
         *("--fault-share", _FAULT_SHARE, "--latency", _LATENCY, "--seed", str(seed)),
         log=folder / "sandbox.log",
     ) as address:
-        await _run_and_kill(folder, address)
-        streams.tell(f"the first run was killed after {_LIFE:g} s, without a warning")
+        streams.tell(await _run_and_kill(folder, address))
         async with AsyncExitStack() as stack:
             job = Reconciliation(
                 ledger=stack.enter_context(open_ledger(folder / "ledger.csv")),
@@ -96,7 +97,7 @@ async def demo(
                         base_url=address.base_url,
                         environment=Environment.SANDBOX,
                         max_concurrency=_CONCURRENCY,
-                    )
+                    ),
                 ),
                 environment=Environment.SANDBOX,
                 concurrency=_CONCURRENCY,
@@ -109,12 +110,12 @@ async def demo(
     is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest
     for line in (*verdict_lines(summary, worst, rules=job.rules), "", *_files(report), "", *check.lines()):
         streams.write(line)
-    streams.write(_SAME if is_same else "CHECK FAILED: the report written again from its journal is another one.")
+    streams.write(_REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs.")
     return Exit.DONE if check.is_passed and is_same else Exit.DIFFERENT
 
 
-async def _run_and_kill(folder: Path, address: Address) -> None:
-    """Begin the reconciliation in a process of its own, and end that the hard way."""
+async def _run_and_kill(folder: Path, address: Address) -> str:
+    """Start the reconciliation in another process, kill it, and return what happened."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "payclient", "reconcile", str(folder / "ledger.csv")),
         *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(_CONCURRENCY)),
@@ -128,14 +129,15 @@ async def _run_and_kill(folder: Path, address: Address) -> None:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        async with asyncio.timeout(_LIFE):
+        async with asyncio.timeout(_KILL_AFTER):
             await process.wait()
     except TimeoutError:
-        pass
+        return f"the first run was killed after {_KILL_AFTER:g} s, without a warning"
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
+    return f"the first run ended by itself within {_KILL_AFTER:g} s, so there was nothing to kill"
 
 
 def _files(report: Path) -> list[str]:
@@ -144,17 +146,17 @@ def _files(report: Path) -> list[str]:
 
 @define
 class Check:
-    """Compares each row with what was planted."""
+    """Compares each row with its expected result."""
 
-    _expected: Sequence[Verdict]
+    _expected: Sequence[Expected]
     _rows: int = field(init=False, default=0)
-    _differences: list[tuple[Row, Verdict]] = field(init=False, factory=list)
+    _differences: list[tuple[Row, Expected]] = field(init=False, factory=list)
 
     def add(self, row: Row) -> None:
         """Take the next row of the ledger."""
         expected = self._expected[self._rows]
         self._rows += 1
-        if verdict_of(row) != expected:
+        if as_expected(row) != expected:
             self._differences.append((row, expected))
 
     @property
@@ -168,20 +170,20 @@ class Check:
         if self.is_passed:
             return [f"CHECKED: {planted} findings were planted; exactly these were found, and no other."]
         missed = len(self._expected) - self._rows
-        head = f"CHECK FAILED: {len(self._differences)} rows are not as planted, {missed} rows are missing"
-        shown = self._differences[:_MOST_SHOWN]
-        return [head, *(f"  line {row.line}: {_words(verdict_of(row))}, planted {_words(it)}" for row, it in shown)]
+        head = f"CHECK FAILED: {plural(len(self._differences), 'row')} not as planted, {plural(missed, 'row')} missing"
+        shown = self._differences[:_MAX_SHOWN]
+        return [head, *(f"  line {row.line}: {_words(as_expected(row))}, planted {_words(it)}" for row, it in shown)]
 
 
-def _words(verdict: Verdict) -> str:
+def _words(verdict: Expected) -> str:
     findings = sorted(f"{code} ({severity.word})" for code, severity in verdict.findings)
     return " ".join((verdict.bucket, *findings))
 
 
-def _write(plantation: Plantation, folder: Path) -> None:
+def _write(dataset: Dataset, folder: Path) -> None:
     with (folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(plantation.ledger)
+        writer.writerows(dataset.ledger)
     with (folder / "transactions.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(f"{json.dumps(fields)}\n" for fields in plantation.transactions)
+        file.writelines(f"{json.dumps(fields)}\n" for fields in dataset.transactions)

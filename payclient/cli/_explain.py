@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from payclient._models import masked
-from payclient._visible import visible
+from payclient._escape import escape_unprintable
 from payclient.cli._reconciliation import about_of, journal_path
 from payclient.cli._status import Exit
-from payclient.cli._streams import Streams
-from payclient.cli._table import aligned
+from payclient.cli._streams import Streams, aligned
 from payclient.ledger import ABSENT, Entry
-from payclient.reconcile import Case, Journal, Observation, Row, judge, step_of
+from payclient.protocol import masked
+from payclient.reconcile import Case, Journal, Observation, Row, judge, moved_by, step_of
 
 EXAMPLES = """
 ```console
@@ -35,10 +34,12 @@ def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Para
     """
     Show what the ledger says about one reference, what the service answered and when, and what follows.
 
+    For a payment made twice, the other references are shown too.
+
     Args:
-        folder: Of the report.
-        reference: As it stands in the ledger.
-        streams: Of the process.
+        folder: Folder of the report.
+        reference: Reference as written in the ledger.
+        streams: Streams of the process.
 
     Returns:
         The exit status.
@@ -46,11 +47,12 @@ def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Para
     with Journal(journal_path(folder), must_exist=True) as journal:
         rules = about_of(journal).rules
         cases = list(journal.cases(reference))
-        for case in cases:
+        others = dict.fromkeys(other for case in cases for other in case.paid_with)
+        for case in (*cases, *(case for other in others for case in journal.cases(other))):
             for line in _lines(case, judge(case, rules=rules)):
-                streams.write(visible(line))
+                streams.write(escape_unprintable(line))
     if not cases:
-        streams.write(f"the ledger has no row with the reference {visible(reference)}")
+        streams.write(f"the ledger has no row with the reference {escape_unprintable(reference)}")
         return Exit.DIFFERENT
     return Exit.DONE
 
@@ -63,24 +65,24 @@ def _lines(case: Case, row: Row) -> Iterator[str]:
         yield f"  {finding.severity.word} {finding.code}: {finding.sentence}"
         if finding.waived:
             yield f"    does not count: {finding.waived}"
-    yield f"  bridge: {step_of(row)}"
+    yield f"  bridge: {step_of(row).label}, {moved_by(row):+,}"
     if case.rows > 1:
         yield f"  rows with this reference: {case.rows}" + (
             ", of which this is not the first" if case.is_repeat else ""
         )
-    looks = [("first look", case.first), ("second look", case.second)]
-    yield from ("  " + line for line in aligned(_table(case, [(name, look) for name, look in looks if look])))
+    lookups = [("first lookup", case.first), ("second lookup", case.second)]
+    yield from ("  " + line for line in aligned(_table(case, [(name, lookup) for name, lookup in lookups if lookup])))
     yield ""
 
 
-def _table(case: Case, looks: list[tuple[str, Observation]]) -> list[tuple[str, ...]]:
-    """Return the ledger and each look side by side, a line per field that one of them has."""
-    rows: list[tuple[str, ...]] = [("", "ledger", *(name for name, _ in looks))]
-    rows.append(("at", "", *(look.at.isoformat(" ", "seconds") for _, look in looks)))
-    rows.append(("answer", "", *(look.answer.value if look.transaction else look.message for _, look in looks)))
+def _table(case: Case, lookups: list[tuple[str, Observation]]) -> list[tuple[str, ...]]:
+    """Return the ledger and each lookup side by side, one line per field that any of them has."""
+    rows: list[tuple[str, ...]] = [("", "ledger", *(name for name, _ in lookups))]
+    rows.append(("at", "", *(lookup.at.isoformat(" ", "seconds") for _, lookup in lookups)))
+    rows.append(("answer", "", *(each.answer.value if each.transaction else each.message for _, each in lookups)))
     for name in _FIELDS:
         ours = _text(name, getattr(case.entry, name, ABSENT) if isinstance(case.entry, Entry) else ABSENT)
-        theirs = [_text(name, getattr(look.transaction, name, ABSENT)) for _, look in looks]
+        theirs = [_text(name, getattr(lookup.transaction, name, ABSENT)) for _, lookup in lookups]
         if ours or any(theirs):
             rows.append((name, ours, *theirs))
     return rows
@@ -91,4 +93,4 @@ def _text(name: str, value: Any) -> str:
         return ""
     if value is None:
         return "(empty)"
-    return visible(masked(value) if name == "payment_code" else str(value), longest=60)
+    return escape_unprintable(masked(value) if name == "payment_code" else str(value), max_length=60)

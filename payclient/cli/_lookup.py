@@ -10,6 +10,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from payclient._defaults import DEADLINE
+from payclient._escape import plural
 from payclient.cli._connection import Connection
 from payclient.cli._status import Exit, most_urgent
 from payclient.cli._streams import Streams
@@ -22,7 +24,7 @@ $ payclient lookup part-*.parquet --out answers --processes 4 --reference trx_id
 $ payclient lookup part-*.parquet --out answers --json | jq .unresolved
 ```
 
-Run the same command again to go on with what was interrupted; files that are there are skipped.
+Run the same command again to resume after an interruption; finished files are skipped.
 
 Exit status: 0 all found. 1 the service said no to some. 75 some could not be asked. 2 usage, or an unreadable file.
 3 the key, this address or this computer is refused. 130 interrupted.
@@ -39,7 +41,7 @@ def lookup(
     reference: str = "reference",
     keep: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     prefix: str = "",
-    deadline: float | None = 30.0,
+    deadline: float | None = DEADLINE,
     as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False,
     connection: Connection = Connection(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
@@ -71,14 +73,19 @@ def lookup(
         message = "lookup needs at least one Parquet file"
         raise ConfigurationError(message)
     spec = connection.spec(
-        streams, processes=processes, reference=reference, keep=keep, prefix=prefix, deadline=deadline
+        streams,
+        processes=processes,
+        reference=reference,
+        keep=keep,
+        prefix=prefix,
+        deadline=deadline,
     )
     total, unresolved = Counter[str](), list[Path]()
     for file in look_up_files(inputs, out=out, spec=spec, processes=processes):
         total.update(file.outcomes)
         if file.outcomes.get("unresolved"):
             unresolved.append(file.result)
-        streams.tell(f"{file.result}: {_counted(file.outcomes)}" + ("" if file.is_new else "; of an earlier run"))
+        streams.tell(f"{file.result}: {_counted(file.outcomes)}" + ("" if file.is_new else " (skipped: already done)"))
     _conclude(total, unresolved, len(inputs), streams, as_json=as_json)
     return most_urgent(_STATUS[outcome] for outcome in total)
 
@@ -87,7 +94,7 @@ def _conclude(total: Counter[str], unresolved: Sequence[Path], files: int, strea
     if as_json:
         streams.write(json.dumps({"files": files, "rows": total.total(), **{name: total[name] for name in _STATUS}}))
     else:
-        streams.write(f"{files} {'file' if files == 1 else 'files'}: {_counted(total)}")
+        streams.write(f"{plural(files, 'file')}: {_counted(total)}")
     if unresolved:
         names = ", ".join(str(path) for path in unresolved[:5]) + (" …" if len(unresolved) > 5 else "")
         streams.tell(f"payclient: to ask again for what is unresolved, delete {names} and run the same command")
@@ -95,5 +102,4 @@ def _conclude(total: Counter[str], unresolved: Sequence[Path], files: int, strea
 
 def _counted(outcomes: Mapping[str, int]) -> str:
     parts = [f"{outcomes[name]:,} {name}" for name in _STATUS if outcomes.get(name)]
-    rows = sum(outcomes.values())
-    return f"{rows:,} {'row' if rows == 1 else 'rows'}" + (f", {', '.join(parts)}" if parts else "")
+    return plural(sum(outcomes.values()), "row") + (f", {', '.join(parts)}" if parts else "")

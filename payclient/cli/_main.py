@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib.util import find_spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _EXTRA = ("cyclopts", "rich")
 
@@ -16,10 +18,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Those after the name of the command; the process's own if not given.
     """
-    if missing := [name for name in _EXTRA if find_spec(name) is None]:
-        sys.stderr.write(f"payclient: {' and '.join(missing)} missing; install with: pip install 'payclient[cli]'\n")
-        return 2
-    from payclient.cli._run import run  # noqa: PLC0415  it imports the extra
-    from payclient.cli._streams import process_streams  # noqa: PLC0415
+    try:  # imports take a third of a second, in which Ctrl-C is not yet answered by `run`
+        from importlib.util import find_spec  # noqa: PLC0415  as early as that
 
-    return run(sys.argv[1:] if arguments is None else arguments, process_streams())
+        if missing := [name for name in _EXTRA if find_spec(name) is None]:
+            sys.stderr.write(
+                f"payclient: {' and '.join(missing)} missing; install with: pip install 'payclient[cli]'\n",
+            )
+            return 2
+        from payclient.cli._app import run  # noqa: PLC0415  it imports the extra
+        from payclient.cli._streams import process_streams  # noqa: PLC0415
+
+        return run(sys.argv[1:] if arguments is None else arguments, process_streams())
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("payclient: interrupted\n")
+        return 130

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from attrs import define, field
+from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -49,10 +50,10 @@ class Meter:
 
     _samples: deque[tuple[float, int]] = field(init=False, factory=deque)
 
-    def begin(self, now: float) -> None:
-        """Start from nothing."""
+    def begin(self, now: float, done: int = 0) -> None:
+        """Start; what an earlier run has done does not count."""
         self._samples.clear()
-        self._samples.append((now, 0))
+        self._samples.append((now, done))
 
     def rate(self, done: int, now: float) -> float:
         """Return how many per second were done lately; 0 as long as that is not known."""
@@ -64,8 +65,10 @@ class Meter:
 
 
 def progress_line(progress: Progress, stats: Stats, rate: float) -> str:
-    """Return everything worth knowing while it runs, the most important first: a narrow terminal cuts the rest off."""
+    """Return everything worth knowing while it runs, the most important first."""
     parts = [f"{progress.phase} {progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")]
+    if progress.waiting:
+        parts.append(f"waiting {progress.waiting}")
     if stats.paused_seconds:
         parts.append(f"paused {stats.paused_seconds:.0f} s by the service")
     if progress.phase in (Phase.ASKING, Phase.CONFIRMING):
@@ -79,10 +82,17 @@ def progress_line(progress: Progress, stats: Stats, rate: float) -> str:
     if progress.unresolved:
         parts.append(f"{progress.unresolved:,} unresolved")
     if stats.retries:
-        parts.append(f"{stats.retries:,} retries")
+        parts.append(f"{stats.retries:,} {'retry' if stats.retries == 1 else 'retries'}")
     if stats.throttled:
         parts.append(f"{stats.throttled:,} throttled")
     return "; ".join(parts)
+
+
+def fitted(line: str, width: int) -> str:
+    """Return as many parts of *line* as fit in *width* cells of a terminal, and never half of one but of the first."""
+    while cell_len(line) > width and "; " in line:
+        line = line.rpartition("; ")[0]
+    return line
 
 
 def duration(seconds: float) -> str:
@@ -97,9 +107,9 @@ def duration(seconds: float) -> str:
 @asynccontextmanager
 async def shown(mode: ProgressMode, streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[OnProgress]:
     """
-    Show progress while the block runs; yield what takes it.
+    Show progress while the block runs; yield the callback that receives it.
 
-    The line is renewed by the event loop's clock and not by what is done, so that a pause shows.
+    The line is refreshed by the clock and not by work done, so that a pause shows.
     """
     console = Console(file=streams.stderr, highlight=False, markup=False, emoji=False)
     if mode is ProgressMode.AUTO:
@@ -123,9 +133,16 @@ def _line(mode: ProgressMode, streams: Streams) -> Generator[Show]:
         return
     console = Console(file=streams.stderr, force_terminal=True, highlight=False, markup=False, emoji=False)
     with Live(
-        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        console=console,
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
     ) as live:
-        yield lambda line: live.update(Text(line, no_wrap=True, overflow="crop"), refresh=True)
+        yield lambda line: live.update(
+            Text(fitted(line, console.width - 1), no_wrap=True, overflow="crop"),
+            refresh=True,
+        )
 
 
 @define
@@ -141,7 +158,7 @@ class _Ticker:
     def update(self, progress: Progress) -> None:
         """Take the latest; called for each thing done, so it does next to nothing."""
         if self._latest is None or self._latest.phase is not progress.phase:
-            self._meter.begin(asyncio.get_running_loop().time())
+            self._meter.begin(asyncio.get_running_loop().time(), progress.done)
         self._latest = progress
 
     async def run(self) -> None:

@@ -10,14 +10,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from payclient.cli._connection import Connection
-from payclient.cli._dry_run import dry_run_lines
-from payclient.cli._judging import Judging
-from payclient.cli._output import Output
+from payclient.cli._options import Judging, LedgerSource, Output
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, journal_path
-from payclient.cli._source import LedgerSource
 from payclient.cli._streams import Streams
-from payclient.cli._verdict import Worst, verdict_lines
+from payclient.cli._verdict import Worst, dry_run_lines, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
 from payclient.reconcile import Bucket, StoppedError, Summary
@@ -31,11 +28,12 @@ $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KGJ0D
 ```
 
-Run the same command again to go on with what was interrupted, or to ask again for what is unresolved. Then
+Run the same command again to resume after an interruption, or to retry unresolved rows. Then
 `payclient report`, `payclient explain` and `payclient verify` work on the folder, without a network.
 
-Exit status: 0 nothing to do. 1 breaks that matter, or rejected rows. 2 usage, or an unreadable ledger. 3 the key,
-this address or this computer is refused. 75 incomplete, run it again. 130 interrupted, and saved.
+Exit status: 0 nothing to do. 1 breaks that matter, or rejected rows, also when rows are unresolved. 2 usage, or an
+unreadable ledger. 3 the key, this address or this computer is refused, or nothing was found at all. 75 incomplete, run
+it again. 130 interrupted, and saved.
 """
 
 _FLAG = Parameter(negative="", show_default=False)
@@ -73,20 +71,15 @@ async def reconcile(
         dry_run: Read the ledger and say what would be asked; needs neither key nor network.
         durable: Wait for the disk at each answer, so that a power cut loses nothing either.
         progress: How progress is shown on standard error.
-        output: What is told, and which exit status it ends with.
+        output: What is printed, and what the exit status depends on.
         connection: Which service is asked, and how.
         streams: Of the process.
 
     Returns:
         The exit status.
     """
-    if str(ledger).startswith("-") and str(ledger) != "-":
-        message = f"unknown option {ledger} (see payclient reconcile --help)"
-        raise ConfigurationError(message)
-    if str(ledger) == "-" and connection.takes_key_from_stdin:
-        message = "standard input holds either the ledger or the key"
-        raise ConfigurationError(message)
-    rules = judging.rules()
+    _check_ledger(ledger, connection)
+    rules, confirm_after = judging.rules(), judging.confirm_after_seconds
     if dry_run:
         with source.open(ledger, rules, streams) as entries:
             for line in dry_run_lines(entries, connection.max_concurrency):
@@ -103,6 +96,7 @@ async def reconcile(
                 client=client,
                 environment=connection.environment_name,
                 concurrency=connection.max_concurrency,
+                confirm_after=confirm_after,
                 rules=rules,
                 canary=canary,
                 is_durable=durable,
@@ -111,16 +105,28 @@ async def reconcile(
                 streams=streams,
             )
             summary = await _carry_out(job, worst)
-    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
-    output.write(lines, out, streams)
+    output.write(
+        [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)],
+        out,
+        streams,
+    )
     return summary.exit_status(output.fail_on)
+
+
+def _check_ledger(ledger: Path, connection: Connection) -> None:
+    if str(ledger).startswith("-") and str(ledger) != "-":
+        message = f"unknown option {ledger} (see payclient reconcile --help)"
+        raise ConfigurationError(message)
+    if str(ledger) == "-" and connection.takes_key_from_stdin:
+        message = "standard input holds either the ledger or the key"
+        raise ConfigurationError(message)
 
 
 async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
     try:
         summary = await job.carry_out(worst.add)
     except (asyncio.CancelledError, StoppedError):
-        job.streams.tell(f"the answers so far are in {journal_path(job.out)}; to go on: {job.streams.command}")
+        job.streams.tell(f"the answers so far are in {journal_path(job.out)}; to resume: {job.streams.command}")
         raise
     for warning in job.ledger.warnings:
         job.streams.tell(f"payclient: {warning}")
@@ -135,10 +141,11 @@ def _tell_columns(ledger: Ledger, streams: Streams) -> None:
 
 def _next_steps(summary: Summary, worst: Worst, out: Path, streams: Streams) -> list[str]:
     """Say where everything is, and which command comes next."""
-    files = f"Report: {out / 'report.html'}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json"
-    if summary.buckets[Bucket.UNRESOLVED].rows:
-        return ["", files, f"Next: {streams.command}, which asks again for what is unresolved"]
-    references = [row.reference for row in worst.rows() if row.reference]
-    if references:
-        return ["", files, f"Next: {shlex.join(('payclient', 'explain', str(out), references[0]))}"]
-    return ["", files]
+    lines = ["", f"Report: {out / 'report.html'}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json"]
+    if summary.lacking_probe:
+        lines.append("Nothing was found: wrong key or environment? Give a reference that exists with --canary")
+    elif summary.buckets[Bucket.UNRESOLVED].rows:
+        lines.append(f"Next: {streams.command}, which asks again for what is unresolved")
+    if references := [row.reference for row in worst.rows() if row.reference]:
+        lines.append(f"Next: {shlex.join(('payclient', 'explain', str(out), references[0]))}")
+    return lines

@@ -13,10 +13,10 @@ import attrs
 from attrs import frozen
 
 from payclient import AsyncClient
-from payclient.cli._interruption import stop_in_order
+from payclient._escape import plural
 from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._status import Exit, status_of
-from payclient.cli._streams import Streams
+from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
 from payclient.ledger import Entry, Ledger, RejectedEntry
 from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, reconcile, replay
@@ -42,11 +42,12 @@ class Reconciliation:
         client: Asks the service.
         environment: Which of the service's paths, as the report says it.
         concurrency: Lookups under way at once.
+        confirm_after: Seconds before a difference is looked up again.
         rules: How differences are judged.
         canary: A reference that is known to exist.
         is_durable: Whether each commit waits for the disk.
         progress: How to show progress.
-        is_quiet: Whether to leave out that an earlier run is gone on with.
+        is_quiet: Whether to leave out the line about a resumed run.
         streams: Of the process.
         clock: Tells the time of each answer.
     """
@@ -56,6 +57,7 @@ class Reconciliation:
     client: AsyncClient
     environment: str = ""
     concurrency: int
+    confirm_after: float = 0.0
     rules: Rules = STRICT
     canary: str | None = None
     is_durable: bool = False
@@ -66,7 +68,7 @@ class Reconciliation:
 
     async def carry_out(self, *on_row: OnRow) -> Summary:
         """
-        Go on with the run, write the report, and return what it comes to; each row is also given to each of *on_row*.
+        Start or resume the run, write the report, and return its summary; each *on_row* gets every row.
 
         Raises:
             PayClientError: When the service refuses the caller, or the ledger or the journal cannot be trusted; no
@@ -94,8 +96,8 @@ class Reconciliation:
         total = journal.count_references()
         answered = total - journal.count_to_ask()
         self.streams.tell(
-            f"going on with {journal_path(self.out)}: {answered:,} of {total:,} references have their answer already; "
-            "for new answers, choose another folder"
+            f"resuming {journal_path(self.out)}: answered already: {answered:,} of {plural(total, 'reference')}; "
+            "for new answers, choose another folder",
         )
 
     async def _ask(self, journal: Journal, on_row: Iterable[OnRow]) -> None:
@@ -106,6 +108,7 @@ class Reconciliation:
                     # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
                     self.client.with_options(deadline=None).get_transaction,
                     concurrency=self.concurrency,
+                    confirm_after=self.confirm_after,
                     journal=journal,
                     canary=self.canary,
                     rules=self.rules,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from payclient.cli._output import Output
+from payclient.cli._options import Output
 from payclient.cli._reconciliation import write_again
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
@@ -34,7 +34,7 @@ def report(
 
     Args:
         folder: Of the report.
-        output: What is told, and which exit status it ends with.
+        output: What is printed, and what the exit status depends on.
         streams: Of the process.
 
     Returns:

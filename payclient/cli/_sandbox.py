@@ -6,17 +6,84 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+import shlex
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
+from attrs import field, frozen
 from cyclopts import Parameter, validators
 
+from payclient._escape import escape_unprintable
+from payclient._until_done import until_done
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
-from payclient.testing import ODDITIES, FakeService, Fault, Latency, PerSecond, PerWindow, Reply, RetryAfter
+from payclient.protocol import is_object
+from payclient.testing import MALFORMED, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
+
+_GRACE = 5.0
+"""Seconds that it has to end in order."""
+
+
+@frozen
+class Address:
+    """Where a sandbox is, and what it lets in."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+
+
+@asynccontextmanager
+async def sandbox_process(*options: str, log: Path) -> AsyncGenerator[Address]:
+    """
+    Start `payclient sandbox` on a free port, and end it with the block, whatever ends that.
+
+    Args:
+        options: Besides the port.
+        log: Where its standard error goes.
+
+    Raises:
+        ConfigurationError: When it does not start; with its own words.
+    """
+    with log.open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "payclient", "sandbox", "--port", "0", *options),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+        )
+    try:
+        assert process.stdout is not None  # noqa: S101  it is a pipe
+        yield _address(await process.stdout.readline(), log)
+    finally:
+        await _end(process)
+
+
+def _address(line: bytes, log: Path) -> Address:
+    words = dict(word.split("=", 1) for word in shlex.split(line.decode()) if "=" in word)
+    if "PAYCLIENT_BASE_URL" not in words:
+        message = f"the sandbox did not start: {log.read_text(encoding='utf-8', errors='replace').strip()}"
+        raise ConfigurationError(message)
+    return Address(words["PAYCLIENT_BASE_URL"], words["PAYCLIENT_API_KEY"])
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):  # it has ended already, perhaps by the same Ctrl-C
+        process.terminate()
+    await until_done([asyncio.ensure_future(_reap(process))])
+
+
+async def _reap(process: asyncio.subprocess.Process) -> None:
+    try:
+        async with asyncio.timeout(_GRACE):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
 
 EXAMPLES = """
 ```console
@@ -42,13 +109,13 @@ _RATE = re.compile(r"(\d+)/(s|min)", re.ASCII)
 # bytes than it sends.
 _FAULTS = (
     (0.5, Reply(status=500)),
-    (0.2, ODDITIES["html_page"]),
-    (0.2, ODDITIES["cut_json"]),
+    (0.2, MALFORMED["html_page"]),
+    (0.2, MALFORMED["cut_json"]),
     (0.1, Reply(headers={"content-length": "100000"})),
 )
 
 
-def limit_of(rate: str) -> PerSecond | PerWindow:
+def limit_of(rate: str) -> TokenBucket | FixedWindow:
     """
     Return the limit that a text such as `50/s` or `600/min` names.
 
@@ -63,8 +130,8 @@ def limit_of(rate: str) -> PerSecond | PerWindow:
         raise ConfigurationError(message)
     count = int(match[1])
     if match[2] == "s":
-        return PerSecond(rate=count)
-    return PerWindow(count=count, retry_after=RetryAfter.SECONDS)
+        return TokenBucket(rate=count)
+    return FixedWindow(count=count, retry_after=RetryAfter.SECONDS)
 
 
 def faults_of(share: float) -> list[Fault]:
@@ -82,10 +149,17 @@ def load(service: FakeService, path: Path) -> None:
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
             try:
-                service.add(**json.loads(line))
-            except (ValueError, TypeError) as error:
-                message = f"{path}, line {number}: {error}"
-                raise ConfigurationError(message) from error
+                fields: Any = json.loads(line.rstrip("\r\n"))
+                problem = "" if is_object(fields) else f"is a JSON {type(fields).__name__}, not an object"
+                given: dict[str, Any] = fields if is_object(fields) else {}
+                service.add(**given)
+            except TypeError as error:
+                problem = str(error)
+            except ValueError as error:
+                problem = f"is not JSON ({error})"
+            if problem:
+                message = f"{escape_unprintable(str(path))}, line {number}: {problem}"
+                raise ConfigurationError(message)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -138,7 +212,12 @@ async def sandbox(
 
 
 async def _serve(
-    service: FakeService, host: str, port: int, streams: Streams, *, shown: Sequence[dict[str, Any]]
+    service: FakeService,
+    host: str,
+    port: int,
+    streams: Streams,
+    *,
+    shown: Sequence[dict[str, Any]],
 ) -> None:
     from payclient.testing import serve  # noqa: PLC0415  it needs another extra, and says so
 
@@ -150,7 +229,7 @@ async def _serve(
             message = f"cannot listen on {host} port {port}: {error.strerror or error}"
             raise ConfigurationError(message) from error
         streams.write(
-            f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox"
+            f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox",
         )
         for fields in shown:
             streams.tell("  ".join(str(value) for value in fields.values()))

@@ -6,10 +6,6 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from payclient import errors
-from payclient._models import Found, Outcome
-from payclient._retry import judge
-from payclient.ledger import LedgerError
-from payclient.reconcile import JournalError, StoppedError
 
 
 class Exit(IntEnum):
@@ -24,7 +20,7 @@ class Exit(IntEnum):
         BUG: A fault of payclient itself.
         AGAIN: Something could not be asked; the same command may well succeed later.
         INTERRUPTED: By the user.
-        CLOSED: Whoever read the output has gone.
+        CLOSED: The reader of the output has gone.
 
     Source:
         sysexits.h for 70 and 75, the shells' 128 + signal number for 130 and 141.
@@ -46,22 +42,29 @@ _BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 
 def status_of(error: errors.PayClientError) -> Exit:
     """Return the exit status for a command, or for one row, that ended with *error*."""
-    if isinstance(error, StoppedError):
-        return Exit.INTERRUPTED
-    if isinstance(error, errors.ConfigurationError | LedgerError | JournalError):
+    if isinstance(error, errors.ConfigurationError):
         return Exit.USAGE
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG
     if isinstance(error, _ABOUT_THE_REFERENCE):
         return Exit.DIFFERENT
-    if isinstance(error, errors.PermissionDeniedError) or judge(error).is_fatal:
+    from payclient.policies import classify  # noqa: PLC0415  see below
+
+    if isinstance(error, errors.PermissionDeniedError) or classify(error).is_fatal:
         return Exit.REFUSED
-    return Exit.AGAIN
+    if isinstance(error, errors.ResponseError | errors.TransportError | errors.DeadlineExceededError):
+        return Exit.AGAIN
+    return _status_of_run(error)
 
 
-def status_of_outcome(outcome: Outcome) -> Exit:
-    """Return the exit status that one row asks for."""
-    return Exit.DONE if isinstance(outcome, Found) else status_of(outcome.error)
+def _status_of_run(error: errors.PayClientError) -> Exit:
+    # Imported late, so that `get` starts without the ledger and SQLite, and `--help` without the client.
+    from payclient.ledger import LedgerError  # noqa: PLC0415
+    from payclient.reconcile import JournalError, StoppedError  # noqa: PLC0415
+
+    if isinstance(error, StoppedError):
+        return Exit.INTERRUPTED
+    return Exit.USAGE if isinstance(error, LedgerError | JournalError) else Exit.AGAIN
 
 
 def most_urgent(statuses: Iterable[Exit]) -> Exit:

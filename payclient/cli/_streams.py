@@ -2,16 +2,85 @@
 
 from __future__ import annotations
 
+import asyncio
+import codecs
 import io
 import os
+import re
 import shlex
+import signal
 import sys
-from typing import BinaryIO, NoReturn, TextIO
+from collections.abc import AsyncIterator, Collection, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from attrs import frozen
+from rich.cells import cell_len
 from rich.console import Console
 
-from payclient.report import visible
+from payclient._escape import escape_unprintable
+from payclient.errors import ConfigurationError
+
+_CHUNK_BYTES = 64 * 1024
+_MAX_LINE = 64 * 1024
+
+
+async def read_lines(stream: BinaryIO) -> AsyncIterator[str]:
+    """
+    Yield the lines that are not blank, without the white space around them.
+
+    Bytes that are not UTF-8 become characters that no reference may have, so they cost their own
+    line and no other.
+
+    Note:
+        Lazy: the stream is read on when the lines so far have been taken.
+
+    Raises:
+        ConfigurationError: When a line has no end: this is no list of references.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
+    rest = ""
+    while chunk := await _read(stream):
+        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+        if len(rest) > _MAX_LINE:
+            message = f"standard input has a line of more than {_MAX_LINE} characters; give one reference per line"
+            raise ConfigurationError(message)
+        for line in lines:
+            if line.strip():
+                yield line.strip()
+    if rest := (rest + decoder.decode(b"", final=True)).strip():
+        yield rest
+
+
+async def _read(stream: BinaryIO) -> bytes:
+    """
+    Return what comes next; nothing at the end.
+
+    A daemon thread waits for it, which is never joined: a terminal can block it for ever. It
+    reads from the system, because a lock of Python's own that a thread still holds at the end of
+    the interpreter is fatal.
+    """
+    arrival: Future[bytes] = Future()
+    arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting; the thread cannot stop
+
+    def read() -> None:
+        try:
+            arrival.set_result(_next_chunk(stream))
+        except (OSError, ValueError) as error:
+            arrival.set_exception(error)
+
+    Thread(target=read, daemon=True, name="payclient-stdin").start()
+    return await asyncio.wrap_future(arrival)
+
+
+def _next_chunk(stream: BinaryIO) -> bytes:
+    try:
+        number = stream.fileno()
+    except OSError:  # a stream in memory
+        return stream.read(_CHUNK_BYTES)
+    return os.read(number, _CHUNK_BYTES)
 
 
 @frozen(kw_only=True)
@@ -37,13 +106,15 @@ class Streams:
         return shlex.join(("payclient", *self.arguments))
 
     def write(self, line: str) -> None:
-        """Write one line of data, at once; it holds nothing that a terminal would obey."""
+        """Write data, at once; control characters are escaped, except for line ends and tabs."""
+        if not line.isprintable():
+            line = re.sub(r"[^\n\t]+", lambda match: escape_unprintable(match[0]), line)
         self.stdout.write(f"{line}\n")
         self.stdout.flush()
 
     def tell(self, text: str) -> None:
-        """Tell the user one line, with the control characters of strangers made visible."""
-        self.stderr.write(f"{visible(text)}\n")
+        """Tell the user one line, with control characters escaped."""
+        self.stderr.write(f"{escape_unprintable(text)}\n")
         self.stderr.flush()
 
     def console(self) -> Console:
@@ -79,6 +150,23 @@ def _lenient(stream: TextIO | None) -> TextIO:
     return stream
 
 
+def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """
+    Return one line per row, with the cells of each column below each other.
+
+    Args:
+        rows: All of the same length, free of control characters.
+        right: Positions of the columns that end at the same place, as numbers should.
+    """
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+    def cell(place: int, text: str) -> str:
+        blanks = " " * (widths[place] - cell_len(text))
+        return blanks + text if place in right else text + blanks
+
+    return ["  ".join(cell(place, text) for place, text in enumerate(row)).rstrip() for row in rows]
+
+
 def abandon(stream: TextIO) -> None:
     """Send what is still to be written to nowhere, so that the interpreter does not fail on it at its end."""
     try:
@@ -88,3 +176,49 @@ def abandon(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, number)
     os.close(nowhere)
+
+
+_STOP_GRACE = 15.0
+"""Seconds for lookups in flight to finish: longer than an attempt, shorter than a pause of the service may be."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
+    """
+    Yield an event that the first SIGINT or SIGTERM sets, within a task of the running event loop.
+
+    The second signal has its usual effect. The task is cancelled if the block takes too long after the first.
+    """
+    loop, task, stop = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    timers: list[asyncio.TimerHandle] = []
+
+    def begin() -> None:
+        if stop.is_set():
+            return
+        stop.set()
+        streams.tell(
+            f"payclient: stopping; lookups in flight may finish within {_STOP_GRACE:.0f} s (again: stop at once)",
+        )
+        if task is not None:
+            timers.append(loop.call_later(_STOP_GRACE, task.cancel))
+
+    def first(_: int, __: object) -> None:
+        _restore(before)
+        loop.call_soon_threadsafe(begin)
+
+    for number in _SIGNALS:
+        signal.signal(number, first)
+    try:
+        yield stop
+    finally:
+        _restore(before)
+        for timer in timers:
+            timer.cancel()
+
+
+def _restore(handlers: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

@@ -2,43 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import heappush, heappushpop
+from collections.abc import Iterable, Iterator
 
-from attrs import define, field
+from attrs import astuple, define, field
 
-from payclient._visible import visible
-from payclient.cli._table import aligned
-from payclient.reconcile import COMPLETENESS, Bucket, Row, Rules, Step, Summary, expiry_rule
+from payclient._escape import escape_unprintable, plural
+from payclient.cli._progress import duration
+from payclient.cli._streams import aligned
+from payclient.ledger import Ledger, RejectedEntry
+from payclient.reconcile import COMPLETENESS, Bucket, Journal, Row, Rules, Summary, expiry_rule
+from payclient.report import TopRows
 
-_MOST_SHOWN = 5
-_STEPS = {
-    Step.TOLERATED: "matched",
-    Step.MISSING: "missing at the service",
-    Step.DUPLICATES: "listed again",
-    Step.UNDER_OR_OVERPAID: "differ in amount or otherwise",
-    Step.STATUS_BREAKS: "differ in status",
-    Step.OPEN: "open",
-    Step.UNRESOLVED: "unresolved",
-    Step.REJECTED: "rejected",
-}
+_RATES = (10, 100, 500)
+"""Lookups per second for which the duration is said; which one the service takes is not known before it is asked."""
+_MAX_SHOWN_DRY_RUN = 5
+
+
+def dry_run_lines(ledger: Ledger, concurrency: int) -> Iterator[str]:
+    """Read the whole ledger, and yield what there is to know about it."""
+    rejected: list[RejectedEntry] = []
+    with Journal() as journal:
+        for entry in ledger:
+            journal.add(entry)
+            if isinstance(entry, RejectedEntry) and len(rejected) < _MAX_SHOWN_DRY_RUN:
+                rejected.append(entry)
+        journal.finish_ledger()
+        rows, references, unusable = journal.rows, journal.count_references(), journal.count_rejected()
+    used = ledger.columns.used
+    yield f"format: {ledger.format}"
+    yield "columns: " + (", ".join(f"{field} = {name!r}" for field, name in used.items()) or "none")
+    if ledger.columns.ignored:
+        yield "not used: " + ", ".join(map(repr, ledger.columns.ignored))
+    yield f"rows: {rows:,}"
+    yield f"references: {references:,} different, each looked up once, and once more for each difference"
+    yield f"listed again: {plural(rows - unusable - references, 'row')}"
+    yield f"rejected: {plural(unusable, 'row')}"
+    yield from (f"  line {entry.line}: {escape_unprintable(entry.reason)}" for entry in rejected)
+    yield f"duration, {concurrency} at once at most: " + ", ".join(
+        f"{duration(references / rate)} at {rate}/s" for rate in _RATES
+    )
+    yield from (f"warning: {escape_unprintable(warning)}" for warning in ledger.warnings)
+
+
+_MAX_SHOWN = 5
 
 
 @define
 class Worst:
     """Keeps the few breaks that a person should see first, out of any number of rows."""
 
-    _heap: list[tuple[int, int, Row]] = field(init=False, factory=list)
+    _top: TopRows = field(init=False, factory=lambda: TopRows(_MAX_SHOWN, lambda row: row.severity))
 
     def add(self, row: Row) -> None:
         """Take one row."""
         if row.bucket is Bucket.BREAK:
-            item = (row.severity, -row.line, row)
-            heappush(self._heap, item) if len(self._heap) < _MOST_SHOWN else heappushpop(self._heap, item)
+            self._top.add(row)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> tuple[Row, ...]:
         """Return them, the most severe first and then in the order of the ledger."""
-        return [row for _, _, row in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
+        return self._top.rows
 
 
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
@@ -46,17 +68,29 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     yield f"{summary.verdict.upper()}: {summary.sentence}"
     if not summary.rows:
         return
+    if summary.compared.remark:
+        yield summary.compared.remark
     yield ""
     yield from _totals(summary)
     yield ""
     yield from _bridge(summary)
+    yield ""
+    yield from _states(summary)
     if shown := worst.rows():
         yield ""
-        yield f"the worst of {summary.buckets[Bucket.BREAK].rows:,} breaks:"
-        yield from (f"  line {row.line}, {visible(row.reference or '')}: {_sentence(row)}" for row in shown)
+        yield f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}:"
+        yield from (f"  line {row.line}, {escape_unprintable(row.reference or '')}: {_sentence(row)}" for row in shown)
+    yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
+    yield from _listed("acceptances to look at", (each.sentence for each in summary.acceptances))
     yield ""
     yield COMPLETENESS
     yield f"Expiry: {expiry_rule(rules.time_zone)}."
+
+
+def _listed(heading: str, sentences: Iterable[str]) -> Iterator[str]:
+    lines = [f"  {sentence}" for sentence in sentences]
+    if lines:
+        yield from ("", f"{heading}:", *lines)
 
 
 def _totals(summary: Summary) -> list[str]:
@@ -73,13 +107,31 @@ def _bridge(summary: Summary) -> list[str]:
     steps = [step for step in bridge.steps if step.rows]
     return aligned(
         [
-            ("ledger total", "", f"{bridge.ledger_total:,}"),
-            *((f"  {_STEPS[step.step]}", f"{step.rows:,} rows", f"{step.amount:+,}") for step in steps),
-            ("service total", "", f"{bridge.service_total:,}"),
-            ("residual", "", f"{bridge.residual:,}"),
+            ("", "rows", "added", "taken off", "net"),
+            ("ledger, paid", "", "", "", f"{bridge.ledger_paid_total:,}"),
+            *(
+                (
+                    f"  {step.step.label}",
+                    f"{step.rows:,}",
+                    f"{step.added:,}",
+                    f"{step.taken_off:,}",
+                    f"{step.amount:+,}",
+                )
+                for step in steps
+            ),
+            ("service, paid", "", "", "", f"{bridge.service_paid_total:,}"),
+            ("residual", "", "", "", f"{bridge.residual:,}"),
         ],
-        right=(1, 2),
+        right=(1, 2, 3, 4),
     )
+
+
+def _states(summary: Summary) -> list[str]:
+    rows: list[tuple[str, ...]] = [("by status", "ledger rows", "ledger amount", "service rows", "service amount")]
+    for state, total in summary.tie_out.states.items():
+        if total.ledger_rows or total.service_rows:
+            rows.append((f"  {state or 'not known'}", *(f"{number:,}" for number in astuple(total))))
+    return aligned(rows, right=(1, 2, 3, 4))
 
 
 def _sentence(row: Row) -> str:

@@ -1,8 +1,9 @@
-"""Look up the references of one Parquet file, into another one that is there whole or not at all."""
+"""Look up the references of one Parquet file, and write the answers to another atomically."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,27 +12,28 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from payclient._atomic import AtomicFiles
+from payclient._own_file import own
 from payclient.engines._spec import LookupSpec
 from payclient.engines.arrow import lookup_batches, lookup_schema
 from payclient.errors import ConfigurationError
 from payclient.ledger import LedgerError
 from payclient.ledger._parquet import DAMAGE, damaged
-from payclient.report._replacement import Replacement
 
 _arrow: Any = pa  # it says nothing of its types
 _parquet: Any = pq
 _BATCH_ROWS = 2000
 _GROUP_ROWS = 1 << 16
-_QUESTION = b"payclient.question"
+_SPEC = b"payclient.spec"
 _OUTCOMES = b"payclient.outcomes"
 
 
 def look_up_file(path: Path, out: Path, spec: LookupSpec) -> Mapping[str, int]:
     """
-    Look up what is in *path*, into a file of the same name in the folder *out*.
+    Look up the references in *path*; write a file of the same name in the folder *out*.
 
     Returns:
-        How many rows have each outcome.
+        The number of rows by outcome.
 
     Raises:
         LedgerError: When the file cannot be read.
@@ -45,45 +47,45 @@ def look_up_file(path: Path, out: Path, spec: LookupSpec) -> Mapping[str, int]:
             schema = lookup_schema(spec, source.schema_arrow)
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error.message}") from error
-        with Replacement(out, [path.name]) as files:
+        with AtomicFiles(out, [path.name]) as files:
             with _parquet.ParquetWriter(files.binary(path.name), schema) as writer:
                 for table in _tables(lookup_batches(_batches(source, path, spec), spec), schema):
                     writer.write_table(table, row_group_size=_GROUP_ROWS)
                     counts.update(_outcomes(table, spec))
-                writer.add_key_value_metadata({_QUESTION: _question(spec), _OUTCOMES: json.dumps(counts)})
+                writer.add_key_value_metadata({_SPEC: _result_spec(spec), _OUTCOMES: json.dumps(counts)})
             files.commit()
     return counts
 
 
 def known_outcomes(path: Path, out: Path, spec: LookupSpec) -> Mapping[str, int] | None:
     """
-    Return what an earlier run found in *path*; None when it is still to be done.
+    Return the outcomes of an earlier run for *path*; None when there is no result yet.
 
     Raises:
-        ConfigurationError: When there is a result, and it is not that of *path* or of the same question.
+        ConfigurationError: When there is a result of another file, or of other options.
     """
     done = out / path.name
-    if not done.exists():
+    if not os.path.lexists(done):
         return None
-    with done.open("rb") as result, path.open("rb") as source:
+    with open(done, "rb", opener=own) as result, path.open("rb") as source:
         footer, rows = _open(result, done).metadata, _open(source, path).metadata.num_rows
     stored: dict[bytes, bytes] = footer.metadata or {}
     problem = ""
     if _OUTCOMES not in stored:
-        problem = "is no result of ours"
-    elif stored[_QUESTION].decode() != _question(spec):
-        problem = f"was made for another question, {stored[_QUESTION].decode()}"
+        problem = "was not written by payclient"
+    elif stored[_SPEC].decode() != _result_spec(spec):
+        problem = f"was made with other options, {stored[_SPEC].decode()}"
     elif footer.num_rows != rows:
-        problem = f"has {footer.num_rows} rows and {path} has {rows}, so one of them was changed"
+        problem = f"has {footer.num_rows} rows and {path} has {rows}, so one of them has changed"
     if problem:
-        message = f"{done} {problem}; choose another folder, or delete it to have it made again"
+        message = f"{done} {problem}; choose another folder, or delete it to make it again"
         raise ConfigurationError(message)
     outcomes: dict[str, int] = json.loads(stored[_OUTCOMES])
     return outcomes
 
 
-def _question(spec: LookupSpec) -> str:
-    """Return what the content of a result depends on."""
+def _result_spec(spec: LookupSpec) -> str:
+    """Return the options that the content of a result depends on."""
     names = ("base_url", "environment", "reference", "keep", "prefix")
     return json.dumps({name: getattr(spec, name) for name in names})
 
@@ -110,7 +112,7 @@ def _batches(source: Any, path: Path, spec: LookupSpec) -> Iterator[Any]:
 
 
 def _tables(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
-    """Yield *batches* in tables of the size that a row group should have."""
+    """Combine *batches* into tables the size of a row group."""
     held: list[Any] = []
     for batch in batches:
         held.append(batch)

@@ -6,25 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from payclient._models import Failed, Found
 from payclient._telemetry import logger
 from payclient.engines._spec import ReconcileSpec, rules_of
 from payclient.engines._window import Batch, Result
 from payclient.errors import InvalidReferenceError
-from payclient.ledger import Entry, RejectedEntry
-from payclient.ledger._columns import find_columns
+from payclient.ledger import TYPED_READERS, Entry, RejectedEntry, RowReader, find_columns
 from payclient.ledger._parquet import only_used
-from payclient.ledger._rows import RowReader
-from payclient.ledger._typed import TYPED_READERS
-from payclient.reconcile import Answer, Case, Observation, Row, judge
-from payclient.reconcile._judge import needs_confirmation
-from payclient.reconcile._observation import failure
+from payclient.protocol import Failed, Found
+from payclient.reconcile import Answer, Case, Observation, Row, failure, judge, needs_confirmation
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """The time of an observation that is none: the reference could not be asked for."""
 
 
-class Judging:
+class BatchJudge:
     """
     Reads rows and judges them, by the rules of one specification.
 
@@ -56,11 +51,11 @@ class Judging:
             logger.warning("%s", self._warnings.pop())
         return entry
 
-    def is_doubtful(self, entry: Entry, first: Result) -> bool:
+    def needs_confirmation(self, entry: Entry, first: Result) -> bool:
         """Say whether *first* differs from *entry*, so that it has to be seen twice."""
         return needs_confirmation(entry, _observation(first), rules=self._rules)
 
-    def judge(self, batch: Batch[Any], entry: Entry | RejectedEntry, *, witnesses: int) -> tuple[Row, Result]:
+    def judge(self, batch: Batch[Any], entry: Entry | RejectedEntry, *, other_found: int) -> tuple[Row, Result]:
         """Return what becomes of *entry*, which is in *batch*, and the last result for it."""
         if isinstance(entry, RejectedEntry):
             refused = Failed(entry.reference or "", InvalidReferenceError(entry.reason))
@@ -68,7 +63,7 @@ class Judging:
         first: Result = batch.first[entry.reference]
         second: Result | None = batch.second.get(entry.reference)
         seen, again = _observation(first), None if second is None else _observation(second)
-        case = Case(entry=entry, first=seen, second=again, witnesses=witnesses)
+        case = Case(entry=entry, first=seen, second=again, other_found=other_found)
         return judge(case, rules=self._rules), second or first
 
 

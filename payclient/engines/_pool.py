@@ -1,7 +1,8 @@
 """
-Processes of this machine that do one task each at a time; one that dies has its task done by another.
+A pool of local processes with one task each; when a process dies, another does its task again.
 
-Made for work that may be done twice, and for workers that may be killed: who works, and on what, is known here alone.
+For work that may be repeated, and workers that may be killed. Unlike `concurrent.futures`, a dead worker does not break
+the pool.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from attrs import define, frozen
 
 from payclient.errors import PayClientError
 
-_MOST_DEATHS: Final = 3
-_PATIENCE: Final = 5.0
-"""Seconds that a worker without a task is given to close its connections."""
+_MAX_CRASHES: Final = 3
+_SHUTDOWN_SECONDS: Final = 5.0
+"""How long an idle worker may take to close its connections."""
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
 class WorkerLostError(PayClientError):
-    """A task ended its worker process several times; the message says which, and how."""
+    """A task crashed its worker process several times; the message says which, and how."""
 
 
 @define(eq=False)
@@ -39,9 +40,9 @@ class _Worker(Generic[_Task]):
     pipe: Connection
     task: _Task | None = None
 
-    def begin(self, task: _Task) -> None:
+    def start(self, task: _Task) -> None:
         self.task = task
-        with suppress(OSError):  # it has died meanwhile, which the next look at its pipe will show
+        with suppress(OSError):  # it has just died; the next read of its pipe shows that
             self.pipe.send(task)
 
 
@@ -50,49 +51,52 @@ class _Raised:
     error: Exception
 
 
-def spread(
-    work: Callable[[_Task], _Result], tasks: Iterable[_Task], *, processes: int
+def run_in_processes(
+    work: Callable[[_Task], _Result],
+    tasks: Iterable[_Task],
+    *,
+    processes: int,
 ) -> Generator[tuple[_Task, _Result]]:
     """
     Do *tasks* in other processes.
 
     Args:
-        work: Does one task; it, the tasks and the results are pickled. Each process is started afresh, so a program
-            that calls this does so under `if __name__ == "__main__"`.
+        work: Does one task; it, the tasks and the results are pickled. Processes are spawned, so a program must call
+            this under `if __name__ == "__main__"`.
         tasks: Hashable.
-        processes: How many at most.
+        processes: The maximum number.
 
-    Shape:
-        A pair per task, in the order in which they are done. Leaving early ends the processes.
+    Note:
+        Yields a pair per task, in order of completion. Leaving early kills the processes.
 
     Raises:
-        WorkerLostError: When a task has ended its process for the third time.
-        PayClientError: What *work* raised first, or an `OSError`; the other tasks are given up.
+        WorkerLostError: When a task has crashed its process for the third time.
+        PayClientError: The first error of *work*, which may also be an `OSError`; the other tasks are abandoned.
     """
-    waiting, deaths = deque(tasks), Counter[_Task]()
+    waiting, crashes = deque(tasks), Counter[_Task]()
     workers: list[_Worker[_Task]] = []
     try:
         while waiting or any(worker.task is not None for worker in workers):
             for worker in workers:
                 if worker.task is None and waiting:
-                    worker.begin(waiting.popleft())
+                    worker.start(waiting.popleft())
             while waiting and len(workers) < processes:
                 workers.append(_start(work))
-                workers[-1].begin(waiting.popleft())
+                workers[-1].start(waiting.popleft())
             ready = wait([worker.pipe for worker in workers])
             for worker in [worker for worker in workers if worker.pipe in ready]:
                 task, result = worker.task, _receive(worker)
                 if result is None:
                     workers.remove(worker)
                     if task is not None:
-                        _mourn(task, worker.process, deaths)
+                        _record_crash(task, worker.process, crashes)
                         waiting.append(task)
                 elif isinstance(result[0], _Raised):
                     raise result[0].error
                 else:
                     worker.task = None
                     yield cast("_Task", task), result[0]
-        _dismiss(workers)
+        _shut_down(workers)
     finally:
         for worker in workers:
             worker.process.kill()
@@ -101,18 +105,18 @@ def spread(
 
 
 def _start(work: Callable[[_Task], object]) -> _Worker[_Task]:
-    context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks, and a client that is not its own
+    context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads, and the parent's clients
     ours: Any
     theirs: Any  # of another class on Windows
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), name="payclient-worker", daemon=True)
     process.start()
-    theirs.close()  # or its end would not show in ours
+    theirs.close()  # otherwise our end would not see it close
     return _Worker(process, ours)
 
 
 def _receive(worker: _Worker[Any]) -> tuple[Any] | None:
-    """Return what came, in a tuple of one; None when the worker has died."""
+    """Return the message, in a tuple of one; None when the worker has died."""
     try:
         return (worker.pipe.recv(),)
     except (EOFError, OSError):
@@ -121,28 +125,28 @@ def _receive(worker: _Worker[Any]) -> tuple[Any] | None:
         return None
 
 
-def _mourn(task: _Task, process: SpawnProcess, deaths: Counter[_Task]) -> None:
-    deaths[task] += 1
-    if deaths[task] < _MOST_DEATHS:
+def _record_crash(task: _Task, process: SpawnProcess, crashes: Counter[_Task]) -> None:
+    crashes[task] += 1
+    if crashes[task] < _MAX_CRASHES:
         return
     code = process.exitcode or 0
     how = f"killed by signal {-code}" if code < 0 else f"with exit status {code}"
-    message = f"{task}: the process that worked on it ended {_MOST_DEATHS} times, lastly {how}; it is given up"
+    message = f"{task}: its worker process died {_MAX_CRASHES} times, the last time {how}; giving up"
     raise WorkerLostError(message)
 
 
-def _dismiss(workers: Iterable[_Worker[Any]]) -> None:
+def _shut_down(workers: Iterable[_Worker[Any]]) -> None:
     for worker in workers:
         worker.pipe.close()
     for worker in workers:
-        worker.process.join(_PATIENCE)
+        worker.process.join(_SHUTDOWN_SECONDS)
 
 
 # In the other process
 
 
 def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the first process decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
@@ -151,13 +155,13 @@ def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
             return
         try:
             result = work(task)
-        except (PayClientError, OSError) as error:  # a bug ends the process instead, and shows where it is
+        except (PayClientError, OSError) as error:  # a bug crashes the process instead, with its traceback
             result = _Raised(error)
         pipe.send(result)
 
 
 def _end_with_parent() -> None:
-    """End at once when the first process is killed: nobody wants the rest, and it would go on asking the service."""
+    """Exit at once when the parent is killed; otherwise this process would keep sending requests for nothing."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from attrs import Attribute, field, frozen
 
+from payclient._checks import is_count, is_seconds
 from payclient._config import (
     Options,
+    read_key_file,
     resolve_base_url,
     resolve_concurrency,
     resolve_environment,
     resolve_rate,
     resolve_workers,
 )
-from payclient._models import Environment
-from payclient._retry import RetryPolicy
+from payclient._defaults import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT
 from payclient.errors import ConfigurationError
+from payclient.policies import RetryPolicy
+from payclient.protocol import Environment
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
-from payclient.transports import TransportName
-from payclient.transports._choice import resolve_transport
+from payclient.transports import TransportName, resolve_transport
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
-_MOST_KEY_BYTES = 64 * 1024
 
 
 def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
@@ -59,18 +58,6 @@ def _are_names(_: object, attribute: Attribute[Any], value: tuple[object, ...] |
 def _is_reference(_: object, attribute: Attribute[Any], value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value.strip()):
         message = f"{attribute.name} must be a reference that is known to exist, or None, got {value!r}"
-        raise ConfigurationError(message)
-
-
-def _is_count(_: object, attribute: Attribute[int], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        message = f"{attribute.name} must be an integer of at least 1, got {value!r}"
-        raise ConfigurationError(message)
-
-
-def _is_seconds(_: object, attribute: Attribute[float], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        message = f"{attribute.name} must be a number of seconds above 0, got {value!r}"
         raise ConfigurationError(message)
 
 
@@ -139,15 +126,15 @@ class LookupSpec:
     reference: str = field(default="reference", validator=_is_name)
     keep: tuple[str, ...] | None = field(default=(), converter=_to_names, validator=_are_names)
     prefix: str = field(default="", validator=_is_text)
-    max_concurrency: int = field(default=64, converter=resolve_concurrency)
+    max_concurrency: int = field(default=MAX_CONCURRENCY, converter=resolve_concurrency)
     max_rate: float | None = field(default=None, converter=resolve_rate)
     workers: int = field(default=1, converter=resolve_workers)
     transport: TransportName = field(default=None, converter=resolve_transport)
-    timeout: float = 10.0
-    deadline: float | None = 30.0
+    timeout: float = TIMEOUT
+    deadline: float | None = DEADLINE
     retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen
-    stall_timeout: float = field(default=900.0, validator=_is_seconds)
-    window: int = field(default=4000, validator=_is_count)
+    stall_timeout: float = field(default=STALL_TIMEOUT, validator=is_seconds)
+    window: int = field(default=4000, validator=is_count)
 
     def __attrs_post_init__(self) -> None:
         Options(timeout=self.timeout, deadline=self.deadline, retry=self.retry)
@@ -190,8 +177,7 @@ def key_of(spec: LookupSpec) -> str:
             raise ConfigurationError(message)
         return os.environ[spec.key_variable]
     try:
-        with Path(spec.key_file).open("rb") as file:
-            return file.read(_MOST_KEY_BYTES).decode("utf-8-sig", "replace")
+        return read_key_file(spec.key_file)
     except OSError as error:
         message = f"no API key: this worker cannot read the file {spec.key_file}: {error.strerror}"
         raise ConfigurationError(message) from error

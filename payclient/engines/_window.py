@@ -3,7 +3,7 @@ Batches of references on their way through one stream of lookups, in order, seve
 
 Design rules:
 
-- The source is read, and batches are given back, in the caller's thread; lookups run in the resident's. Whole batches
+- The source is read, and batches are given back, in the caller's thread; lookups run in the background's. Whole batches
   go from one to the other, never single rows.
 - Lookups do not stop at the edge of a batch: the next batch is taken while the slow rows of the last are under way.
 - A reference is asked once, however many rows and batches of the window have it.
@@ -22,18 +22,18 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
-from payclient._models import Found, Outcome
+from payclient._defaults import STALL_TIMEOUT
 from payclient._telemetry import Attempt
-from payclient.engines._resident import Resident
+from payclient.engines._background import BackgroundClient
 from payclient.errors import (
     ClientClosedError,
-    ConfigurationError,
     InvalidReferenceError,
-    TransactionNotFoundError,
 )
+from payclient.protocol import Found, Outcome
+from payclient.reconcile import is_canary_found
 
 _HELD_WINDOWS = 4
-"""So many windows of rows are held when the first batch waits for a slow row and those behind it are answered."""
+"""How many windows of rows are held while the first batch waits for a slow row and later rows are answered."""
 
 _Payload = TypeVar("_Payload")
 
@@ -90,11 +90,11 @@ class Batch(Generic[_Payload]):
 Digest: TypeAlias = Callable[[Outcome, int | None, int, datetime | None], Any]
 """Makes of what a `Result` holds that which is kept until the batch is answered; the less, the better."""
 
-IsDoubtful: TypeAlias = Callable[[Any, Any], bool]
+NeedsConfirmation: TypeAlias = Callable[[Any, Any], bool]
 """Says of a ledger's row and of what `Digest` made of a first result whether to ask again."""
 
 
-class _Question:
+class _Pending:
     """One reference under way."""
 
     __slots__ = ("attempts", "batches", "first", "status_code")
@@ -139,32 +139,32 @@ class Window:
     One pass over a source of batches.
 
     Args:
-        resident: Whose client asks.
+        background: Whose client asks.
         rows: References under way below which the next batch is taken.
         stall_timeout: Seconds without any answer after which it ends.
-        digest: Called in the resident's thread with each result.
-        is_doubtful: Whether a first result is to be seen twice; never, if not given.
+        digest: Called in the background's thread with each result.
+        needs_confirmation: Whether a first result is to be seen twice; never, if not given.
         canary: A reference that has to be found before anything else is asked.
         clock: Tells the time of each result; aware, in UTC.
     """
 
     def __init__(
         self,
-        resident: Resident,
+        background: BackgroundClient,
         *,
         rows: int,
-        stall_timeout: float = 900.0,
+        stall_timeout: float = STALL_TIMEOUT,
         digest: Digest = Result,
-        is_doubtful: IsDoubtful | None = None,
+        needs_confirmation: NeedsConfirmation | None = None,
         canary: str | None = None,
         clock: Callable[[], datetime] = _utc_now,
     ) -> None:
-        self._resident = resident
-        self._client = resident.client.with_options(on_attempt=self._note)
+        self._background = background
+        self._client = background.client.with_options(on_attempt=self._note)
         self._rows = rows
         self._stall_timeout = stall_timeout
         self._digest = digest
-        self._is_doubtful = is_doubtful
+        self._needs_confirmation = needs_confirmation
         self._canary = canary
         self._clock = clock
         self._process = os.getpid()
@@ -182,7 +182,7 @@ class Window:
         self.found = 0
         """How many references were found so far."""
         # Of the event loop's thread.
-        self._questions: dict[str, _Question] = {}
+        self._pending: dict[str, _Pending] = {}
         self._feed = _Feed()
         self._is_finished = False
         self._task: asyncio.Task[None] | None = None
@@ -193,14 +193,14 @@ class Window:
         """
         Ask for all that *batches* hold, and give each back when it is answered.
 
-        Shape:
+        Note:
             In the order of *batches*, which is read in the thread that reads this, and not much further ahead than the
             window. Leaving early ends every lookup under way.
 
         Raises:
             PayClientError: When no other lookup could succeed either; what was answered before is given first.
         """
-        self._resident.loop.call_soon_threadsafe(self._start)
+        self._background.loop.call_soon_threadsafe(self._start)
         try:
             yield from self._flow(batches)
         finally:
@@ -211,7 +211,7 @@ class Window:
         while is_more or self._held:
             self._changed.clear()  # before looking, so that nothing that changes meanwhile is missed
             is_broken = self._is_over.is_set() or self._process != os.getpid()
-            self._wants_more = is_more and not is_broken and self._held_rows < self._most_held()
+            self._wants_more = is_more and not is_broken and self._held_rows < self._max_held()
             if self._wants_more and self._is_low():
                 batch = next(batches, None)
                 is_more = batch is not None
@@ -225,7 +225,7 @@ class Window:
             else:
                 self._changed.wait()
 
-    def _most_held(self) -> int:
+    def _max_held(self) -> int:
         return max(self._rows * _HELD_WINDOWS, 2 * self._largest)
 
     def _is_low(self) -> bool:
@@ -246,7 +246,7 @@ class Window:
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         """Have *function* called in the event loop, unless the end has come there."""
         if not self._is_over.is_set():
-            self._resident.loop.call_soon_threadsafe(function, *arguments)
+            self._background.loop.call_soon_threadsafe(function, *arguments)
 
     def _why(self) -> BaseException:
         if self._process != os.getpid():
@@ -256,13 +256,13 @@ class Window:
     def _end(self) -> None:
         if self._process == os.getpid() and not self._is_over.is_set():
             self._call(self._cancel)
-            if not self._resident.is_this_thread:  # where the garbage collector may end a forgotten generator
+            if not self._background.is_this_thread:  # where the garbage collector may end a forgotten generator
                 self._is_over.wait()
 
     # The event loop's thread
 
     def _start(self) -> None:
-        self._task = self._resident.loop.create_task(self._ask(), name="payclient-window")
+        self._task = self._background.loop.create_task(self._ask(), name="payclient-window")
         self._task.add_done_callback(self._settle)
 
     def _cancel(self) -> None:
@@ -278,12 +278,12 @@ class Window:
     def _accept(self, batch: Batch[Any]) -> None:
         fresh: list[str] = []
         for reference in batch.references:
-            question = self._questions.get(reference)
-            if question is None:
-                self._questions[reference] = _Question(batch)
+            pending = self._pending.get(reference)
+            if pending is None:
+                self._pending[reference] = _Pending(batch)
                 fresh.append(reference)
             else:
-                question.batches.append(batch)
+                pending.batches.append(batch)
         self._feed.add(fresh)
 
     def _finish(self) -> None:
@@ -292,7 +292,7 @@ class Window:
 
     def _end_feed(self) -> None:
         # What is to be asked again comes back to the feed, so that it cannot end before the last answer.
-        if self._is_finished and not (self._is_doubtful and self._questions):
+        if self._is_finished and not (self._needs_confirmation and self._pending):
             self._feed.end()
 
     async def _ask(self) -> None:
@@ -305,47 +305,44 @@ class Window:
     async def _ask_canary(self, canary: str) -> None:
         async with self._client.stream_transactions([canary], stall_timeout=self._stall_timeout) as outcomes:
             async for outcome in outcomes:
-                self.found += isinstance(outcome, Found)
-                if not isinstance(outcome, Found) and isinstance(outcome.error, TransactionNotFoundError):
-                    message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
-                    raise ConfigurationError(message) from outcome.error
+                self.found += is_canary_found(canary, outcome)
 
     def _note(self, attempt: Attempt) -> None:
-        question = self._questions.get(attempt.reference)
-        if question is not None:
-            question.attempts += 1
-            question.status_code = attempt.status
+        pending = self._pending.get(attempt.reference)
+        if pending is not None:
+            pending.attempts += 1
+            pending.status_code = attempt.status
 
     def _note_outcome(self, outcome: Outcome) -> None:
         reference = outcome.reference
-        question = self._questions[reference]
-        result = self._result(question, outcome)
-        if self._is_doubted(question, reference, result):
-            question.first = result
+        pending = self._pending[reference]
+        result = self._result(pending, outcome)
+        if self._must_confirm(pending, reference, result):
+            pending.first = result
             self._feed.add((reference,))
             return
-        del self._questions[reference]
+        del self._pending[reference]
         is_complete = False
-        for batch in question.batches:
-            if question.first is not None:
+        for batch in pending.batches:
+            if pending.first is not None:
                 batch.second[reference] = result
-            batch.first[reference] = result if question.first is None else question.first
+            batch.first[reference] = result if pending.first is None else pending.first
             is_complete = is_complete or batch.is_answered
-        self._answered += len(question.batches)
+        self._answered += len(pending.batches)
         if is_complete or (self._wants_more and self._is_low() and not self._changed.is_set()):
             self._changed.set()
         if self._is_finished:
             self._end_feed()
 
-    def _result(self, question: _Question, outcome: Outcome) -> Any:
+    def _result(self, pending: _Pending, outcome: Outcome) -> Any:
         if isinstance(outcome, Found):
             self.found += 1
         elif isinstance(outcome.error, InvalidReferenceError):
             return self._digest(outcome, None, 0, None)
-        return self._digest(outcome, question.status_code, question.attempts, self._clock())
+        return self._digest(outcome, pending.status_code, pending.attempts, self._clock())
 
-    def _is_doubted(self, question: _Question, reference: str, result: Any) -> bool:
-        is_doubtful = self._is_doubtful
-        if is_doubtful is None or question.first is not None:
+    def _must_confirm(self, pending: _Pending, reference: str, result: Any) -> bool:
+        needs_confirmation = self._needs_confirmation
+        if needs_confirmation is None or pending.first is not None:
             return False
-        return any(is_doubtful(entry, result) for batch in question.batches for entry in batch.entries[reference])
+        return any(needs_confirmation(entry, result) for batch in pending.batches for entry in batch.entries[reference])

@@ -19,10 +19,9 @@ except ModuleNotFoundError as _missing:
     _message = "payclient.engines.arrow needs pyarrow; install it with: pip install 'payclient[parquet]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-from payclient._models import Failed, Found, Outcome
-from payclient._visible import visible
-from payclient.engines._judging import Judging, by_reference
-from payclient.engines._resident import Resident, resident_of
+from payclient._escape import escape_unprintable
+from payclient.engines._background import BackgroundClient, background_client
+from payclient.engines._judging import BatchJudge, by_reference
 from payclient.engines._spec import LookupSpec, ReconcileSpec
 from payclient.engines._window import Batch, Result, Window
 from payclient.errors import (
@@ -34,6 +33,7 @@ from payclient.errors import (
 )
 from payclient.ledger import Entry, RejectedEntry
 from payclient.ledger._parquet import column_values
+from payclient.protocol import Failed, Found, Outcome
 from payclient.reconcile import Finding, Row
 
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
@@ -43,7 +43,7 @@ _RecordBatch: TypeAlias = Any
 _Schema: TypeAlias = Any
 Batches: TypeAlias = Generator[_RecordBatch]
 
-_LONGEST_REASON = 400
+_MAX_REASON = 400
 _TEXT = _arrow.string()
 _AT = _arrow.timestamp("us", tz="UTC")
 _FIELDS = {
@@ -94,7 +94,7 @@ def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterato
         batches: `pyarrow.RecordBatch` with the column that *spec* names, all of one schema.
         spec: What is asked, and how.
 
-    Shape:
+    Note:
         One batch of `lookup_schema` per batch, its rows in their order. *batches* is read in the thread that reads the
         result, and ahead of it by a few thousand rows; memory grows with `window` and with the largest batch, not with
         their number. A row that keeps failing for a passing reason holds up those behind it for some minutes at most.
@@ -107,7 +107,7 @@ def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterato
     source = iter(batches)
     first = next(source, None)
     if first is not None:  # an empty partition needs no key and no connection
-        yield from _looked_up(first, source, spec, resident_of(spec))
+        yield from _looked_up(first, source, spec, background_client(spec))
 
 
 def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> Iterator[_RecordBatch]:
@@ -122,7 +122,7 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
         batches: `pyarrow.RecordBatch` with the columns of a ledger, all of one schema.
         spec: What is asked, how, and how it is judged.
 
-    Shape:
+    Note:
         As with `lookup_batches`; the batches have `reconcile_schema`.
 
     Raises:
@@ -133,7 +133,7 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
     source = iter(batches)
     first = next(source, None)
     if first is not None:
-        yield from _reconciled(first, source, spec, resident_of(spec))
+        yield from _reconciled(first, source, spec, background_client(spec))
 
 
 def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
@@ -202,19 +202,21 @@ def _check_text(field: Any) -> None:
 # Look up
 
 
-def _looked_up(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: LookupSpec, resident: Resident) -> Batches:
+def _looked_up(
+    first: _RecordBatch, rest: Iterator[_RecordBatch], spec: LookupSpec, background: BackgroundClient
+) -> Batches:
     schema = lookup_schema(spec, first.schema)
     place = _place(first.schema, spec.reference)
 
-    def questions(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
+    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
         _check_schema(batch, first)
         references: list[str | None] = batch.column(place).to_pylist()
         distinct = dict.fromkeys(reference for reference in references if reference is not None)
         return Batch((batch, references), len(references), tuple(distinct))
 
     unnamed = _cells(Failed("", InvalidReferenceError("reference is null")), None, 0, None)
-    window = Window(resident, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
-    for batch in window.through(map(questions, chain([first], rest))):
+    window = Window(background, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
+    for batch in window.through(map(to_batch, chain([first], rest))):
         source, references = batch.payload
         rows = [unnamed if each is None else batch.first[each] for each in references]
         values = [references, *_columns(rows)]
@@ -253,34 +255,36 @@ def _outcome(error: PayClientError) -> str:
 
 
 def _reason(error: PayClientError) -> str:
-    return visible(f"{type(error).__name__}: {error}", longest=_LONGEST_REASON)
+    return escape_unprintable(f"{type(error).__name__}: {error}", max_length=_MAX_REASON)
 
 
 # Reconcile
 
 
-def _reconciled(first: _RecordBatch, rest: Iterator[_RecordBatch], spec: ReconcileSpec, resident: Resident) -> Batches:
+def _reconciled(
+    first: _RecordBatch, rest: Iterator[_RecordBatch], spec: ReconcileSpec, background: BackgroundClient
+) -> Batches:
     schema = reconcile_schema(spec, first.schema)
-    judging = Judging(spec, first.schema.names)
-    _check_text(first.schema.field(judging.places[0]))
+    judge = BatchJudge(spec, first.schema.names)
+    _check_text(first.schema.field(judge.places[0]))
 
-    def questions(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
+    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
         _check_schema(batch, first)
-        cells = zip(*(column_values(batch.column(place)) for place in judging.places), strict=True)
-        entries = [judging.read(row) for row in cells]
+        cells = zip(*(column_values(batch.column(place)) for place in judge.places), strict=True)
+        entries = [judge.read(row) for row in cells]
         wanted = by_reference(entries)
         return Batch((batch, entries), len(entries), tuple(wanted), wanted)
 
     window = Window(
-        resident,
+        background,
         rows=spec.window,
         stall_timeout=spec.stall_timeout,
-        is_doubtful=judging.is_doubtful,
+        needs_confirmation=judge.needs_confirmation,
         canary=spec.canary,
     )
-    for batch in window.through(map(questions, chain([first], rest))):
+    for batch in window.through(map(to_batch, chain([first], rest))):
         source, entries = batch.payload
-        judged = [judging.judge(batch, entry, witnesses=window.found) for entry in entries]
+        judged = [judge.judge(batch, entry, other_found=window.found) for entry in entries]
         values = [
             [entry.reference for entry in entries],
             *_columns([_seen(row, result) for row, result in judged]),

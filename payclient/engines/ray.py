@@ -1,8 +1,8 @@
 """
 Look up in Ray Data, in actors of its cluster.
 
-Ray's own defaults are for work that may be done any number of times. Here a task is tried again only so often, what
-could hang is refused, and what is written is written into an empty folder. The extra `ray` brings Ray.
+Ray's defaults assume work that may be repeated any number of times. Here a task is retried a limited number of times,
+configurations that would hang are refused, and output goes to an empty folder. The extra `ray` brings Ray.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
-try:  # by their names, because types are checked where Ray, which is large, is not installed
+try:  # imported by name, so types can be checked where Ray, which is large, is not installed
     _ray: Any = import_module("ray")
     _data: Any = import_module("ray.data")
     _exceptions: Any = import_module("ray.exceptions")
@@ -26,8 +26,8 @@ except ModuleNotFoundError as _missing:
     _message = "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-from payclient.engines._resident import share_rate
-from payclient.engines._roll import SIGNS_EVERY, Roll
+from payclient.engines._background import share_rate
+from payclient.engines._registry import HEARTBEAT_SECONDS, WorkerRegistry
 from payclient.engines._spec import LookupSpec
 from payclient.engines.arrow import lookup_batches, lookup_schema
 from payclient.errors import ConfigurationError
@@ -41,7 +41,7 @@ _Dataset: TypeAlias = Any
 _Table: TypeAlias = Any
 
 _BATCH_ROWS = 1000
-_TASKS_AT_ONCE = 2  # so that an actor has rows to ask for while the last of a block are slow
+_TASKS_AT_ONCE = 2  # so an actor has other lookups to do while the last ones of a block are slow
 
 
 def lookup(
@@ -57,24 +57,24 @@ def lookup(
     """
     Look up the references of a `ray.data.Dataset`.
 
-    Nothing is asked until the result is used, and each use asks again: give it to `write`, and read what was written.
-    The workers share the rate of *spec*: an actor of the cluster knows which of them live, and those that are left
-    share anew what one that has gone had.
+    The dataset is lazy, and each use of it repeats the lookups: pass it to `write`, and read the files.
+    The workers share the rate of *spec*. An actor tracks live workers by heartbeat; when one dies, the others share its
+    part of the rate.
 
     Args:
         ds: With the column of the references.
         spec: What is asked, and how.
         reference: Name of the column with the references; that of *spec* if not given.
-        workers: Actors, each in a process of its own.
-        cpus: What each reserves.
-        rows: How many a task has at most. What is under way in a worker that is killed is asked again: two tasks.
-        retries: How often a task is done again whose worker has died. Ray's own default is for ever.
+        workers: Actors, each in its own process.
+        cpus: CPUs that each reserves.
+        rows: At most how many rows a task has. When a worker is killed, its two current tasks are repeated.
+        retries: How often a task is repeated when its worker dies. Ray's default is without limit.
 
     Returns:
         A dataset with the columns of `payclient.engines.arrow.lookup_schema`.
 
     Raises:
-        ConfigurationError: When Ray would hang, lose rows or show the key, or a number is below its least.
+        ConfigurationError: When Ray would hang, lose rows or reveal the key, or a number is below its minimum.
     """
     for name, value, least in (("workers", workers, 1), ("rows", rows, 1), ("retries", retries, 0)):
         if value < least:
@@ -84,14 +84,14 @@ def lookup(
     _check_cluster(spec, workers * cpus)
     _check_context(ds.context)
     chosen = ds if spec.keep is None else ds.select_columns(list(dict.fromkeys((spec.reference, *spec.keep))))
-    # A task whose blocks were read in part, when its worker died, has to make the same blocks again: it makes one.
+    # If a worker dies when part of its output has been read, the retry must produce the same blocks; so it makes one.
     blocks = chosen.repartition(target_num_rows_per_block=rows)
     with warnings.catch_warnings():
-        # Ray means to give up options like `max_task_retries` with version 2.64, which the extra therefore excludes.
+        # Ray plans to drop options such as `max_task_retries` in version 2.64, so the extra excludes that version.
         warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")
         return blocks.map_batches(
             _Worker,
-            fn_constructor_args=(spec, _roll(spec)),  # of the driver, which outlives every worker
+            fn_constructor_args=(spec, _registry(spec)),  # made by the driver, which outlives every worker
             batch_format="pyarrow",
             batch_size=None,
             compute=_data.ActorPoolStrategy(size=workers),
@@ -104,12 +104,12 @@ def lookup(
 
 def write(ds: _Dataset, output: str) -> None:
     """
-    Write *ds* as Parquet files into a folder that is empty or not there, and last a file `_SUCCESS`.
+    Write *ds* as Parquet files into an empty or new folder, then a file `_SUCCESS`.
 
-    Ray adds to what is there. After a run that was killed, some rows would be in the folder twice.
+    Ray adds to a folder that exists, so after a killed run some rows would be there twice.
 
     Args:
-        ds: What `lookup` gave.
+        ds: The result of `lookup`.
         output: A path that every node can write to, or the address of a bucket's folder.
 
     Raises:
@@ -117,9 +117,9 @@ def write(ds: _Dataset, output: str) -> None:
     """
     files, path = _files.FileSystem.from_uri(output) if "://" in output else (_files.LocalFileSystem(), output)
     if files.get_file_info(_files.FileSelector(path, allow_not_found=True)):
-        problem = f"{output} is not empty, and what is written would be added to it; delete it or choose another folder"
+        problem = f"{output} is not empty, and rows would be added to it; delete it or choose another folder"
         raise ConfigurationError(problem)
-    files.create_dir(path, recursive=True)  # no rows make none
+    files.create_dir(path, recursive=True)  # without rows, Ray makes none
     ds.write_parquet(output)
     with files.open_output_stream(f"{path}/_SUCCESS"):
         pass
@@ -131,30 +131,31 @@ def _check_cluster(spec: LookupSpec, cpus: float) -> None:
         raise ConfigurationError(problem)
     there = _ray.cluster_resources().get("CPU", 0)
     if there < cpus + 1:
-        problem = f"the workers take {cpus:g} CPUs, and reading and writing one more, but the cluster has {there:g}"
-        raise ConfigurationError(f"{problem}: it would wait for ever; take fewer workers, or less than a CPU for each")
+        problem = f"the workers need {cpus:g} CPUs, and reading and writing one more, but the cluster has {there:g}"
+        raise ConfigurationError(f"{problem}: Ray would wait forever; use fewer workers, or set cpus below 1")
     if spec.key_variable in (_ray.get_runtime_context().runtime_env.get("env_vars") or {}):
         problem = (
-            f"{spec.key_variable} is in the runtime_env, and Ray shows it to everybody; use key_file, or the nodes'"
+            f"{spec.key_variable} is in the runtime_env, which Ray shows on the dashboard; use key_file, "
+            "or set the variable on the nodes"
         )
-        raise ConfigurationError(f"{problem} own environment")
+        raise ConfigurationError(problem)
 
 
 def _check_context(context: Any) -> None:
     if context.max_errored_blocks:
-        problem = "DataContext.max_errored_blocks must be 0: rows of a failed task would be missing without a word"
+        problem = "DataContext.max_errored_blocks must be 0: otherwise rows of a failed task would be missing silently"
         raise ConfigurationError(problem)
 
 
 class _Worker:
-    """What each actor does."""
+    """An actor that looks up tables, and sends heartbeats."""
 
-    def __init__(self, spec: LookupSpec, roll: _Actor) -> None:
+    def __init__(self, spec: LookupSpec, registry: _Actor) -> None:
         self._spec = spec
-        self._roll = roll
+        self._registry = registry
         self._name = uuid.uuid4().hex
-        share_rate(spec, workers=spec.workers)  # for what it raises: here, where no row is blamed for it
-        threading.Thread(target=self._sign, name="payclient-roll", daemon=True).start()
+        share_rate(spec, workers=spec.workers)  # raises here, rather than in the first task, when there is no key
+        threading.Thread(target=self._send_heartbeats, name="payclient-heartbeat", daemon=True).start()
 
     async def __call__(self, table: _Table) -> _Table:
         return await asyncio.to_thread(self._look_up, table)
@@ -164,24 +165,26 @@ class _Worker:
         batches = table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
         return _arrow.Table.from_batches(list(lookup_batches(batches, self._spec)), schema)
 
-    def _sign(self) -> None:
-        """Take part in the roll, as long as the process lives; in a thread, because Ray's event loop may be held up."""
-        known, rest = self._spec.workers, threading.Event()
-        while not rest.wait(SIGNS_EVERY):
+    def _send_heartbeats(self) -> None:
+        """Send heartbeats as long as the process lives; from a thread, because Ray's event loop may be blocked."""
+        known, pause = self._spec.workers, threading.Event()
+        while not pause.wait(HEARTBEAT_SECONDS):
             try:
-                living = _ray.get(self._roll.sign.remote(self._name, self._spec.workers), timeout=SIGNS_EVERY)
+                living = _ray.get(
+                    self._registry.heartbeat.remote(self._name, self._spec.workers), timeout=HEARTBEAT_SECONDS
+                )
             except _exceptions.GetTimeoutError:
                 continue
             except _exceptions.RayError:  # another job made it, and has ended
-                self._roll = _roll(self._spec)
+                self._registry = _registry(self._spec)
                 continue
             if living != known:
                 known = living
                 share_rate(self._spec, workers=living)
 
 
-def _roll(spec: LookupSpec) -> _Actor:
-    """Return the actor that all workers with one key share, whatever job they are of; made anew when it has gone."""
+def _registry(spec: LookupSpec) -> _Actor:
+    """Return the actor that all workers with one key share, in any job; it is made again when it is gone."""
     name = f"{spec.base_url} {spec.environment} {spec.key_file or spec.key_variable}"
-    actor = _ray.remote(num_cpus=0)(Roll)
+    actor = _ray.remote(num_cpus=0)(WorkerRegistry)
     return actor.options(name=name, namespace="payclient", get_if_exists=True).remote()

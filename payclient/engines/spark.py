@@ -1,7 +1,7 @@
 """
 Look up and reconcile in Spark, in the Python workers of its executors.
 
-By the DataFrame API alone, so that it works over Spark Connect too. The extra `spark` brings PySpark; the executors
+It uses only the DataFrame API, so it works over Spark Connect too. The extra `spark` brings PySpark; the executors
 need payclient and pyarrow.
 """
 
@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 
-try:  # by their names, because types are checked where PySpark, which is large, is not installed
+try:  # imported by name, so types can be checked where PySpark, which is large, is not installed
     _types: Any = import_module("pyspark.sql.types")
     _of_arrow: Any = import_module("pyspark.sql.pandas.types")
 except ModuleNotFoundError as _missing:
     _message = "payclient.engines.spark needs PySpark; install it with: pip install 'payclient[spark]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-from payclient.engines._judging import Judging
+from payclient.engines._judging import BatchJudge
 from payclient.engines._spec import LookupSpec, ReconcileSpec
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.errors import ConfigurationError
@@ -36,32 +36,36 @@ _Schema: TypeAlias = Any
 
 
 def lookup(
-    df: _DataFrame, spec: LookupSpec, reference: str | None = None, *, partitions: int | None = None
+    df: _DataFrame,
+    spec: LookupSpec,
+    reference: str | None = None,
+    *,
+    partitions: int | None = None,
 ) -> _DataFrame:
     """
     Look up the references of a `pyspark.sql.DataFrame`.
 
-    Nothing is asked until the result is used, and each use asks again: write it once, and read what was written.
+    The data frame is lazy, and each use of it repeats the lookups: write it once, and read the files.
 
     Args:
         df: With the column of the references.
         spec: What is asked, and how. Its `workers` are the tasks that run at the same time in the whole cluster.
         reference: Name of the column with the references; that of *spec* if not given.
-        partitions: How many tasks there are; equal references go to the same one. As *df* comes if not given.
-            `partitions_of` counts them.
+        partitions: Number of tasks; equal references go to the same one. The partitions of *df* if not given.
+            `partitions_of` computes a number.
 
     Returns:
         A data frame with the columns of `payclient.engines.arrow.lookup_schema`.
 
     Raises:
-        ConfigurationError: When the columns are not as *spec* says, or Spark would ask twice, or show the key.
+        ConfigurationError: When the columns are not as *spec* says, or Spark would repeat lookups or reveal the key.
     """
     spec = _named(spec, reference)
     _check_session(df.sparkSession, spec)
     _check_text(df, spec.reference)
     names = df.columns if spec.keep is None else dict.fromkeys((spec.reference, *spec.keep))
     schema = _schema(df, spec, lookup_schema(spec, _names(df)))
-    rows = _spread(df.select(*names), spec.reference, partitions)  # the rest stays in the JVM
+    rows = _spread(df.select(*names), spec.reference, partitions)  # other columns stay in the JVM
     return rows.mapInArrow(partial(lookup_batches, spec=spec), schema)
 
 
@@ -75,22 +79,22 @@ def reconcile(
     partitions: int | None = None,
 ) -> _StreamingQuery:
     """
-    Look up and compare what is new in a stream, and end when all that is there has been; the same call goes on.
+    Look up and compare the new rows of a stream, and stop at its end; the next call continues from the checkpoint.
 
-    Each micro-batch is written whole or not at all. What a run that was killed had asked for in the micro-batch under
-    way is asked for again, and nothing else: the source says how large it is, with `maxFilesPerTrigger`, say.
+    Each micro-batch is written as a whole or not at all. A killed run repeats only the micro-batch in progress; limit
+    its size at the source, for example with `maxFilesPerTrigger`.
 
     Args:
         df: A streaming data frame with the columns of a ledger, such as `spark.readStream.schema(…).parquet(folder)`.
         spec: What is asked, how, and how it is judged. Its `workers` are the tasks that run at the same time.
-        output: Folder for Parquet files. Spark knows which of them count: what a killed run has left there, it skips,
-            and other programs do not.
-        checkpoint: Folder in which Spark notes how far it has come. One for each output, and never for another.
+        output: Folder for Parquet files. Read it with Spark, which skips the files that a killed run left behind;
+            other programs do not.
+        checkpoint: Folder in which Spark records its progress. Use one for each output.
         reference: Name of the column with the references; that of *spec* if not given.
-        partitions: How many tasks there are for each micro-batch; as *df* comes if not given.
+        partitions: Number of tasks for each micro-batch; the partitions of *df* if not given.
 
     Returns:
-        The `pyspark.sql.streaming.StreamingQuery`, which runs; `awaitTermination()` waits for it, and raises if it
+        The running `pyspark.sql.streaming.StreamingQuery`; `awaitTermination()` waits for it, and raises if it
         fails. The files have the columns of `payclient.engines.arrow.reconcile_schema`.
 
     Raises:
@@ -102,7 +106,7 @@ def reconcile(
         raise ConfigurationError(problem)
     spec = _named(spec, reference)
     _check_session(df.sparkSession, spec)
-    column = df.columns[Judging(spec, df.columns).places[0]]
+    column = df.columns[BatchJudge(spec, df.columns).places[0]]
     _check_text(df, column)
     schema = _schema(df, spec, reconcile_schema(spec, _names(df)))
     rows = _spread(df, column, partitions).mapInArrow(partial(reconcile_batches, spec=spec), schema)
@@ -112,10 +116,10 @@ def reconcile(
 
 def partitions_of(df: _DataFrame, *, rows: int = 50_000) -> int:
     """
-    Return how many partitions make it about so many rows in each; counting them is a job of its own.
+    Return the number of partitions with about *rows* rows each; counting the rows is a separate Spark job.
 
-    Spark makes partitions by bytes, and references are short: a file of a million of them would be one task, which one
-    worker does alone, and does again from its beginning when it fails.
+    Spark partitions by bytes, and references are short: a file with a million of them would be a single task, done by
+    one worker and restarted from the beginning when it fails.
 
     Raises:
         ConfigurationError: When *rows* is below 1.
@@ -133,11 +137,11 @@ def _named(spec: Any, reference: str | None) -> Any:
 
 def _check_session(session: _Session, spec: LookupSpec) -> None:
     if session.conf.get("spark.speculation", "false").lower() == "true":
-        problem = "spark.speculation must be off: a second copy of a slow task asks for everything a second time"
+        problem = "spark.speculation must be off: a second copy of a slow task repeats its lookups"
         raise ConfigurationError(problem)
     variable = f"spark.executorEnv.{spec.key_variable}"
     if session.conf.get(variable, "") != "":
-        problem = f"{variable} is set, and Spark shows it to everybody who may see the job; use a secret or key_file"
+        problem = f"{variable} is set, and Spark shows it on its pages and in its logs; use a secret or key_file"
         raise ConfigurationError(problem)
 
 
@@ -150,12 +154,12 @@ def _check_text(df: _DataFrame, name: str) -> None:
 
 
 def _names(df: _DataFrame) -> _Schema:
-    """Return the names of the columns as a schema of Arrow; the types are Spark's business."""
+    """Return an Arrow schema with the names of the columns; the types are placeholders."""
     return _arrow.schema([(name, _arrow.string()) for name in df.columns])
 
 
 def _schema(df: _DataFrame, spec: LookupSpec, schema: _Schema) -> _Schema:
-    """Return *schema* in Spark's terms: what is kept is of the type that it has there."""
+    """Return *schema* as a Spark schema; kept columns keep their Spark types."""
     kept = set(df.columns) - {spec.reference} if spec.keep is None else set(spec.keep)
     ours = _of_arrow.from_arrow_schema(schema, prefer_timestamp_ntz=True)
     return _types.StructType([df.schema[field.name] if field.name in kept else field for field in ours.fields])

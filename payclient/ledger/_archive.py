@@ -2,20 +2,22 @@
 The XML parts of an XLSX file, read piece by piece and within bounds.
 
 A workbook is a zip file that may claim anything: sizes are checked before a part is unpacked, a
-document type, from which entities could grow, is refused, and no damage gets out but as a `LedgerError`.
+document type, from which entities could grow, is refused, and every kind of damage becomes a `LedgerError`.
 """
 
 from __future__ import annotations
 
+import os
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import IO, TypeAlias
 from xml.parsers import expat
 
-from payclient._visible import visible
+from payclient._escape import escape_unprintable
 from payclient.ledger._errors import LedgerError
 
 Attributes: TypeAlias = dict[str, str]
@@ -25,9 +27,13 @@ TextHandler: TypeAlias = Callable[[str], None]
 
 MIB = 1 << 20
 _PIECE_BYTES = 1 << 16
-_MOST_SHEET_BYTES = 4096 * MIB
-_FREE_BYTES = 64 * MIB
-_MOST_TIMES = 200
+_MAX_SHEET_BYTES = 4096 * MIB
+_FREE_BYTES = 8 * MIB
+_MAX_RATIO = 200
+_MAX_DEPTH = 64
+_FREE_ELEMENTS = 200_000
+_MAX_ELEMENTS_PER_BYTE = 5
+_MAX_SILENT_BYTES = MIB
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
     *(ArithmeticError, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, ValueError),
@@ -43,7 +49,9 @@ def damage_refused() -> Generator[None]:
     except LedgerError:
         raise
     except _DAMAGE as error:
-        message = f"the XLSX file is damaged ({visible(str(error), longest=200)}); open it and save it again"
+        message = (
+            f"the XLSX file is damaged ({escape_unprintable(str(error), max_length=200)}); open it and save it again"
+        )
         raise LedgerError(message) from error
 
 
@@ -58,21 +66,25 @@ class Archive:
     def __init__(self, file: IO[bytes]) -> None:
         with damage_refused():
             self._zip = zipfile.ZipFile(file)
+            size = file.seek(0, os.SEEK_END)
+        # For all parts together: a workbook may name one part as each of a thousand sheets.
+        self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * size
+        self._elements = _FREE_ELEMENTS + _MAX_ELEMENTS_PER_BYTE * size
 
     def __contains__(self, part: str) -> bool:
         return part in self._zip.NameToInfo
 
-    def pieces(self, part: str, *, most_bytes: int = _MOST_SHEET_BYTES) -> Iterator[bytes]:
+    def pieces(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[bytes]:
         """
         Yield what *part* unpacks to.
 
         Raises:
-            LedgerError: When it is not there, damaged, encrypted, or larger than *most_bytes* or
+            LedgerError: When it is not there, damaged, encrypted, or larger than *max_bytes* or
                 than anything but a bomb would be.
         """
         with damage_refused():
             info = self._zip.getinfo(part)
-            self._check(info, most_bytes)
+            self._check(info, max_bytes)
             stream = self._zip.open(info)
         with stream:
             while True:
@@ -80,52 +92,115 @@ class Archive:
                     piece = stream.read(_PIECE_BYTES)
                 if not piece:
                     return
+                self._bytes -= len(piece)
+                if self._bytes < 0:
+                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is no ledger"
+                    raise LedgerError(message)
                 yield piece
 
     def read(
-        self, part: str, *, on_start: StartHandler, on_end: EndHandler, on_text: TextHandler, most_bytes: int
+        self,
+        part: str,
+        *,
+        on_start: StartHandler,
+        on_end: EndHandler,
+        on_text: TextHandler,
+        max_bytes: int,
     ) -> None:
-        """Parse all of *part*; raises as `pieces` and `Parser` do."""
-        parser = Parser(on_start=on_start, on_end=on_end, on_text=on_text)
-        for piece in self.pieces(part, most_bytes=most_bytes):
-            parser.feed(piece)
-        parser.feed(b"", is_last=True)
+        """Parse all of *part*; raises as `pieces` and `parsed` do."""
+        for _ in self.parsed(part, on_start=on_start, on_end=on_end, on_text=on_text, max_bytes=max_bytes):
+            pass
+
+    def parsed(
+        self,
+        part: str,
+        *,
+        on_start: StartHandler,
+        on_end: EndHandler,
+        on_text: TextHandler,
+        max_bytes: int = _MAX_SHEET_BYTES,
+    ) -> Iterator[None]:
+        """
+        Parse *part*, and yield after each piece of it.
+
+        Raises:
+            LedgerError: As `pieces`; when the part is no XML, has a document type, or has more elements than any
+                workbook of this size.
+        """
+        parser = _Parser(on_start=on_start, on_end=on_end, on_text=on_text)
+        for piece in chain(self.pieces(part, max_bytes=max_bytes), (b"",)):
+            before = parser.elements
+            parser.feed(piece, is_last=not piece)
+            self._elements -= parser.elements - before
+            if self._elements < 0:
+                message = "the XLSX file has more elements than any ledger of its size; this is no ledger"
+                raise LedgerError(message)
+            yield
 
     @staticmethod
-    def _check(info: zipfile.ZipInfo, most_bytes: int) -> None:
+    def _check(info: zipfile.ZipInfo, max_bytes: int) -> None:
         """Refuse by what the file says of *info*: `zipfile` never unpacks more than that."""
-        name = visible(info.filename, longest=80)
+        name = escape_unprintable(info.filename, max_length=80)
         if info.flag_bits & 1:
             message = f"{name} has a password; save the workbook without one"
             raise LedgerError(message)
-        if info.file_size > most_bytes:
-            message = f"{name} is larger than {most_bytes // MIB} MiB; this is no ledger, or one to give as CSV"
+        if info.file_size > max_bytes:
+            message = f"{name} is larger than {max_bytes // MIB} MiB; this is no ledger, or one to give as CSV"
             raise LedgerError(message)
-        if info.file_size > max(_FREE_BYTES, _MOST_TIMES * info.compress_size):
-            message = f"{name} unpacks to more than {_MOST_TIMES} times its size; this is no ledger"
+        if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
+            message = f"{name} unpacks to more than {_MAX_RATIO} times its size; this is no ledger"
             raise LedgerError(message)
 
 
-class Parser:
+class _Parser:
     """
     Calls back for each element of a document, by its name without a prefix.
 
+    Attributes:
+        elements: Elements started so far.
+
     Raises:
-        LedgerError: When fed with what is no XML, or has a document type.
+        LedgerError: When fed with what is no XML, has a document type, or is nested or silent beyond all bounds.
     """
 
     def __init__(self, *, on_start: StartHandler, on_end: EndHandler, on_text: TextHandler) -> None:
+        self.elements = 0
+        self._depth = self._silent_bytes = 0
+        self._on_start, self._on_end, self._on_text = on_start, on_end, on_text
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
-        self._expat.StartElementHandler = lambda name, attributes: on_start(name.rpartition(":")[2], attributes)
-        self._expat.EndElementHandler = lambda name: on_end(name.rpartition(":")[2])
-        self._expat.CharacterDataHandler = on_text
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+        self._expat.CharacterDataHandler = self._text
         self._expat.StartDoctypeDeclHandler = _refuse_document_type
 
     def feed(self, piece: bytes, *, is_last: bool = False) -> None:
         """Parse one more *piece*."""
+        # expat may scan what has no end yet again with each piece: a name, an attribute, a comment.
+        self._silent_bytes += len(piece)
+        if self._silent_bytes > _MAX_SILENT_BYTES:
+            message = "the XLSX file has a megabyte between two elements; this is no ledger"
+            raise LedgerError(message)
         with damage_refused():
             self._expat.Parse(piece, is_last)
+
+    def _start(self, name: str, attributes: Attributes) -> None:
+        self._silent_bytes = 0
+        self.elements += 1
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is no ledger"
+            raise LedgerError(message)
+        self._on_start(name.rpartition(":")[2], attributes)
+
+    def _end(self, name: str) -> None:
+        self._silent_bytes = 0
+        self._depth -= 1
+        self._on_end(name.rpartition(":")[2])
+
+    def _text(self, text: str) -> None:
+        self._silent_bytes = 0
+        self._on_text(text)
 
 
 def _refuse_document_type(*_: object) -> None:

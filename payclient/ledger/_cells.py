@@ -8,24 +8,30 @@ spaces become no-break spaces. Such a cell no longer says what the ledger said, 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime
 
-from payclient._visible import quoted
+from payclient._escape import quote
 
 _BLANK = " \t\r\n"
 _UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff\ud800-\udfff]")
 _DAMAGED = re.compile(
     r"""
-    [+-]?\d+(?:[.,]\d+)?[eE]\+\d+        # 1.23457E+15
+    [+-]?\d+[eE]\+\d+                    # 9E+11; 12E5 may be a code
+    | [+-]?\d+[.,]\d+[eE][+-]?\d+        # 1.23457E+15, 1.23457E15
     | \d+\.0+                            # 1001.0
     | \#(?:REF|N/A|VALUE|NAME|NUM|DIV/0|NULL)[!?]? | \#{2,}
     | =.*                                # ="0012", or a formula
     """,
     re.ASCII | re.VERBOSE,
 )
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _WHOLE = re.compile(r"([+-]?\d{1,18})(?:\.(0+))?", re.ASCII)
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.0{1,9})?)?", re.ASCII)
+_CREATION = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
@@ -37,11 +43,11 @@ def read_code(cell: str) -> str | None:
     Return an identifier, or None for an empty cell.
 
     Raises:
-        CellProblem: When a spreadsheet has been at it.
+        CellProblem: When a spreadsheet has changed it.
     """
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text):
-        message = f"{quoted(text)} looks damaged by a spreadsheet; export the column as text"
+        message = f"{quote(text)} looks damaged by a spreadsheet; export the column as text"
         raise CellProblem(message)
     return text
 
@@ -55,7 +61,7 @@ def read_word(cell: str) -> str | None:
     """
     text = cell.strip(_BLANK)
     if not text.isascii() and (unseen := _UNSEEN.search(text)):
-        message = f"{quoted(text)} holds U+{ord(unseen[0]):04X}, which cannot be seen: damaged by a spreadsheet"
+        message = f"{quote(text)} holds U+{ord(unseen[0]):04X}, which cannot be seen: damaged by a spreadsheet"
         raise CellProblem(message)
     return text or None
 
@@ -68,18 +74,18 @@ def read_money(cell: str) -> int | None:
         CellProblem: For anything that is not exactly one whole number: `15000.5`, `15,000`, and
             `15.000`, which is fifteen to one reader and fifteen thousand to another.
     """
-    if cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS:  # nearly every cell
+    if cell.isascii() and cell.isdigit() and len(cell) <= _MAX_DIGITS:  # nearly every cell
         return int(cell)
     text = _number_text(cell)
     if text is None:
         return None
     match = _WHOLE.fullmatch(text)
     if match is None:
-        message = f"{quoted(text)} is not a whole number; write it with digits only"
+        message = f"{quote(text)} is not a whole number; write it with digits only"
         raise CellProblem(message)
     number = int(match[1])
     if match[2] == "000" and 0 < abs(number) < 1000:
-        message = f"{quoted(text)} may mean {number} or {number}000; write it with digits only"
+        message = f"{quote(text)} may mean {number} or {number}000; write it with digits only"
         raise CellProblem(message)
     return number
 
@@ -88,7 +94,7 @@ def _number_text(cell: str) -> str | None:
     """Return the text of a cell in which a trailing `.0` is no damage, because a number is wanted."""
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text) and not _WHOLE.fullmatch(text):
-        message = f"{quoted(text)} looks damaged by a spreadsheet; export the column as whole numbers"
+        message = f"{quote(text)} looks damaged by a spreadsheet; export the column as whole numbers"
         raise CellProblem(message)
     return text
 
@@ -101,28 +107,32 @@ def read_time(cell: str) -> datetime | None:
         CellProblem: Unless it is written `YYYY-MM-DD HH:MM:SS`; a `T` between, and no seconds, are
             accepted. A zone is refused, because the service's own times have none to compare with.
     """
-    return _read_time(cell)
+    text = read_word(cell)
+    if text is None:
+        return None
+    if _TIME.fullmatch(text):
+        with suppress(ValueError):  # the 31st of February
+            return datetime.fromisoformat(text.partition(".")[0])
+    message = f"{quote(text)} is not a time written YYYY-MM-DD HH:MM:SS without a zone"
+    raise CellProblem(message)
 
 
 def read_creation(cell: str) -> datetime | None:
     """
-    Return a time like `read_time`, but accept and drop a fraction of a second.
+    Return when a row was made, aware if the cell states a zone, or None for an empty cell.
+
+    A date alone is the start of that day, and a fraction of a second is dropped.
 
     Raises:
-        CellProblem: Unless it is written `YYYY-MM-DD HH:MM:SS`, or nearly so.
+        CellProblem: Unless it is a date, or a date and a time, written with the year first.
     """
-    return _read_time(cell, may_have_fraction=True)
-
-
-def _read_time(cell: str, *, may_have_fraction: bool = False) -> datetime | None:
     text = read_word(cell)
     if text is None:
         return None
-    match = _TIME.fullmatch(text)
-    try:
-        if match and (may_have_fraction or not (match[3] or "").strip("0")):
-            return datetime.fromisoformat(f"{match[1]} {match[2]}")
-    except ValueError:
-        pass  # the 31st of February
-    message = f"{quoted(text)} is not a time written YYYY-MM-DD HH:MM:SS without a zone"
+    if match := _CREATION.fullmatch(text):
+        day, time, zone = match.groups()
+        offset = "Z" if zone and zone[0].isalpha() else zone or ""
+        with suppress(ValueError):  # the 31st of February
+            return datetime.fromisoformat(f"{day} {time or '00:00'}{offset}")
+    message = f"{quote(text)} is not a time such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21"
     raise CellProblem(message)

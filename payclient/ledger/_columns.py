@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import cast
+from unicodedata import combining, normalize
 
+from attrs import field as attribute
 from attrs import frozen
 
-from payclient._visible import quoted
+from payclient._escape import quote
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
 
@@ -17,28 +20,57 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reference": (
             *("ref", "reference_code", "reference_no", "reference_number", "reference_id", "service_reference"),
             *("transaction_reference", "transaction_ref", "transaction_id", "trx_reference", "trx_ref", "trx_id"),
-            *("kode_referensi", "no_referensi", "nomor_referensi", "referensi"),
+            *("payment_reference", "payment_ref", "kode_referensi", "no_referensi", "nomor_referensi", "referensi"),
+            *("id_transaksi", "kode_transaksi", "nomor_transaksi", "referenz", "referenznummer", "transaktions_id"),
+            *("reference_transaction", "id_transaction", "referencia", "id_transaccion", "numero_de_referencia"),
         ),
         "merchant_reff": (
             *("merchant_ref", "merchant_reference", "merchant_reff_no", "order_id", "order_no", "order_number"),
-            *("invoice", "invoice_id", "invoice_no", "invoice_number", "no_invoice", "nomor_invoice"),
+            *("invoice", "invoice_id", "invoice_no", "invoice_number", "no_invoice", "nomor_invoice", "faktur"),
+            *("nomor_faktur", "nomor_pesanan", "rechnungsnummer", "bestellnummer", "facture", "numero_de_facture"),
+            *("numero_de_commande", "factura", "numero_de_factura", "numero_de_pedido"),
         ),
-        "amount": ("total", "total_amount", "gross", "gross_amount", "amount_total", "jumlah", "nominal"),
-        "fee": ("fees", "fee_amount", "total_fee", "admin_fee", "biaya", "biaya_admin"),
-        "amount_received": ("received", "received_amount", "net", "net_amount", "amount_net", "diterima"),
-        "status": ("state", "payment_status", "transaction_status", "status_pembayaran"),
-        "payment_method": ("method", "channel", "payment_channel", "metode", "metode_pembayaran"),
-        "payment_code": ("pay_code", "va", "va_number", "virtual_account", "account_number", "kode_bayar", "nomor_va"),
+        "amount": (
+            *("amt", "total", "total_amount", "gross", "gross_amount", "amount_total", "amount_paid", "paid_amount"),
+            *("payment_amount", "transaction_amount", "jumlah", "jumlah_bayar", "total_bayar", "nominal", "nilai"),
+            *("nilai_transaksi", "betrag", "gesamtbetrag", "bruttobetrag", "zahlbetrag", "summe", "montant"),
+            *("montant_total", "montant_brut", "importe", "importe_total", "monto", "monto_total", "valor"),
+        ),
+        "fee": (
+            *("fees", "fee_amount", "total_fee", "admin_fee", "transaction_fee", "processing_fee", "service_fee"),
+            *("commission", "biaya", "biaya_admin", "biaya_layanan", "biaya_transaksi", "gebuhr", "gebuhren"),
+            *("gebuehr", "gebuehren", "frais", "comision"),
+        ),
+        "amount_received": (
+            *("received", "received_amount", "net", "net_amount", "amount_net", "settled_amount"),
+            *("settlement_amount", "payout", "payout_amount", "diterima", "jumlah_diterima", "netto", "nettobetrag"),
+            *("auszahlungsbetrag", "montant_net", "montant_recu", "neto", "importe_neto", "monto_neto"),
+        ),
+        "status": (
+            *("state", "payment_status", "transaction_status", "status_pembayaran", "status_transaksi"),
+            *("zahlungsstatus", "statut", "statut_paiement", "etat", "estado", "estado_de_pago"),
+        ),
+        "payment_method": (
+            *("method", "channel", "payment_channel", "metode", "metode_pembayaran", "kanal_pembayaran"),
+            *("zahlungsart", "zahlungsmethode", "moyen_de_paiement", "mode_de_paiement", "metodo_de_pago"),
+            "forma_de_pago",
+        ),
+        "payment_code": (
+            *("pay_code", "va", "va_number", "virtual_account", "account_number", "kode_bayar", "nomor_va"),
+            *("kode_pembayaran", "no_va", "code_de_paiement", "codigo_de_pago"),
+        ),
         "expdate": (
             *("exp_date", "expiry", "expiry_date", "expiry_time", "expiration", "expiration_date"),
             *("expires", "expires_at", "expire_date", "expired_at", "expired_date", "kedaluwarsa"),
+            *("tanggal_kedaluwarsa", "ablaufdatum", "date_d_expiration", "fecha_de_vencimiento"),
         ),
         "created_at": (
             *("created", "created_on", "created_time", "date", "transaction_date", "tanggal", "order_date"),
+            *("tanggal_transaksi", "buchungsdatum", "datum", "date_de_creation", "fecha", "fecha_de_creacion"),
         ),
-    }
+    },
 )
-"""Other names that people give to each field, as `folded` spells them."""
+"""Other names that people give to each field, as `normalise` spells them."""
 
 FIELDS = ("reference", *COMPARED, "created_at")
 """What a column can mean, in the order of every list."""
@@ -57,22 +89,25 @@ class Columns:
         ignored: The other columns, in their order.
         places: Position of each used column, by field; from 0.
         header: Every cell of the header, in order.
+        samples: Cells of the first rows, by unused column; grows while rows are read.
     """
 
     used: Mapping[str, str]
     ignored: tuple[str, ...]
     places: Mapping[str, int]
     header: tuple[str, ...]
+    samples: dict[str, list[str]] = attribute(factory=dict, eq=False, repr=False)
 
 
-def folded(name: str) -> str:
-    """Return a column's name without the differences that do not matter: case, spaces, points, dashes."""
-    return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
+def normalise(name: str) -> str:
+    """Return a column's name without the differences that do not matter: case, accents, spaces, points, dashes."""
+    plain = "".join(each for each in normalize("NFKD", name.casefold()) if not combining(each))
+    return re.sub(r"[\W_]+", "_", plain).strip("_")
 
 
 def field_of(name: str) -> str | None:
     """Return the field that a column called *name* would be found for; None if for none."""
-    return _FIELD_OF.get(folded(name))
+    return _FIELD_OF.get(normalise(name))
 
 
 def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None) -> Columns:
@@ -91,6 +126,7 @@ def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None)
     """
     names = tuple(name.strip() for name in header)
     chosen = chosen or {}
+    _check_names(chosen)
     if unknown := next((name for name in chosen if name not in FIELDS), None):
         message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
         raise ValueError(message)
@@ -101,23 +137,31 @@ def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None)
         if place is not None:
             places[field] = place
     if "reference" not in places:
-        message = f"no column is called reference; the columns are {_listed(names)}; say which one it is"
+        how = "say which one it is with --column reference=… (in Python, columns={'reference': '…'})"
+        message = f"no column is called reference; the columns are {_listed(names)}; {how}"
         raise LedgerError(message, line=1)
     ignored = tuple(name for place, name in enumerate(names) if place not in places.values())
     used = MappingProxyType({field: names[place] for field, place in places.items()})
     return Columns(used, ignored, MappingProxyType(places), tuple(header))
 
 
+def _check_names(chosen: object) -> None:
+    names = cast("Mapping[str, object]", chosen).values() if isinstance(chosen, Mapping) else (chosen, None)
+    if not all(isinstance(name, str) for name in names):
+        message = f"columns must give the name of a column for each field, as in {{'amount': 'Betrag'}}, got {chosen!r}"
+        raise TypeError(message)
+
+
 def _place(names: tuple[str, ...], field: str, name: str) -> int:
     places = [place for place, found in enumerate(names) if found == name.strip()]
     if not places:
-        message = f"no column is called {quoted(name)}, which was chosen for {field}; there are {_listed(names)}"
+        message = f"no column is called {quote(name)}, which was chosen for {field}; there are {_listed(names)}"
         raise LedgerError(message, line=1)
     return _only(names, field, places)
 
 
 def _find(names: tuple[str, ...], field: str, taken: set[int]) -> int | None:
-    free = [(place, folded(name)) for place, name in enumerate(names) if place not in taken]
+    free = [(place, normalise(name)) for place, name in enumerate(names) if place not in taken]
     places = [place for place, name in free if name == field]
     places = places or [place for place, name in free if name in SYNONYMS[field]]
     return _only(names, field, places) if places else None
@@ -125,11 +169,11 @@ def _find(names: tuple[str, ...], field: str, taken: set[int]) -> int | None:
 
 def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
     if len(places) > 1:
-        twice = " and ".join(f"column {place + 1} ({quoted(names[place])})" for place in places)
+        twice = " and ".join(f"column {place + 1} ({quote(names[place])})" for place in places)
         message = f"{twice} both mean {field}; rename one, or choose the column by a name that is there once"
         raise LedgerError(message, line=1)
     return places[0]
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(quoted(name) for name in names[:30]) + (" …" if len(names) > 30 else "")
+    return ", ".join(quote(name) for name in names[:30]) + (" …" if len(names) > 30 else "")

@@ -16,15 +16,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from payclient.ledger._columns import Columns, find_columns
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
 from payclient.ledger._rows import RowReader
-from payclient.ledger._table import NO_COLUMNS, Table
 
 DELIMITERS = (",", ";", "\t")
 
 
 def read_csv(
-    chunks: Iterable[bytes], *, columns: Mapping[str, str] | None = None, delimiter: str | None = None
+    chunks: Iterable[bytes],
+    *,
+    columns: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
 ) -> Table:
     """
     Return the table that the bytes of a CSV file stand for.
@@ -57,7 +60,10 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader, width: in
 
 
 def _understand(
-    header: str, chosen: Mapping[str, str] | None, delimiters: Sequence[str], line: int
+    header: str,
+    chosen: Mapping[str, str] | None,
+    delimiters: Sequence[str],
+    line: int,
 ) -> tuple[str, Columns]:
     """Return the delimiter that splits the header into most columns, and what these mean."""
     if not line:
@@ -95,6 +101,10 @@ def _records(lines: Iterator[str], delimiter: str, *, before: int) -> Iterator[t
 
 
 def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
+    if "field larger" in detail:
+        most = f"{csv.field_size_limit():,} characters"
+        message = f"line {line}: a cell has more than {most}; perhaps a quote before it does not close"
+        return LedgerError(message, line=line)
     what = "a quote opens and does not close on the same line, so rows after it would be lost"
     message = f"line {line}: {what if is_open else 'the quotes do not pair'} ({detail}); mend or double the quote"
     return LedgerError(message, line=line)

@@ -98,13 +98,13 @@ class Entry:
         payment_method: Short code of the method.
         payment_code: Code the payer pays with.
         expdate: Expiry, without a time zone because the service shows none.
-        created_at: When it was recorded, without a time zone; not compared, but tells how young the row is.
+        created_at: When it was recorded, with a time zone or without; not compared, but tells how young the row is.
 
     Everything but `line` and `reference` may be left out, and then it is not compared.
 
     Raises:
         TypeError: For a value of another type.
-        ValueError: For an empty reference, text that UTF-8 cannot hold, and a time with a time zone.
+        ValueError: For an empty reference, text that UTF-8 cannot hold, and an expiry with a time zone.
     """
 
     line: int
@@ -117,7 +117,7 @@ class Entry:
     payment_method: Text = field(default=ABSENT, validator=_text)
     payment_code: Text = field(default=ABSENT, validator=_text)
     expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
-    created_at: datetime | Absent | None = field(default=ABSENT, validator=_naive)
+    created_at: datetime | Absent | None = ABSENT
 
 
 @frozen(kw_only=True)
@@ -130,9 +130,11 @@ class RejectedEntry:
         reason: What is wrong with it, and what to do.
         reference: As it was found, if it was.
         amount: What it adds to the ledger's total, if that much can be read.
+        status: The ledger's word for the state, if it can be read.
     """
 
     line: int
     reason: str = field(validator=_text)
     reference: str | None = field(default=None, validator=_text)
     amount: int | None = field(default=None, validator=_whole_or_none)
+    status: Text = field(default=ABSENT, validator=_text)

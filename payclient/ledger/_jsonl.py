@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from payclient._json import JSONProblem, is_object, kind, read_json
-from payclient._visible import quoted
+from payclient._escape import quote
 from payclient.ledger._columns import Columns, field_of, find_columns
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
-from payclient.ledger._rows import RowReader
-from payclient.ledger._table import NO_COLUMNS, Table
-from payclient.ledger._typed import TYPED_READERS
+from payclient.ledger._rows import TYPED_READERS, RowReader
+from payclient.protocol import JSONProblem, is_object, kind, read_json
 
 
 def read_json_lines(chunks: Iterable[bytes], *, columns: Mapping[str, str] | None = None) -> Table:
@@ -79,7 +78,10 @@ class _Rows:
         self._has_unknown_key = False
 
     def read(
-        self, line: int, first: dict[str, Any], lines: Iterable[tuple[int, str]]
+        self,
+        line: int,
+        first: dict[str, Any],
+        lines: Iterable[tuple[int, str]],
     ) -> Iterator[Entry | RejectedEntry]:
         """Yield the entry of the *first* object, and then of those in *lines*."""
         yield self._read_object(line, first)
@@ -98,13 +100,14 @@ class _Rows:
         unknown = [key for key in value if key not in self._keys]
         meant = [key for key in unknown if (field_of(key) or "created_at") not in self._used]
         if meant:
-            keys = ", ".join(map(quoted, meant))
+            keys = ", ".join(map(quote, meant))
             reason = f"has {keys}, which the first row has not; give every row the same keys, with null where empty"
-            return RejectedEntry(line=line, reason=reason, reference=row.reference, amount=_known(row.amount))
+            amount = _known(row.amount)
+            return RejectedEntry(line=line, reason=reason, reference=row.reference, amount=amount, status=row.status)
         if not self._has_unknown_key:
             self._has_unknown_key = True
             self._warnings.append(
-                f"{quoted(unknown[0])} (line {line}) is not a key of the first row; such keys are not used"
+                f"{quote(unknown[0])} (line {line}) is not a key of the first row; such keys are not used",
             )
         return row
 

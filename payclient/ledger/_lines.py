@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 
 from payclient.ledger._errors import LedgerError
 
-_LONGEST_LINE = 1 << 20
+_MAX_LINE = 1 << 20
 
 
 def read_lines(chunks: Iterable[bytes]) -> Iterator[str]:
     """
-    Yield the lines of a file without their ends, whichever of the three kinds these are.
+    Yield the lines of a file without their line ends: LF, CR LF or CR.
 
     Args:
         chunks: The bytes of the file, cut anywhere.
 
-    Shape:
+    Note:
         Lazy. All lines before a fault are yielded before it is raised.
 
     Raises:
@@ -33,8 +33,8 @@ def read_lines(chunks: Iterable[bytes]) -> Iterator[str]:
         count += len(lines)
         if decoder.problem:
             raise LedgerError(decoder.problem.format(line=count + 1), line=count + 1, offset=decoder.offset)
-        if len(rest) > _LONGEST_LINE:
-            message = f"line {count + 1} is longer than {_LONGEST_LINE} characters; this is no ledger"
+        if len(rest) > _MAX_LINE:
+            message = f"line {count + 1} is longer than {_MAX_LINE} characters; this is no ledger"
             raise LedgerError(message, line=count + 1)
     *lines, rest = (rest + decoder.decode(b"", is_last=True)).split("\n")
     yield from lines

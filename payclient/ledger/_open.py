@@ -1,19 +1,77 @@
-"""Open a ledger in whichever format it is."""
+"""Open a ledger and recognise its format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import get_args
 
 from payclient.ledger._csv import read_csv
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._format import recognise
-from payclient.ledger._gzip import GZIP, unpacked
 from payclient.ledger._jsonl import read_json_lines
-from payclient.ledger._ledger import Ledger, LedgerFormat
-from payclient.ledger._source import LedgerFile, Source
-from payclient.ledger._table import NO_COLUMNS, Table
+from payclient.ledger._ledger import NO_COLUMNS, Ledger, LedgerFormat, Table
+from payclient.ledger._source import GZIP, LedgerFile, Source, unpack
+from payclient.ledger._unused import check_use
+
+SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
+    {
+        ".csv": "csv",
+        ".tsv": "csv",
+        ".txt": "csv",
+        ".jsonl": "jsonl",
+        ".ndjson": "jsonl",
+        ".xlsx": "xlsx",
+        ".xlsm": "xlsx",
+        ".parquet": "parquet",
+    },
+)
+"""Formats by the end of a file's name, before `.gz` if there is one."""
+
+_ZIP = b"PK\x03\x04"
+_PARQUET = b"PAR1\x15"  # the fifth byte begins every header inside, and no line of text holds it
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
+_SHOWN: Mapping[LedgerFormat, str] = {"csv": "CSV", "jsonl": "JSON Lines", "xlsx": "XLSX", "parquet": "Parquet"}
+
+
+def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFormat:
+    """
+    Return the format of a ledger.
+
+    What was chosen counts first, then the name, then the first bytes; CSV if nothing tells.
+
+    Args:
+        name: Of the file; empty for a stream.
+        first: The first bytes, at least eight if there are that many.
+        chosen: By the user.
+
+    Raises:
+        LedgerError: When the bytes are those of another format, or of none that is read here.
+    """
+    if first.startswith(_OLE):
+        message = "this is an old .xls file or has a password; save it as .xlsx without a password"
+        raise LedgerError(message)
+    found = _by_content(first)
+    wanted = chosen or SUFFIXES.get(PurePath(name.lower().removesuffix(".gz")).suffix) or found or "csv"
+    is_binary = wanted in ("xlsx", "parquet")
+    if first and wanted != found and (is_binary or found in ("xlsx", "parquet")):
+        what = f"its first bytes are those of {_SHOWN[found]}" if found else "its first bytes are not"
+        message = f"the ledger should be {_SHOWN[wanted]}, but {what}; rename it, or choose the format that it has"
+        raise LedgerError(message)
+    return wanted
+
+
+def _by_content(first: bytes) -> LedgerFormat | None:
+    if first.startswith(_ZIP):
+        return "xlsx"
+    if first.startswith(_PARQUET):
+        return "parquet"
+    return "jsonl" if _JSON.match(first) else None
+
 
 _ENOUGH_TO_TELL = 64
 
@@ -25,6 +83,9 @@ def open_ledger(
     delimiter: str | None = None,
     sheet: str | None = None,
     format: LedgerFormat | None = None,  # noqa: A002  the word users know
+    ignore: Collection[str] = (),
+    require: Collection[str] = (),
+    allow_empty: bool = True,
 ) -> Ledger:
     """
     Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be packed with gzip.
@@ -34,9 +95,12 @@ def open_ledger(
         columns: The name of the column for a field, where it is not found by itself.
         delimiter: Of CSV; recognised from the header if not given: comma, semicolon or tab.
         sheet: Of XLSX; the first that is not hidden if not given.
+        ignore: Columns that need not be used, although they look like money or like a field.
+        require: Fields without whose column the ledger is refused, such as `amount`.
+        allow_empty: Whether a ledger without a row is one; a warning says so.
         format: What it is written in; if not given, told by the name of the file or its first bytes.
 
-    Shape:
+    Note:
         The header is read at once, the rows lazily. A stream in XLSX or Parquet is first copied to
         a temporary file, because these formats are not read from start to end.
 
@@ -45,13 +109,14 @@ def open_ledger(
             that the format needs is not installed.
         ValueError: For an option that the format does not have, and a field that does not exist.
     """
+    _check_given(format, delimiter)
     source = Source(ledger)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
-        first, chunks = _begun(source.chunks())
+        first, chunks = _with_start(source.chunks())
         is_packed = first.startswith(GZIP)
         if is_packed:
-            first, chunks = _begun(unpacked(chunks))
+            first, chunks = _with_start(unpack(chunks))
         found = recognise(source.name, first, format)
         _check_options(found, delimiter=delimiter, sheet=sheet)
         if found == "csv":
@@ -60,12 +125,23 @@ def open_ledger(
             table = read_json_lines(chunks, columns=columns)
         else:
             table = _read_whole(source, chunks, found, columns=columns, sheet=sheet, is_packed=is_packed)
+        check_use(table.columns, chosen=columns or {}, ignored=ignore, required=require)
         on_failure.pop_all()
-    return Ledger(source, table, format=found)
+    return Ledger(source, table, format=found, ignored=ignore, allow_empty=allow_empty)
 
 
-def _begun(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return enough of the first bytes to tell the format, and all *chunks* again."""
+def _check_given(kind: object, delimiter: object) -> None:
+    if kind not in (None, *get_args(LedgerFormat)):
+        message = f"format must be one of {', '.join(get_args(LedgerFormat))}, got {kind!r}"
+        raise ValueError(message)
+    is_character = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '\r\n"'
+    if delimiter is not None and not is_character:
+        message = f"delimiter must be one character that separates cells, got {delimiter!r}"
+        raise ValueError(message)
+
+
+def _with_start(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return enough bytes to recognise the format, and an iterator over all chunks, these included."""
     first: list[bytes] = []
     while sum(map(len, first)) < _ENOUGH_TO_TELL and (chunk := next(chunks, b"")):
         first.append(chunk)
@@ -90,7 +166,7 @@ def _read_whole(
     sheet: str | None,
     is_packed: bool,
 ) -> Table:
-    """Read a format in which the beginning of the file says too little to begin with it."""
+    """Read a format that needs the whole file, because it is not read from start to end."""
     if is_packed:
         message = f"the ledger is {found} inside of gzip; unpack it first, which costs little as it is packed inside"
         raise LedgerError(message)

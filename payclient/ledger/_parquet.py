@@ -13,13 +13,12 @@ from typing import IO, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from payclient._visible import visible
+from payclient._escape import escape_unprintable
 from payclient.ledger._columns import Columns, find_columns
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._rows import RowReader
-from payclient.ledger._table import NO_COLUMNS, Table
-from payclient.ledger._typed import TYPED_READERS, Unreadable
+from payclient.ledger._ledger import NO_COLUMNS, Table
+from payclient.ledger._rows import TYPED_READERS, RowReader, Unreadable
 
 _arrow: Any = pa  # it says nothing of its types
 _parquet: Any = pq
@@ -50,14 +49,16 @@ def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -
     if not header:
         return Table(columns=NO_COLUMNS, rows=iter(()))
     understood = find_columns(header, columns)
+    decimals = [each.name for each in parquet.schema_arrow if _arrow.types.is_decimal(each.type)]
+    understood.samples.update({name: ["0.00"] for name in decimals if name in understood.ignored})
     warnings: list[str] = []
     rows = _rows(parquet, RowReader(only_used(understood), warnings, TYPED_READERS), tuple(understood.used.values()))
     return Table(columns=understood, rows=rows, warnings=warnings)
 
 
 def damaged(error: Exception) -> LedgerError:
-    """Return what to tell of a file whose reading raised *error*."""
-    detail = visible(" ".join(str(error).split()), longest=200)
+    """Return the error for a file whose reading raised *error*."""
+    detail = escape_unprintable(" ".join(str(error).split()), max_length=200)
     return LedgerError(f"the Parquet file is damaged or of a kind that cannot be read ({detail}); export it again")
 
 
@@ -106,5 +107,5 @@ def _value(scalar: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """Return a whole decimal as an int: its scale is a property of the column, and nobody's thousands point."""
+    """Return a whole decimal as an int: its scale is a property of the column, not a thousands separator."""
     return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

@@ -1,20 +1,31 @@
-"""Make one entry of the cells of one row, whatever format they come from."""
+"""Turn the cells of one row into an entry, for every format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from attrs import frozen
+
+from payclient._escape import escape_unprintable, quote
 from payclient.ledger._cells import CellProblem, read_code, read_creation, read_money, read_time, read_word
 from payclient.ledger._columns import Columns
-from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
+from payclient.ledger._totals import Totals
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
 
 def readers(
-    *, code: CellReader, money: CellReader, word: CellReader, time: CellReader, creation: CellReader
+    *,
+    code: CellReader,
+    money: CellReader,
+    word: CellReader,
+    time: CellReader,
+    creation: CellReader,
 ) -> Mapping[str, CellReader]:
     """Return which of these readers reads each field."""
     return MappingProxyType(
@@ -29,12 +40,15 @@ def readers(
             "payment_code": code,
             "expdate": time,
             "created_at": creation,
-        }
+        },
     )
 
 
 TEXT_READERS = readers(code=read_code, money=read_money, word=read_word, time=read_time, creation=read_creation)
 """For formats in which every cell is text."""
+
+_SAMPLE = 100
+"""Rows of which unused cells are looked at, and characters of each."""
 
 _NEEDED = frozenset({"reference", "amount"})
 
@@ -50,12 +64,20 @@ class RowReader:
     """
 
     def __init__(
-        self, columns: Columns, warnings: list[str], by_field: Mapping[str, CellReader] = TEXT_READERS
+        self,
+        columns: Columns,
+        warnings: list[str],
+        by_field: Mapping[str, CellReader] = TEXT_READERS,
     ) -> None:
         self._columns = columns
         self._warnings = warnings
+        unused = set(range(len(columns.header))) - set(columns.places.values())
+        self._unused = [(columns.header[place].strip(), place) for place in sorted(unused)]
+        self._sampled = 0
         self._plan = [(field, place, by_field[field]) for field, place in columns.places.items()]
-        self._has_odd_creation = False
+        self._totals = Totals()
+        self._odd_creations = 0
+        self._first_odd_creation = 0, ""
 
     def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry:
         """
@@ -65,6 +87,8 @@ class RowReader:
             line: Where the row stands in the ledger.
             cells: As many as the header has.
         """
+        if self._unused and self._sampled < _SAMPLE:
+            self._sample(cells)
         values: dict[str, Any] = {}
         problems: list[str] = []
         for field, place, reader in self._plan:
@@ -79,22 +103,41 @@ class RowReader:
             if value is None and field in _NEEDED:
                 problems.append(f"{field}: the cell is empty")
             values[field] = value
+        if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
+            return RejectedEntry(line=line, reason=reason, reference=values.get("reference"))
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
+
+    def _sample(self, cells: Sequence[Any]) -> None:
+        """Keep what is in columns that are not used: they may hold money."""
+        self._sampled += 1
+        for name, place in self._unused:
+            if cells[place] is not None:
+                self._columns.samples.setdefault(name, []).append(str(cells[place])[:_SAMPLE])
 
     def _tell_odd_creation(self, line: int, problem: CellProblem) -> None:
         """
-        Warn once that a time of creation that cannot be read is taken as not known.
+        Warn of the times of creation that cannot be read, in one warning with their number.
 
-        It is compared with nothing, and a column called `date` is in many ledgers with a date alone:
-        rejecting the row for it would lose the row over a column that nobody asked to use.
+        They are compared with nothing, so the row is read without an age: rejecting it would lose its money
+        over a column that is not compared.
         """
-        if not self._has_odd_creation:
-            self._has_odd_creation = True
-            name = self._columns.used["created_at"]
-            self._warnings.append(f"{name}: {problem} (line {line}); such cells are taken as empty")
+        self._odd_creations += 1
+        if self._odd_creations == 1:
+            self._first_odd_creation = len(self._warnings), f"{problem} (line {line})"
+            self._warnings.append("")
+        place, first = self._first_odd_creation
+        name = quote(self._columns.used["created_at"])
+        cells = "1 cell" if self._odd_creations == 1 else f"{self._odd_creations:,} cells"
+        self._warnings[place] = (
+            f"{name}: {cells} cannot be read, such as {first}; no grace applies to a row without a known age"
+        )
 
     def _rejected(
-        self, line: int, cells: Sequence[Any], values: Mapping[str, Any], problems: Sequence[str]
+        self,
+        line: int,
+        cells: Sequence[Any],
+        values: Mapping[str, Any],
+        problems: Sequence[str],
     ) -> RejectedEntry:
         if tuple(cells) == self._columns.header:
             problems = ["is the header again; were two files joined?"]
@@ -103,6 +146,7 @@ class RowReader:
             reason="; ".join(problems),
             reference=_as_found(cells[self._columns.places["reference"]]),
             amount=values.get("amount"),
+            status=values.get("status") if "status" in self._columns.places else ABSENT,
         )
 
 
@@ -110,3 +154,116 @@ def _as_found(cell: object) -> str | None:
     """Return text that can be stored, as near to *cell* as it gets."""
     text = str(cell) if isinstance(cell, str | int | float) else ""
     return text.encode(errors="replace").decode().strip() or None
+
+
+_MAX = 10**18
+_MAX_FLOATING = 10**15  # digits beyond the fifteenth are not those that were typed
+
+
+@frozen
+class Unreadable:
+    """A cell without a value that means anything; *reason* is what a rejected row says of it."""
+
+    reason: str
+
+
+def money_value(value: Any) -> int | None:
+    """
+    Return a whole number, or None for an empty cell.
+
+    Args:
+        value: An int; a float or a Decimal that is exactly whole; or text.
+
+    Raises:
+        CellProblem: For anything else, and for a float of more than fifteen digits.
+    """
+    if value is None or isinstance(value, str):
+        return None if value is None else read_money(value)
+    if type(value) is int:
+        if -_MAX < value < _MAX:
+            return value
+    elif isinstance(value, float):
+        if value.is_integer() and abs(value) < _MAX_FLOATING:
+            return int(value)
+    elif isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:
+        return read_money(f"{value:f}")
+    message = f"{_shown(value)} is not a whole number of at most {15 if isinstance(value, float) else 18} digits"
+    raise CellProblem(message)
+
+
+def code_value(value: Any) -> str | None:
+    """
+    Return an identifier, or None for an empty cell.
+
+    Raises:
+        CellProblem: When it is not text, or a spreadsheet has changed it.
+    """
+    return read_code(_only_text(value))
+
+
+def word_value(value: Any) -> str | None:
+    """
+    Return a word, or None for an empty cell.
+
+    Raises:
+        CellProblem: When it is not text, or holds what cannot be seen.
+    """
+    return read_word(_only_text(value))
+
+
+def time_value(value: Any) -> datetime | None:
+    """
+    Return a time without a zone, or None for an empty cell.
+
+    Raises:
+        CellProblem: When it has a zone or a fraction of a second, or is a date alone or no time.
+    """
+    if isinstance(value, datetime) and value.microsecond:
+        message = f"{_shown(value)} has a fraction of a second; the service's times have none"
+        raise CellProblem(message)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        message = f"{_shown(value)} has a time zone, which the service's times have not; store it without"
+        raise CellProblem(message)
+    return value if isinstance(value, datetime) else read_time(_time_text(value))
+
+
+def creation_value(value: Any) -> datetime | None:
+    """
+    Return when a row was made, aware if the cell states a zone, or None for an empty cell.
+
+    Raises:
+        CellProblem: When it is no time and no date.
+    """
+    if isinstance(value, date):
+        return value if isinstance(value, datetime) else datetime.combine(value, time.min)
+    return read_creation(_time_text(value))
+
+
+TYPED_READERS = readers(code=code_value, money=money_value, word=word_value, time=time_value, creation=creation_value)
+"""For formats whose cells have types."""
+
+
+def _only_text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    what = "a number, so leading zeros or digits may be lost" if is_number else "no text"
+    message = f"{_shown(value)} is {what}; store the column as text"
+    raise CellProblem(message)
+
+
+def _time_text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    message = f"{_shown(value)} is {'a date without a time of day' if isinstance(value, date) else 'not a time'}"
+    raise CellProblem(message)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Unreadable):
+        raise CellProblem(value.reason)
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, bytes):
+        return "binary data"
+    return escape_unprintable(str(value), max_length=80)

@@ -1,39 +1,67 @@
-"""Where the bytes of a ledger come from, with a fingerprint that shows whether they have changed since."""
+"""The bytes of a ledger, with a fingerprint that shows later changes."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import tempfile
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeAlias, cast
 
-from attrs import frozen
-
+from payclient._atomic import Fingerprint
 from payclient.ledger._errors import LedgerChangedError, LedgerError
+
+GZIP = b"\x1f\x8b"
+
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS
+_PIECE_BYTES = 1 << 18
+_FREE_BYTES = 1 << 23
+_MAX_RATIO = 200
+"""Ledgers shrink ten to thirty times; gzip can reach a thousand with nothing but repetition."""
+
+
+def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """
+    Yield what *chunks* unpack to, in pieces of at most 256 KiB.
+
+    Raises:
+        LedgerError: When the data is damaged, cut, followed by something else, or unpacks to more
+            than 8 MiB and 200 times its size.
+    """
+    packed = given = 0
+    member = zlib.decompressobj(wbits=_GZIP_FORMAT)
+    for chunk in chunks:
+        packed += len(chunk)
+        rest = chunk
+        while rest:
+            if member.eof:
+                rest = rest.lstrip(b"\0")  # padding up to the end of a block
+                member = zlib.decompressobj(wbits=_GZIP_FORMAT) if rest else member
+                continue
+            try:
+                piece = member.decompress(rest, _PIECE_BYTES)
+            except zlib.error as error:
+                message = f"the gzip data is damaged ({error})"
+                raise LedgerError(message) from error
+            rest = member.unconsumed_tail or member.unused_data
+            given += len(piece)
+            if given > max(_FREE_BYTES, _MAX_RATIO * packed):
+                message = f"the gzip data unpacks to more than {_MAX_RATIO} times its size; this is no ledger"
+                raise LedgerError(message)
+            if piece:  # the header alone gives nothing, which elsewhere means the end
+                yield piece
+    if not member.eof:
+        message = "the gzip data ends too early; the file was cut"
+        raise LedgerError(message)
+
 
 LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 """A path, or a stream that is open for reading; a stream is never closed by us."""
 
 _CHUNK_BYTES = 1 << 18
-
-
-@frozen(kw_only=True)
-class Fingerprint:
-    """
-    By what a ledger is known again.
-
-    Attributes:
-        name: The file's name without its folder; empty for a stream.
-        size_bytes: How much was read.
-        sha256: Of all that was read, in hexadecimal.
-    """
-
-    name: str
-    size_bytes: int
-    sha256: str
 
 
 class Source:
@@ -58,7 +86,7 @@ class Source:
         self._size = 0
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes, and note them."""
+        """Yield the bytes, and add them to the fingerprint."""
         while chunk := self._read():
             self._digest.update(chunk)
             self._size += len(chunk)
@@ -66,7 +94,7 @@ class Source:
 
     def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
         """
-        Return all bytes as one file to move about in; `close` closes it.
+        Return all bytes as one seekable file; `close` closes it.
 
         Args:
             chunks: What `chunks` gives, of which nothing may have been lost.

@@ -1,4 +1,4 @@
-"""What the rows of an XLSX file lean on: its sheets, its texts, and which of its numbers are dates."""
+"""The parts of an XLSX file that its rows refer to: sheets, shared strings, and date formats."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from datetime import datetime, timedelta
 
 from attrs import frozen
 
-from payclient._visible import quoted
+from payclient._escape import quote
 from payclient.ledger._archive import MIB, Archive, Attributes
 from payclient.ledger._errors import LedgerError
 
-_MOST_TEXT_BYTES = 256 * MIB
-_MOST_OTHER_BYTES = 16 * MIB
-_MOST_CHARACTERS = MIB
+_MAX_TEXT_BYTES = 256 * MIB
+_MAX_OTHER_BYTES = 16 * MIB
+_MAX_CHARACTERS = MIB
 
 _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
 _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
 """The formats that every spreadsheet program has built in: with a time of day, and with a day alone."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
+_MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 
@@ -87,7 +88,7 @@ def read_workbook(archive: Archive) -> Workbook:
     """
     Read everything of a workbook but its rows.
 
-    Shape:
+    Note:
         All texts are held in memory, because a cell may point to any of them.
 
     Raises:
@@ -117,13 +118,25 @@ def read_workbook(archive: Archive) -> Workbook:
     )
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Return *text* with `_x000D_`, by which XLSX writes what XML cannot hold, as the character."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text
 
 
+def check_length(characters: int) -> None:
+    """
+    Refuse what is more than any cell can hold.
+
+    Raises:
+        LedgerError: When there are too many *characters*.
+    """
+    if characters > _MAX_CHARACTERS:
+        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is no ledger"
+        raise LedgerError(message)
+
+
 class TextParts:
-    """The text of a cell, without what is written above it to say how it is pronounced."""
+    """The text of a cell, without its pronunciation guide."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -132,14 +145,14 @@ class TextParts:
         self._is_pronunciation = False
 
     def start(self, name: str) -> None:
-        """See the start of an element."""
+        """Handle the start of an element."""
         if name == "rPh":
             self._is_pronunciation = True
         elif name == "t":
             self._is_open = not self._is_pronunciation
 
     def end(self, name: str) -> None:
-        """See the end of an element."""
+        """Handle the end of an element."""
         if name == "rPh":
             self._is_pronunciation = False
         elif name == "t":
@@ -147,7 +160,7 @@ class TextParts:
 
     def add(self, text: str) -> None:
         """
-        See text.
+        Handle text.
 
         Raises:
             LedgerError: When it is more than any cell can hold.
@@ -155,16 +168,14 @@ class TextParts:
         if self._is_open:
             self._parts.append(text)
             self._length += len(text)
-            if self._length > _MOST_CHARACTERS:
-                message = f"a cell holds more than {_MOST_CHARACTERS} characters; this is no ledger"
-                raise LedgerError(message)
+            check_length(self._length)
 
     def take(self) -> str:
-        """Return the text, and begin another."""
+        """Return the text, and start the next one."""
         text = "".join(self._parts)
         self._parts.clear()
         self._length = 0
-        return unescaped(text)
+        return unescape(text)
 
 
 class _Relations:
@@ -201,7 +212,9 @@ class _Styles:
 
     def start(self, name: str, attributes: Attributes) -> None:
         if name == "numFmt" and "numFmtId" in attributes:
-            letters = set(_NO_DATE_LETTERS.sub("", attributes["formatCode"]).casefold().replace("general", ""))
+            letters = set(
+                _NO_DATE_LETTERS.sub("", attributes["formatCode"][:_MAX_FORMAT]).casefold().replace("general", ""),
+            )
             is_time, is_day = bool(letters & set("hs")), bool(letters & set("ymd"))
             styles = self.time_styles if is_time else self.day_styles if is_day else set[int]()
             self._shown[int(attributes["numFmtId"])] = styles
@@ -227,11 +240,11 @@ class _Texts:
 
 
 def _read(archive: Archive, part: str, seen: _Book | _Relations | _Styles) -> None:
-    archive.read(part, on_start=seen.start, on_end=lambda _: None, on_text=lambda _: None, most_bytes=_MOST_OTHER_BYTES)
+    archive.read(part, on_start=seen.start, on_end=lambda _: None, on_text=lambda _: None, max_bytes=_MAX_OTHER_BYTES)
 
 
 def _relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
-    """Return kind and place of what *part* leans on, by its id."""
+    """Return kind and path of the parts that *part* refers to, by relationship id."""
     folder, name = posixpath.split(part)
     place = posixpath.join(folder, "_rels", f"{name}.rels")
     relations = _Relations(folder)
@@ -244,9 +257,9 @@ def _sheets(book: _Book, relations: dict[str, tuple[str, str]]) -> Iterator[Shee
     for name, relation, is_hidden in book.sheets:
         kind, part = relations.get(relation, ("", ""))
         if not kind:
-            message = f"the sheet {quoted(name)} is not in the XLSX file; open it and save it again"
+            message = f"the sheet {quote(name)} is not in the XLSX file; open it and save it again"
             raise LedgerError(message)
-        if kind == "worksheet":  # a chart has a sheet of its own, without rows
+        if kind == "worksheet":  # a chart sheet has no rows
             yield Sheet(name=name, part=part, is_hidden=is_hidden)
 
 
@@ -254,5 +267,5 @@ def _texts(archive: Archive, part: str | None) -> tuple[str, ...]:
     if part is None:
         return ()
     texts = _Texts()
-    archive.read(part, on_start=texts.start, on_end=texts.end, on_text=texts.parts.add, most_bytes=_MOST_TEXT_BYTES)
+    archive.read(part, on_start=texts.start, on_end=texts.end, on_text=texts.parts.add, max_bytes=_MAX_TEXT_BYTES)
     return tuple(texts.found)

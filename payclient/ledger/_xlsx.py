@@ -1,12 +1,12 @@
 """
-Read a ledger from XLSX: one sheet, row by row, and never another value than the one that is stored.
+Read a ledger from XLSX: one sheet, row by row, exactly the values that are stored.
 
-Design rules:
+No library is used here, because a wrong amount is worse than slow reading. Design rules:
 
 - A formula counts with the result that was stored with it; one without is refused, not empty.
 - No row is left out: rows that are hidden or filtered away are read, and rows out of order refuse
-  the file. openpyxl drops such a row in silence, and shows a formula without a result as an empty
-  cell; therefore the sheet is parsed here.
+  the file. openpyxl drops such a row silently, and shows a formula without a result as an empty cell.
+- Memory is bounded: rows are read one by one, and only the shared strings are held.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from payclient._visible import quoted
-from payclient.ledger._archive import Archive, Attributes, Parser
+from payclient._escape import quote
+from payclient.ledger._archive import Archive, Attributes
 from payclient.ledger._columns import find_columns
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._rows import RowReader
-from payclient.ledger._table import NO_COLUMNS, Table
-from payclient.ledger._typed import TYPED_READERS, Unreadable
-from payclient.ledger._workbook import Sheet, TextParts, Workbook, read_workbook, unescaped
+from payclient.ledger._ledger import NO_COLUMNS, Table
+from payclient.ledger._rows import TYPED_READERS, RowReader, Unreadable
+from payclient.ledger._workbook import Sheet, TextParts, Workbook, check_length, read_workbook, unescape
 
-_MOST_ROWS = 1_048_576
-_MOST_COLUMNS = 16_384
-_MOST_WHOLE = 10**15  # beyond fifteen digits a spreadsheet keeps others than were typed
+_MAX_ROWS = 1_048_576
+_MAX_COLUMNS = 16_384
+_MAX_WHOLE = 10**15  # beyond fifteen digits a spreadsheet keeps others than were typed
 _BLANK = re.compile("[ \t\r\n]*")
 _PLACE = re.compile("([A-Z]{1,3})[0-9]+")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
@@ -67,8 +66,8 @@ def _choose(book: Workbook, name: str | None) -> Sheet:
     else:
         shown = [each for each in book.sheets if each.name == name]
     if not shown:
-        names = ", ".join(quoted(each.name) for each in book.sheets) or "none"
-        what = "a sheet that is not hidden" if name is None else f"a sheet called {quoted(name)}"
+        names = ", ".join(quote(each.name) for each in book.sheets) or "none"
+        what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
         message = f"the workbook has not {what}; its sheets are {names}"
         raise LedgerError(message)
     return shown[0]
@@ -79,8 +78,8 @@ def _other_sheets(book: Workbook, chosen: Sheet) -> Iterator[str]:
     others = [each for each in book.sheets if each != chosen]
     filled = [each.name for each in others if next(_filled(_SheetParser(book).rows(each.part)), None)]
     if filled:
-        names = ", ".join(map(quoted, filled))
-        yield f"only the sheet {quoted(chosen.name)} was read; there are rows in {names} too"
+        names = ", ".join(map(quote, filled))
+        yield f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too"
 
 
 def _filled(rows: Iterator[tuple[int, dict[int, Any]]]) -> Iterator[tuple[int, dict[int, Any]]]:
@@ -92,7 +91,11 @@ def _name(value: Any) -> str:
 
 
 def _entries(
-    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, width: int, parser: _SheetParser, warnings: list[str]
+    rows: Iterator[tuple[int, dict[int, Any]]],
+    reader: RowReader,
+    width: int,
+    parser: _SheetParser,
+    warnings: list[str],
 ) -> Iterator[Entry | RejectedEntry]:
     places = range(width)
     has_told = False
@@ -131,13 +134,10 @@ class _SheetParser:
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number of each row with its filled cells, by their place from 0."""
-        parser = Parser(on_start=self._start, on_end=self._end, on_text=self._text)
-        for piece in self._book.archive.pieces(part):
-            parser.feed(piece)
+        parsed = self._book.archive.parsed(part, on_start=self._start, on_end=self._end, on_text=self._text)
+        for _ in parsed:
             yield from self._done
             self._done = []
-        parser.feed(b"", is_last=True)
-        yield from self._done
 
     def _start(self, name: str, attributes: Attributes) -> None:
         if name == "c":
@@ -155,6 +155,7 @@ class _SheetParser:
     def _text(self, text: str) -> None:
         if self._is_in_value:
             self._value = f"{self._value}{text}" if self._value else text
+            check_length(len(self._value))
         else:
             self._texts.add(text)
 
@@ -173,7 +174,7 @@ class _SheetParser:
 
     def _start_row(self, attributes: Attributes) -> None:
         row = int(attributes.get("r", self._row + 1))
-        if not self._row < row <= _MOST_ROWS:
+        if not self._row < row <= _MAX_ROWS:
             message = f"row {row} stands after row {self._row}, so rows may be lost; open the file and save it again"
             raise LedgerError(message, line=row)
         if not self.hidden_row and attributes.get("hidden") in ("1", "true"):
@@ -186,7 +187,7 @@ class _SheetParser:
         if "r" in attributes:
             match = _PLACE.fullmatch(attributes["r"])
             place = _place(match[1]) if match else -1
-        if not self._next_place <= place < _MOST_COLUMNS:
+        if not self._next_place <= place < _MAX_COLUMNS:
             message = f"row {self._row}: the cells are not in order; open the file and save it again"
             raise LedgerError(message, line=self._row)
         self._next_place = place + 1
@@ -206,20 +207,20 @@ class _SheetParser:
         if self._kind == "s":
             return self._book.text_of(text)
         if self._kind in ("str", "d"):
-            return unescaped(text)
+            return unescape(text)
         if self._kind == "e":
-            return Unreadable(f"{quoted(text)} is an error of the spreadsheet")
+            return Unreadable(f"{quote(text)} is an error of the spreadsheet")
         return text == "1" if self._kind == "b" else self._number(text)
 
     def _number(self, text: str) -> Any:
         number, style = float(text), int(self._style)
         is_day = style in self._book.day_styles
         if not is_day and style not in self._book.time_styles:
-            return int(number) if number.is_integer() and abs(number) < _MOST_WHOLE else number
+            return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
         try:
             time = self._book.time_of(number)
         except (OverflowError, ValueError):
-            return Unreadable(f"{quoted(text)} is not the number of a day")
+            return Unreadable(f"{quote(text)} is not the number of a day")
         return time.date() if is_day and number.is_integer() else time
 
 

@@ -1,32 +1,43 @@
 """Reconcile ledger entries with what the service says: entries in, one judged row per entry out."""
 
+from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted
+from payclient.reconcile._alike import reff_key as reff_key
 from payclient.reconcile._compare import compare
+from payclient.reconcile._compared import Compared
+from payclient.reconcile._database import verify_journal
 from payclient.reconcile._errors import JournalError, JournalWriteError, RulesError, StoppedError, TieOutError
 from payclient.reconcile._expiry import expiry_rule
-from payclient.reconcile._fees import FeeSchedule, Rounding
-from payclient.reconcile._finding import Code, Finding, Severity
+from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import Case, judge
+from payclient.reconcile._judge import needs_confirmation as needs_confirmation
+from payclient.reconcile._leakage import Leakage
 from payclient.reconcile._observation import Answer, Observation
+from payclient.reconcile._observation import failure as failure
+from payclient.reconcile._observation import is_canary_found as is_canary_found
 from payclient.reconcile._progress import OnProgress, Phase, Progress
-from payclient.reconcile._row import Bucket, Row
-from payclient.reconcile._rules import STRICT, Rules, rules_as_json
+from payclient.reconcile._rule_values import read_duration as read_duration
+from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json
 from payclient.reconcile._rules_file import parse_rules, read_rules, rules_from_json
 from payclient.reconcile._run import Entries, reconcile, replay
-from payclient.reconcile._status import Status, read_status
+from payclient.reconcile._status import Assumed, Status, read_status
 from payclient.reconcile._summary import COMPLETENESS, Summary, Tally, Total, Verdict
-from payclient.reconcile._tie_out import Difference, Step, TieOut, step_of
-from payclient.reconcile._tolerance import Tolerance
+from payclient.reconcile._tie_out import Difference, StateTotal, Step, TieOut, moved_by, step_of
 
+# What is imported `as` itself is for packages above, and not public.
 __all__ = [
     "COMPLETENESS",
     "STRICT",
+    "AcceptanceNotice",
+    "AcceptanceState",
     "Accepted",
     "Answer",
+    "Assumed",
     "Bucket",
     "Case",
     "Code",
+    "Compared",
     "Difference",
     "Entries",
     "FeeSchedule",
@@ -34,6 +45,7 @@ __all__ = [
     "Journal",
     "JournalError",
     "JournalWriteError",
+    "Leakage",
     "Observation",
     "OnProgress",
     "Phase",
@@ -43,6 +55,7 @@ __all__ = [
     "Rules",
     "RulesError",
     "Severity",
+    "StateTotal",
     "Status",
     "Step",
     "StoppedError",
@@ -56,6 +69,7 @@ __all__ = [
     "compare",
     "expiry_rule",
     "judge",
+    "moved_by",
     "parse_rules",
     "read_rules",
     "read_status",
@@ -64,4 +78,5 @@ __all__ = [
     "rules_as_json",
     "rules_from_json",
     "step_of",
+    "verify_journal",
 ]

@@ -1,17 +1,28 @@
-"""A difference that somebody has looked at and answers for, until a day."""
+"""A difference that was reviewed and accepted, with an owner and a last day."""
 
 from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
 
 from attrs import field, frozen
+from attrs.validators import optional
 
-from payclient._visible import visible
+from payclient._escape import escape_unprintable
+from payclient.reconcile._errors import RulesError
 from payclient.reconcile._expiry import LAST_ON_EARTH
-from payclient.reconcile._finding import Code
-from payclient.reconcile._rule_values import is_date, is_filled, to_date, to_member
+from payclient.reconcile._finding import Code, Finding
+from payclient.reconcile._rule_values import (
+    is_date,
+    is_filled,
+    is_side_or_none,
+    is_whole,
+    to_date,
+    to_member,
+)
 
-_LONGEST = 400
+_MAX_WAIVER = 400
+_OF_TWO_NUMBERS = frozenset({Code.UNDERPAID, Code.OVERPAID, Code.NET_DIFFERS, Code.FEE_DIFFERS})
+_LEAKS = frozenset({Code.SHORT_RECEIVED, Code.FEE_OFF_SCHEDULE})
 
 
 def _to_code(value: Code | str) -> Code:
@@ -24,31 +35,81 @@ class Accepted:
     One accepted difference.
 
     Attributes:
-        code: Which kind of finding; all others of the row still count.
+        code: The kind of finding; all others of the row still count.
         reference: Of the row.
-        reason: Why it is no break, for whoever reads the report.
-        owner: Who answers for it.
-        expires: The last day on which it holds; from the next day on it is a break again.
+        ledger: What the ledger said when it was accepted, as `Finding.ledger` has it; empty text for nothing.
+        service: What the service said then, as `Finding.service` has it.
+        largest_difference: The largest amount at stake, in the unit of the service.
+        reason: Why it is no break, for the reader of the report.
+        owner: Who is responsible for it.
+        expires: The last day on which it holds; from the next day it is a break again.
+
+    Either both sides or a largest difference must be given; where both are, both must hold.
     """
 
     code: Code = field(converter=_to_code)
     reference: str = field(validator=is_filled)
+    ledger: str | int | None = field(default=None, validator=is_side_or_none)
+    service: str | int | None = field(default=None, validator=is_side_or_none)
+    largest_difference: int | None = field(default=None, validator=optional(is_whole))
     reason: str = field(validator=is_filled)
     owner: str = field(validator=is_filled)
     expires: date = field(converter=to_date, validator=is_date)
 
+    def __attrs_post_init__(self) -> None:
+        is_one_sided = (self.ledger is None) is not (self.service is None)
+        if is_one_sided or (self.ledger is None and self.largest_difference is None):
+            message = (
+                "largest_difference must be given, or both ledger and service as they stand in the finding, "
+                "with empty text for nothing: an acceptance without bounds would hide any later difference"
+            )
+            raise RulesError(message, key=("largest_difference",))
+
     def is_valid(self, at: datetime, time_zone: tzinfo | None) -> bool:
         """
-        Say whether it still holds.
+        Say whether its last day has not passed.
 
         Args:
-            at: When the service was asked, aware. No clock on a wall is read, so a report that is made
-                again later says the same.
-            time_zone: Whose day counts; without it, the day has passed when it has passed everywhere on Earth.
+            at: When the service was asked, aware. The current time is not used, so a report that is
+                made again later says the same.
+            time_zone: Whose day counts; without it, the day has passed when it has passed in every zone.
         """
-        return at.astimezone(time_zone or LAST_ON_EARTH).date() <= self.expires
+        return self.days_left(at, time_zone) >= 0
+
+    def days_left(self, at: datetime, time_zone: tzinfo | None) -> int:
+        """Return the number of days until the last one; negative when it has passed."""
+        return (self.expires - at.astimezone(time_zone or LAST_ON_EARTH).date()).days
+
+    def covers(self, finding: Finding, amounts: tuple[int | None, int | None]) -> bool:
+        """
+        Say whether *finding* is still what was accepted.
+
+        Args:
+            finding: Of its code, and of a row with its reference.
+            amounts: Of the row: the ledger's and the service's. They are at stake where the finding is not about
+                two numbers.
+        """
+        if self.ledger is not None and (self.ledger, self.service) != (_side(finding.ledger), _side(finding.service)):
+            return False
+        return self.largest_difference is None or _amount_at_stake(finding, amounts) <= self.largest_difference
 
     @property
     def waiver(self) -> str:
         """Why the difference does not count, in one sentence; safe to print."""
-        return visible(f"accepted by {self.owner} until {self.expires}: {self.reason}", longest=_LONGEST)
+        return escape_unprintable(
+            f"accepted by {self.owner} until {self.expires}: {self.reason}", max_length=_MAX_WAIVER
+        )
+
+
+def _side(value: str | int | None) -> str | int:
+    return "" if value is None else value
+
+
+def _amount_at_stake(finding: Finding, amounts: tuple[int | None, int | None]) -> float:
+    """Return the money that depends on a finding; without bounds where no amount is known."""
+    if finding.code in _LEAKS:
+        return abs(finding.leakage)
+    if finding.code in _OF_TWO_NUMBERS:
+        ours, theirs = finding.ledger or 0, finding.service or 0
+        return abs(theirs - ours) if isinstance(ours, int) and isinstance(theirs, int) else float("inf")
+    return max((abs(amount) for amount in amounts if amount is not None), default=float("inf"))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from payclient._models import Transaction
-from payclient._visible import quoted, visible
-from payclient.ledger._entry import ABSENT, Entry
-from payclient.reconcile._age import excuse
-from payclient.reconcile._expiry import is_expired
+from payclient._escape import escape_unprintable, quote
+from payclient.ledger import ABSENT, Entry, Text
+from payclient.protocol import Transaction
+from payclient.reconcile._alike import reff_key, same_code, same_name, stated
 from payclient.reconcile._finding import Code, Finding, Severity, in_order
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._status import CLOSED, Status
+from payclient.reconcile._status import Status
+from payclient.reconcile._status_finding import status_finding
 
 
 def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rules = STRICT) -> tuple[Finding, ...]:
@@ -20,33 +20,69 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
     Say where the two sides differ.
 
     Args:
-        entry: What the ledger says; columns that it does not have are not compared.
+        entry: What the ledger says; columns that it does not have are not compared, except that a row without a
+            status is assumed to say *paid* unless the rules say otherwise.
         transaction: What the service says.
         at: When it said so, aware; decides whether an expiry has passed.
         rules: What the user decided.
 
     Returns:
         The most severe finding first, and those last that a tolerance or the grace waives; empty when all that
-        is compared agrees. Whether somebody accepts a finding is decided by `judge`, after it was seen twice.
+        is compared agrees. `judge` decides whether a finding is accepted, after it was seen twice.
     """
-    found = [*_identity(entry, transaction), *_money(entry, transaction, rules), *_contract(entry, transaction)]
-    if (status := _status(entry, transaction, at, rules)) is not None:
+    found = [
+        *_identity(entry, transaction),
+        *_money(entry, transaction, rules),
+        *_arithmetic(transaction, rules),
+        *_contract(entry, transaction),
+    ]
+    if (status := status_finding(entry, transaction, at, rules)) is not None:
         found.append(status)
     return in_order(found) if len(found) > 1 else tuple(found)
 
 
 def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
-    ours, theirs = entry.merchant_reff, transaction.merchant_reff
-    if ours is not ABSENT and ours != theirs:
-        if ours is not None and theirs is not None and ours.casefold() == theirs.casefold():
-            sentence = f"{_both('merchant_reff', ours, theirs)}; only letter case differs"
+    ours, theirs = _stated(entry.merchant_reff), stated(transaction.merchant_reff)
+    if ours is ABSENT:
+        pass
+    elif ours is None and theirs is not None:
+        yield _not_compared("merchant_reff", theirs)
+    elif ours != theirs:
+        key = reff_key(ours)
+        if key is not None and key == reff_key(theirs):
+            sentence = f"{_both('merchant_reff', ours, theirs)}; only letter case or spacing differs"
             yield Finding(Code.MERCHANT_REFF_DIFFERS, sentence, ledger=ours, service=theirs, severity=Severity.MEDIUM)
         else:
             yield _differs(Code.MERCHANT_REFF_DIFFERS, "merchant_reff", ours, theirs)
-    if entry.payment_method is not ABSENT and entry.payment_method != transaction.payment_method:
-        yield _differs(Code.METHOD_DIFFERS, "payment_method", entry.payment_method, transaction.payment_method)
-    if entry.payment_code is not ABSENT and entry.payment_code != transaction.payment_code:
-        yield _differs(Code.PAYMENT_CODE_DIFFERS, "payment_code", entry.payment_code, transaction.payment_code)
+    method, code = stated(transaction.payment_method), stated(transaction.payment_code)
+    names = [name for name in (method, stated(transaction.payment_name)) if name]
+    yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, method, names, same_name)
+    yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, code, [code or ""], same_code)
+
+
+def _text(
+    name: str,
+    code: Code,
+    cell: Text,
+    theirs: str | None,
+    said: list[str],
+    is_same: Callable[[str, str], bool],
+) -> Iterator[Finding]:
+    """Compare a cell with each of the ways in which the service has *said* it."""
+    ours = _stated(cell)
+    if ours is None and theirs is not None:
+        yield _not_compared(name, theirs)
+    elif isinstance(ours, str) and not any(is_same(ours, each) for each in said):
+        yield _differs(code, name, ours, theirs)
+
+
+def _stated(cell: Text) -> Text:
+    return ABSENT if cell is ABSENT else stated(cell)
+
+
+def _not_compared(name: str, theirs: str | int) -> Finding:
+    sentence = f"{name} is empty in the ledger and {quote(theirs)} at the service: not compared"
+    return Finding(Code.NOT_COMPARED, sentence, service=theirs)
 
 
 def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
@@ -56,28 +92,68 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
         sentence = f"{_both('amount', ours, theirs)}, which is {abs(theirs - ours)} {word}"
         waived = _tolerated(rules, "amount", ours, theirs)
         yield Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
-    if rules.fees and not isinstance(entry.fee, int) and transaction.payment_method in rules.fees:
-        yield from _scheduled_fee(transaction, rules)
-    elif entry.fee is not ABSENT and entry.fee != transaction.fee:
-        waived = _tolerated(rules, "fee", entry.fee, transaction.fee)
-        yield _differs(Code.FEE_DIFFERS, "fee", entry.fee, transaction.fee, waived)
-    if entry.amount_received is not ABSENT and entry.amount_received != transaction.amount_received:
+    fee, is_scheduled = entry.fee, transaction.payment_method in rules.fees
+    if fee is not ABSENT and not (fee is None and is_scheduled) and (fee or 0) != (transaction.fee or 0):
+        waived = _tolerated(rules, "fee", fee, transaction.fee)
+        yield _differs(Code.FEE_DIFFERS, "fee", fee, transaction.fee, waived)
+    else:
+        yield from _off_schedule(entry, transaction, rules)
+    if entry.amount_received is None and transaction.amount_received:
+        yield _not_compared("amount_received", transaction.amount_received)
+    elif entry.amount_received is not ABSENT and (entry.amount_received or 0) != (transaction.amount_received or 0):
         waived = _tolerated(rules, "amount_received", entry.amount_received, transaction.amount_received)
         yield _differs(Code.NET_DIFFERS, "amount_received", entry.amount_received, transaction.amount_received, waived)
 
 
-def _scheduled_fee(transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Compare the fee with the schedule, because the ledger states none."""
-    method, fee = transaction.payment_method, transaction.fee
-    assert method is not None  # noqa: S101  it has a schedule
-    expected = rules.fees[method].fee_of(transaction.amount)
-    is_due = fee is not None or rules.read_status(transaction.status) is Status.PAID
-    if fee != expected and is_due:
+def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
+    """Compare the fee that the ledger does not dispute with what the schedule says."""
+    schedule = rules.fees.get(transaction.payment_method or "")
+    fee = transaction.fee or 0
+    if schedule is None or not (fee or rules.read_status(transaction.status) is Status.PAID):
+        return
+    expected = schedule.fee_of(transaction.amount)
+    if fee != expected:
+        side = "on both sides" if isinstance(entry.fee, int) else "at the service"
         sentence = (
-            f"fee is nothing in the ledger and {quoted(fee)} at the service, "
-            f"where the schedule of {quoted(method)} expects {expected} on an amount of {transaction.amount}"
+            f"fee is {fee} {side}, where the schedule of {quote(transaction.payment_method)} "
+            f"expects {expected} on an amount of {transaction.amount}"
         )
-        yield Finding(Code.FEE_DIFFERS, sentence, service=fee, waived=_tolerated(rules, "fee", expected, fee))
+        yield Finding(
+            Code.FEE_OFF_SCHEDULE,
+            sentence,
+            ledger=None if entry.fee is ABSENT else entry.fee,
+            service=transaction.fee,
+            leakage=fee - expected,
+            waived=_tolerated(rules, "fee", expected, fee),
+        )
+
+
+def _arithmetic(transaction: Transaction, rules: Rules) -> Iterator[Finding]:
+    """Check the service's own numbers: what a paid transaction lacks has not arrived."""
+    amount, fee, received = transaction.amount, transaction.fee, transaction.amount_received
+    if received is None:
+        return
+    is_paid = rules.read_status(transaction.status) is Status.PAID
+    if fee is None:  # with a fee that is not known, only nothing at all is surely too little
+        due, said = (amount, f"amount {amount}") if is_paid and received <= 0 < amount else (received, "")
+    else:
+        due, said = amount - fee, f"amount {amount} less fee {fee} is {amount - fee}"
+    if received == due:
+        return
+    if is_paid and received < due:
+        sentence = f"paid at the service, {said}, and amount_received is {received}: {due - received} did not arrive"
+        waived = _tolerated(rules, "amount_received", due, received)
+        yield Finding(
+            Code.SHORT_RECEIVED,
+            sentence,
+            ledger=due,
+            service=received,
+            leakage=due - received,
+            waived=waived,
+        )
+    else:
+        sentence = f"the service's own numbers do not add up: {said}, and amount_received is {received}"
+        yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received)
 
 
 def _tolerated(rules: Rules, name: str, ours: int | None, theirs: int | None) -> str:
@@ -86,51 +162,14 @@ def _tolerated(rules: Rules, name: str, ours: int | None, theirs: int | None) ->
 
 
 def _contract(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
-    fee, received = transaction.fee, transaction.amount_received
-    if fee is not None and received is not None and transaction.amount - fee != received:
-        sentence = (
-            f"the service's own numbers do not add up: amount {transaction.amount} less fee {fee} "
-            f"is {transaction.amount - fee}, and amount_received is {received}"
-        )
-        yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received)
-    if entry.expdate is not ABSENT and entry.expdate != transaction.expdate:
+    if entry.expdate is None and transaction.expdate is not None:
+        yield _not_compared("expdate", transaction.expdate.isoformat(" "))
+    elif entry.expdate is not ABSENT and entry.expdate != transaction.expdate:
         ours, theirs = (None if time is None else time.isoformat(" ") for time in (entry.expdate, transaction.expdate))
         yield _differs(Code.EXPIRY_DIFFERS, "expdate", ours, theirs)
     if transaction.deviations:
-        said = visible("; ".join(transaction.deviations), longest=400)
+        said = escape_unprintable("; ".join(transaction.deviations), max_length=400)
         yield Finding(Code.TOLERATED_DEVIATION, f"the answer was not quite as documented: {said}", service=said)
-
-
-def _status(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Finding | None:
-    if entry.status is ABSENT:
-        return None
-    ours, theirs = rules.read_status(entry.status), rules.read_status(transaction.status)
-    code, remark = _status_code(ours, theirs, entry.status is None)
-    if code is None and theirs is Status.PENDING and is_expired(entry, transaction, at, rules.time_zone):
-        code, remark = Code.STALE_PENDING, f"although it expired at {transaction.expdate or entry.expdate}"
-    if code is None:
-        return None
-    is_lag = code is not Code.UNKNOWN_STATUS and (ours is Status.PENDING) is not (theirs is Status.PENDING)
-    sentence = f"{_both('status', entry.status, transaction.status)}: {remark}"
-    waived = excuse(entry, at, rules) if is_lag else ""
-    return Finding(code, sentence, ledger=entry.status, service=transaction.status, waived=waived)
-
-
-def _status_code(ours: Status | None, theirs: Status | None, is_blank: bool) -> tuple[Code | None, str]:
-    """Return what two states mean together; *is_blank* says that the ledger records no state at all."""
-    if theirs is None or (ours is None and not (is_blank and theirs is Status.PAID)):
-        return Code.UNKNOWN_STATUS, "a word that is not known is not compared"
-    if ours is theirs:
-        return None, ""
-    if theirs is Status.PAID:
-        if ours in (Status.EXPIRED, Status.CANCELED):
-            return Code.LATE_PAYMENT, "paid after the ledger had closed it"
-        return Code.PAID_NOT_RECORDED, "paid, and the ledger does not record it"
-    if ours is Status.PAID:
-        return Code.RECORDED_NOT_PAID, "recorded as paid, and the service does not say so"
-    if ours in CLOSED and theirs in CLOSED:
-        return Code.CLOSED_DIFFERENTLY, "closed on both sides, for different reasons"
-    return Code.STALE_PENDING, "still pending on one side, and closed on the other"
 
 
 def _differs(code: Code, name: str, ours: str | int | None, theirs: str | int | None, waived: str = "") -> Finding:
@@ -138,4 +177,4 @@ def _differs(code: Code, name: str, ours: str | int | None, theirs: str | int | 
 
 
 def _both(name: str, ours: str | int | None, theirs: str | int | None) -> str:
-    return f"{name} is {quoted(ours)} in the ledger and {quoted(theirs)} at the service"
+    return f"{name} is {quote(ours)} in the ledger and {quote(theirs)} at the service"

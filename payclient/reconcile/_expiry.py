@@ -1,27 +1,26 @@
 """
-Whether a pending payment has expired, although the service shows no time zone.
+Tell whether a pending payment has expired, although the service states no time zone.
 
-Without a zone from the user, a clock on the wall may stand for any instant of 26 hours, and only
-what is true for all of them is said: a payment has expired when it has expired everywhere.
+Without a zone from the user, a local time may be any instant within 26 hours. A payment counts as expired
+only when it has expired in every zone.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone, tzinfo
 
-from payclient._models import Transaction
-from payclient.ledger._entry import Entry
+from payclient.ledger import Entry
+from payclient.protocol import Transaction
 
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
-"""Where a day, and every time on a clock, passes last."""
+"""The zone in which a local time passes last."""
 
 
 def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
     """
     Say whether the expiry has certainly passed.
 
-    The service's expiry counts, and the ledger's where the service gives none. Where neither gives
-    one, nothing has passed.
+    The service's expiry counts, or the ledger's where the service states none. Without either, it has not.
     """
     expiry = transaction.expdate or entry.expdate
     return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or LAST_ON_EARTH) < at

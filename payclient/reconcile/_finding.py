@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import TypeAlias
 
 from attrs import Factory, field, frozen
+
+from payclient.ledger import ABSENT, Entry, RejectedEntry
+from payclient.protocol import Transaction
+from payclient.reconcile._status import Status
 
 
 class Severity(IntEnum):
@@ -31,20 +36,27 @@ class Code(StrEnum):
     RECORDED_NOT_PAID = "recorded_not_paid"
     PAID_NOT_RECORDED = "paid_not_recorded"
     LATE_PAYMENT = "late_payment"
+    REFUND_NOT_RECORDED = "refund_not_recorded"
+    REFUND_NOT_MADE = "refund_not_made"
     MERCHANT_REFF_DIFFERS = "merchant_reff_differs"
     MISSING_AT_SERVICE = "missing_at_service"
+    UNUSABLE_ANSWER = "unusable_answer"
     DUPLICATE_REFERENCE = "duplicate_reference"
     UNDERPAID = "underpaid"
     OVERPAID = "overpaid"
     NET_DIFFERS = "net_differs"
+    SHORT_RECEIVED = "short_received"
     FEE_DIFFERS = "fee_differs"
+    FEE_OFF_SCHEDULE = "fee_off_schedule"
     UNKNOWN_STATUS = "unknown_status"
     STALE_PENDING = "stale_pending"
+    PENDING_ON_ONE_SIDE = "pending_on_one_side"
     METHOD_DIFFERS = "method_differs"
     PAYMENT_CODE_DIFFERS = "payment_code_differs"
     CLOSED_DIFFERENTLY = "closed_differently"
     EXPIRY_DIFFERS = "expiry_differs"
     SERVICE_ARITHMETIC = "service_arithmetic"
+    NOT_COMPARED = "not_compared"
     TOLERATED_DEVIATION = "tolerated_deviation"
 
 
@@ -53,20 +65,27 @@ SEVERITIES: Mapping[Code, Severity] = {
     Code.RECORDED_NOT_PAID: Severity.CRITICAL,
     Code.PAID_NOT_RECORDED: Severity.CRITICAL,
     Code.LATE_PAYMENT: Severity.CRITICAL,
+    Code.REFUND_NOT_RECORDED: Severity.CRITICAL,
+    Code.REFUND_NOT_MADE: Severity.CRITICAL,
     Code.MERCHANT_REFF_DIFFERS: Severity.CRITICAL,
     Code.MISSING_AT_SERVICE: Severity.HIGH,
+    Code.UNUSABLE_ANSWER: Severity.HIGH,
     Code.DUPLICATE_REFERENCE: Severity.HIGH,
     Code.UNDERPAID: Severity.HIGH,
     Code.OVERPAID: Severity.HIGH,
     Code.NET_DIFFERS: Severity.HIGH,
+    Code.SHORT_RECEIVED: Severity.HIGH,
     Code.FEE_DIFFERS: Severity.MEDIUM,
+    Code.FEE_OFF_SCHEDULE: Severity.MEDIUM,
     Code.UNKNOWN_STATUS: Severity.MEDIUM,
     Code.STALE_PENDING: Severity.MEDIUM,
+    Code.PENDING_ON_ONE_SIDE: Severity.MEDIUM,
     Code.METHOD_DIFFERS: Severity.MEDIUM,
     Code.PAYMENT_CODE_DIFFERS: Severity.MEDIUM,
     Code.CLOSED_DIFFERENTLY: Severity.LOW,
     Code.EXPIRY_DIFFERS: Severity.LOW,
     Code.SERVICE_ARITHMETIC: Severity.LOW,
+    Code.NOT_COMPARED: Severity.INFO,
     Code.TOLERATED_DEVIATION: Severity.INFO,
 }
 """How severe a finding of each code is, unless it says otherwise itself."""
@@ -76,13 +95,16 @@ STATUS_CODES = frozenset(
         Code.RECORDED_NOT_PAID,
         Code.PAID_NOT_RECORDED,
         Code.LATE_PAYMENT,
+        Code.REFUND_NOT_RECORDED,
+        Code.REFUND_NOT_MADE,
         Code.CLOSED_DIFFERENTLY,
         Code.STALE_PENDING,
+        Code.PENDING_ON_ONE_SIDE,
         Code.UNKNOWN_STATUS,
-    }
+    },
 )
 
-_SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.TOLERATED_DEVIATION})
+_SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.NOT_COMPARED, Code.TOLERATED_DEVIATION})
 _ORDER = {code: place for place, code in enumerate(Code)}
 
 Side: TypeAlias = str | int | None
@@ -106,6 +128,8 @@ class Finding:
         severity: How much it matters.
         waived: Why it does not make the row a break, such as `within the tolerance of 500 below`; safe to print,
             and empty if it does.
+        leakage: Money that the merchant lacks by it, of `short_received` and `fee_off_schedule`; negative where
+            a fee is lower than its schedule.
     """
 
     code: Code
@@ -114,11 +138,12 @@ class Finding:
     service: Side = field(default=None, kw_only=True)
     severity: Severity = field(default=Factory(_of_its_code, takes_self=True), kw_only=True)
     waived: str = field(default="", kw_only=True)
+    leakage: int = field(default=0, kw_only=True)
 
     @property
     def is_decisive(self) -> bool:
-        """Whether it makes its row a break: it is a difference, and nobody waived it."""
-        return not self.waived and self.code not in _SOFT
+        """Whether it makes its row a break: it is a difference, and it is not waived."""
+        return not self.waived and not self.is_soft
 
     @property
     def is_soft(self) -> bool:
@@ -129,3 +154,94 @@ class Finding:
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     """Return *findings* with the most severe first, and what was waived behind all others."""
     return tuple(sorted(findings, key=lambda each: (bool(each.waived), -each.severity, _ORDER[each.code])))
+
+
+class Bucket(StrEnum):
+    """
+    Where a row lands.
+
+    Attributes:
+        MATCHED: Every compared field agrees, or the rules waive the difference.
+        OPEN: Both sides are pending, and the expiry has not passed; or the row is within the grace.
+        BREAK: A confirmed difference.
+        UNRESOLVED: Could not be asked, so it may be anything.
+        REJECTED: The ledger row itself cannot be used.
+    """
+
+    MATCHED = "matched"
+    OPEN = "open"
+    BREAK = "break"
+    UNRESOLVED = "unresolved"
+    REJECTED = "rejected"
+
+
+@frozen(kw_only=True)
+class Row:
+    """
+    One ledger row, reconciled.
+
+    Attributes:
+        entry: What the ledger says.
+        bucket: Where it lands.
+        findings: The most severe first, and what was waived behind all others.
+        transaction: What the service said last, if it did.
+        reason: Why it is unresolved or rejected; empty otherwise.
+        error: Name of the error class of a lookup that failed; None otherwise.
+        observed_at: When the service first answered, in UTC.
+        confirmed_at: When it was asked again, in UTC; None when there was no need to.
+        is_changed_during_run: The second answer was not the first; the row was judged by the second.
+        is_repeat: A row before it has the same reference.
+        ledger_status: What the ledger's word means, or is assumed; None where it is not known.
+        service_status: What the service's word means; None where it is not known, or nothing was answered.
+        lacks_probe: It is unresolved because no other reference was found in the run, so the answer is not believed.
+    """
+
+    entry: Entry | RejectedEntry
+    bucket: Bucket
+    findings: tuple[Finding, ...] = ()
+    transaction: Transaction | None = None
+    reason: str = ""
+    error: str | None = None
+    observed_at: datetime | None = None
+    confirmed_at: datetime | None = None
+    is_changed_during_run: bool = False
+    is_repeat: bool = False
+    ledger_status: Status | None = None
+    service_status: Status | None = None
+    lacks_probe: bool = False
+
+    @property
+    def line(self) -> int:
+        """Where it stands in the ledger."""
+        return self.entry.line
+
+    @property
+    def reference(self) -> str | None:
+        """What was asked for; None when the ledger row has none."""
+        return self.entry.reference
+
+    @property
+    def is_status_assumed(self) -> bool:
+        """Whether the ledger has no status for it, and it is taken as paid."""
+        return self.entry.status is ABSENT and self.ledger_status is not None
+
+    @property
+    def primary(self) -> Finding | None:
+        """The finding that stands for the row."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def severity(self) -> Severity:
+        """Of the primary finding."""
+        return self.findings[0].severity if self.findings else Severity.INFO
+
+    @property
+    def ledger_amount(self) -> int | None:
+        """What the ledger states; None when it states none."""
+        amount = self.entry.amount
+        return amount if isinstance(amount, int) else None
+
+    @property
+    def service_amount(self) -> int | None:
+        """What the service states; None when it states none."""
+        return None if self.transaction is None else self.transaction.amount

@@ -1,14 +1,14 @@
 """
-The journal of a reconciliation: the ledger and every answer, on disk, so that a run can be gone on with.
+The journal of a reconciliation: the ledger and every answer, on disk, so that a run can be resumed.
 
 Design rules:
 
-- One connection with an exclusive lock: two runs on one journal are one too many.
-- An answer is committed before its worker takes the next reference, together with all others that came
-  in the same turn of the event loop. So a kill loses nothing, and repeats only what was under way.
-- A journal belongs to one ledger, one service and one set of rules. It refuses others, and never begins anew.
-- A row is final only when the whole ledger has been asked, because a later row may have the same
-  reference, or the same merchant_reff. So the rows wait here, and memory does not grow with them.
+- One connection with an exclusive lock, so two runs cannot share a journal.
+- An answer is committed before its worker takes the next reference, together with all others of the same
+  event loop iteration. So a kill loses nothing, and only repeats the lookups in flight.
+- A journal belongs to one ledger, one service and one set of rules. It refuses others, and never starts over.
+- A row is final only when the whole ledger has been looked up, because a later row may have the same
+  reference or merchant_reff. So rows wait here, and memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -18,22 +18,19 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
+from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Self
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._database import Database
 from payclient.reconcile._errors import JournalError, JournalWriteError
 from payclient.reconcile._identity import check_identity, how_different
+from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
 from payclient.reconcile._observation import Observation
-from payclient.reconcile._question import Question
-from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
-
-Look: TypeAlias = Literal[0, 1]
-"""The first look at the service, or the second."""
+from payclient.reconcile._stored import PendingLookup, entry_cells, entry_from, observation_cells, observation_from
 
 _ROWS_PER_COMMIT = 10_000
 _ANSWERS_PER_WRITE = 500
@@ -44,21 +41,22 @@ _SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
 
 class Journal:
     """
-    What one reconciliation knows; a context manager, for one run at a time.
+    The state of one reconciliation; a context manager, for one run at a time.
 
     Args:
-        path: The file, made with its folder if it is not there; None for a temporary one, which is gone in the end.
-        identity: What has to be the same for a run to be gone on with, such as the address of the service.
-        is_durable: Wait for the disk at each commit, so that a power cut loses nothing either. A killed process
-            loses nothing without it.
-        must_exist: Refuse to make a new one.
+        path: The file, created with its folder if missing; None for a temporary one, deleted at the end.
+        identity: What must be the same to resume a run, such as the address of the service.
+        is_durable: Wait for the disk at each commit, so that a power cut loses nothing. A killed process loses
+            nothing in either case.
+        must_exist: Refuse to create a new one.
 
-    Shape:
+    Note:
         Memory stays within some 32 MiB. The disk holds about half a kilobyte for each ledger row. The API key is
         never in it.
 
     Raises:
-        JournalError: When it cannot be used: it is of another run, damaged, in use, or not there.
+        JournalError: When it cannot be used: it belongs to another run, is in use, missing or damaged. All of it is
+            read once to check.
     """
 
     def __init__(
@@ -70,7 +68,6 @@ class Journal:
         must_exist: bool = False,
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
-        self._db = self._database.connection
         self._waiting: list[asyncio.Future[None]] = []
         self._answers: list[tuple[Any, ...]] = []
         self._batch: list[tuple[Any, ...]] = []
@@ -90,13 +87,11 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Commit what is not yet, and let others use the file."""
+        """Commit pending writes, and release the file."""
         with closing(self._database):
             if not self._database.is_failed:
                 self._write_answers()
@@ -104,13 +99,13 @@ class Journal:
     # Notes
 
     def note(self, name: str) -> str | None:
-        """Return what was noted under *name*; None if nothing was."""
-        found = self._db.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
-        return None if found is None else str(found[0])
+        """Return the note called *name*; None if there is none."""
+        found = self._database.fetch("SELECT value FROM notes WHERE name = ?", (name,))
+        return str(found[0][0]) if found else None
 
     def set_note(self, name: str, value: str | None) -> None:
         """
-        Note *value* under *name*, for whoever opens the journal next; None forgets it.
+        Store a note called *name* with the run; None deletes it.
 
         Raises:
             JournalWriteError: When it cannot be written.
@@ -119,37 +114,37 @@ class Journal:
             if value is None:
                 db.execute("DELETE FROM notes WHERE name = ?", (name,))
             else:
-                db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+                db.execute(schema.SET_NOTE, (name, value, checksum(name, value)))
         self._database.commit()
 
     # The ledger
 
     @property
     def is_ledger_complete(self) -> bool:
-        """Whether the whole ledger has been read into it, now or by an earlier run."""
+        """Whether the whole ledger has been read, by this run or an earlier one."""
         return self.note("ledger") == "complete"
 
     @property
     def rows(self) -> int:
-        """Ledger rows that are in it."""
-        return self._count(schema.COUNT_ENTRIES)
+        """The number of ledger rows in it."""
+        return int(self._value(schema.COUNT_ENTRIES))
 
     def count_rejected(self) -> int:
         """Count the ledger rows that cannot be used."""
-        return self._count(schema.COUNT_REJECTED)
+        return int(self._value(schema.COUNT_REJECTED))
 
     def begin_ledger(self) -> None:
-        """Take the ledger from its first row on, as a new journal does, and another run in the same one has to."""
+        """Start again at the first ledger row, for another run with the same journal."""
         self._stored, self._rows, self._is_complete = self._all_entries(), 0, self.is_ledger_complete
         self._batch.clear()
         self._waiting.clear()
 
     def add(self, entry: Entry | RejectedEntry) -> None:
         """
-        Take the next ledger row; where an earlier run has been, it has to be the same row.
+        Add the next ledger row; if an earlier run has stored it, it must be the same.
 
         Raises:
-            JournalError: When it is another one.
+            JournalError: When it differs.
             JournalWriteError: When it cannot be written.
         """
         self._rows += 1
@@ -157,7 +152,8 @@ class Journal:
         if stored is None and self._is_complete:
             raise self._another_ledger(f"it has {self.rows} rows, and this one has more")
         if stored is None:
-            self._batch.append((self._rows, *entry_cells(entry)))
+            cells = (self._rows, None, *entry_cells(entry))
+            self._batch.append((*cells, checksum(*cells)))
             if len(self._batch) == _ROWS_PER_COMMIT:
                 self._write_batch()
         elif stored != entry:
@@ -165,7 +161,7 @@ class Journal:
 
     def finish_ledger(self) -> None:
         """
-        Say that all rows were added.
+        Record that all rows were added.
 
         Raises:
             JournalError: When an earlier run had more, or fewer.
@@ -194,44 +190,44 @@ class Journal:
     def _another_ledger(self, how: str) -> JournalError:
         return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
 
-    # The questions
+    # Pending lookups
 
     def count_references(self) -> int:
         """Count the different references."""
-        return self._count(schema.COUNT_REFERENCES)
+        return int(self._value(schema.COUNT_REFERENCES))
 
     def count_to_ask(self) -> int:
         """Count what `to_ask` would yield."""
-        return self._count(schema.COUNT_TO_ASK)
+        return int(self._value(schema.COUNT_TO_ASK))
 
-    def to_ask(self) -> Iterator[Question]:
-        """Yield each reference once that has no answer yet, in the order of the ledger."""
+    def to_ask(self) -> Iterator[PendingLookup]:
+        """Yield each reference without an answer, once, in the order of the ledger."""
         return self._pages(schema.NEXT_TO_ASK)
 
     def count_to_confirm(self) -> int:
-        """Count what `to_confirm` would yield, with what two answers together make doubtful."""
+        """Count what `to_confirm` would yield, including pairs that only differ together."""
         self._find_paid_twice()
         with self._database.writing() as db:
-            db.execute(schema.DOUBT_PAID_TWICE)
-        return self._count(schema.COUNT_TO_CONFIRM)
+            db.execute(schema.CONFIRM_PAID_TWICE)
+        return int(self._value(schema.COUNT_TO_CONFIRM))
 
-    def to_confirm(self) -> Iterator[Question]:
-        """Yield each reference that is doubted and has been asked once."""
+    def to_confirm(self) -> Iterator[PendingLookup]:
+        """Yield each reference that needs confirmation and was looked up once."""
         return self._pages(schema.NEXT_TO_CONFIRM)
 
-    def _pages(self, query: str) -> Iterator[Question]:
+    def _pages(self, query: str) -> Iterator[PendingLookup]:
         # A cursor that stays open would see rows change under it.
         self._write_answers()
         last = 0
-        while page := self._db.execute(query, (last,)).fetchall():
+        while page := self._database.fetch(query, (last,)):
             for last, first, *cells in page:
                 entry = entry_from(cells)
                 assert isinstance(entry, Entry)  # noqa: S101  the query leaves rejected rows out
                 entries = (entry,) if first is None else self._entries_of(entry.reference)
-                yield Question(entry.reference, last, entries)
+                yield PendingLookup(entry.reference, last, entries)
 
     def _entries_of(self, reference: str) -> tuple[Entry, ...]:
-        found = map(entry_from, self._db.execute(schema.ENTRIES_OF, (reference,)))
+        found = map(entry_from, self._database.fetch(schema.ENTRIES_OF, (reference,)))
         return tuple(entry for entry in found if isinstance(entry, Entry))
 
     # The answers
@@ -241,30 +237,34 @@ class Journal:
         position: int,
         observation: Observation,
         *,
-        look: Look,
-        is_doubted: bool = False,
+        is_second: bool = False,
+        needs_confirmation: bool = False,
         paid_reff: str | None = None,
     ) -> None:
         """
-        Take what the service said; `committed` says when it is safe.
+        Add an answer; await `committed` before relying on it.
 
         Args:
-            position: Of the question.
-            observation: What it said.
-            look: 0 for the first time, 1 for the second.
-            is_doubted: It has to be asked a second time.
+            position: Of the pending lookup.
+            observation: The answer.
+            is_second: It answers the second lookup, which confirms the first.
+            needs_confirmation: A second lookup must confirm it.
             paid_reff: The merchant_reff, where the answer says paid.
 
         Raises:
             JournalWriteError: When it cannot be written.
         """
-        self._answers.append((2 * position + look, is_doubted, paid_reff, *observation_cells(observation)))
+        # A usable answer after an unusable first one was seen only once, so it replaces the first.
+        if is_second and observation.is_usable and self._value(schema.IS_UNUSABLE, 2 * position):
+            is_second = False
+        cells = (2 * position + is_second, int(needs_confirmation), paid_reff, *observation_cells(observation))
+        self._answers.append((*cells, checksum(*cells)))
         if len(self._answers) == _ANSWERS_PER_WRITE:
             self._write_answers()
 
     async def committed(self) -> None:
         """
-        Return when all that was added so far is committed.
+        Return when everything added so far is committed.
 
         Raises:
             JournalWriteError: When it cannot be.
@@ -292,12 +292,7 @@ class Journal:
                 each.set_exception(failure)
 
     def commit(self) -> None:
-        """
-        Commit all that was added so far, without waiting for the turn to end.
-
-        Raises:
-            JournalWriteError: When it cannot be.
-        """
+        """Commit everything added so far, or raise `JournalWriteError`, without waiting for others."""
         self._write_answers()
         if self._database.path is not None:
             self._database.commit()
@@ -309,38 +304,50 @@ class Journal:
             self._answers.clear()
 
     def forget_failures(self) -> None:
-        """Forget the answers that were none, so that they are asked for again."""
+        """Delete failed answers, and those without a known-good probe, so they are looked up again."""
         with self._database.writing() as db:
             db.execute(schema.FORGET_FAILURES)
+            if self.note("canary") == "none":  # the run ended, rather than being killed
+                db.execute(schema.FORGET_UNBELIEVED)
+                db.execute(schema.FORGET_CANARY)
         self.set_note("ended_by", None)
 
     def count_found(self) -> int:
         """Count the references that were found at least once."""
-        return self._count(schema.COUNT_FOUND)
+        return int(self._value(schema.COUNT_FOUND))
 
-    def doubted(self) -> tuple[int, int]:
-        """Return how many references differed at the first look, and what the ledger states for them."""
+    def known_good(self) -> Any:
+        """Return a reference that was found; None if there is none yet."""
+        return self._value(schema.KNOWN_GOOD)
+
+    def last_to_confirm_at(self) -> datetime | None:
+        """Return the time of the latest answer that `to_confirm` yields."""
+        return datetime.fromisoformat(at) if (at := self._value(schema.LAST_TO_CONFIRM)) else None
+
+    def count_differences(self) -> tuple[int, int]:
+        """Return the number of references whose first lookup differed, and their total in the ledger."""
         self._write_answers()
-        rows, high, low = self._db.execute(schema.DOUBTED).fetchone()
+        ((rows, high, low),) = self._database.fetch(schema.COUNT_DIFFERENCES)
         return rows, high * schema.SPLIT + low
 
-    def _count(self, query: str) -> int:
+    def _value(self, query: str, *cells: object) -> Any:
         self._write_answers()
-        return int(self._db.execute(query).fetchone()[0])
+        found = self._database.fetch(query, cells)
+        return found[0][0] if found else None
 
     # The result
 
     def end(self, failure: Observation | None, *, is_canary_found: bool) -> None:
         """
-        Note how the asking ended.
+        Record how the lookups ended.
 
         Args:
-            failure: What ended it early; None when all was asked.
+            failure: What ended them early; None when all were done.
             is_canary_found: A reference that is known to exist was found.
         """
         cells = None if failure is None else json.dumps(observation_cells(failure))
         self.set_note("ended_by", cells)
-        self.set_note("canary", "found" if is_canary_found else None)
+        self.set_note("canary", "found" if is_canary_found else "none")
 
     @property
     def ended_by(self) -> Observation | None:
@@ -349,7 +356,7 @@ class Journal:
         return None if cells is None else observation_from(json.loads(cells))
 
     def cases(self, reference: str | None = None) -> Iterator[Case]:
-        """Yield all that is known about each ledger row, in the order of the ledger; or about one *reference*."""
+        """Yield what is known about each ledger row, in order; or only the rows of one *reference*."""
         self._find_paid_twice()
         found = self.count_found() + (self.note("canary") == "found")
         ended_by = self.ended_by
@@ -366,7 +373,7 @@ class Journal:
         if isinstance(entry, RejectedEntry):
             return Case(entry=entry)
         first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
-        is_found = any(look is not None and look.transaction is not None for look in (first, second))
+        is_found = any(each is not None and each.transaction is not None for each in (first, second))
         return Case(
             entry=entry,
             first=first,
@@ -374,7 +381,7 @@ class Journal:
             rows=rows or 1,
             is_repeat=first_position is not None and first_position != position,
             paid_with=() if paid_reff is None else self._paid_with(paid_reff, first_position or position),
-            witnesses=found - is_found,
+            other_found=found - is_found,
             ended_by=ended_by,
         )
 
@@ -385,4 +392,4 @@ class Journal:
                 db.execute(statement)
 
     def _paid_with(self, paid_reff: str, position: int) -> tuple[str, ...]:
-        return tuple(reference for (reference,) in self._db.execute(schema.PAID_WITH, (paid_reff, position)))
+        return tuple(reference for (reference,) in self._database.fetch(schema.PAID_WITH, (paid_reff, position)))

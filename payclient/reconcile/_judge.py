@@ -1,47 +1,48 @@
 """
-Decide in which bucket a row lands, from the ledger entry and what the service answered.
+Decide the bucket of a row, from the ledger entry and the answers of the service.
 
 Design rules:
 
-- A pure function of values that a journal can hold, so a report can be made again at any time.
-- A difference counts when it was seen twice. What was seen once is unresolved.
-- "Not found" counts when somebody else was found: a wrong key finds nobody.
-- What a tolerance or the grace waives needs no second look. What somebody accepted does, because only a
-  difference that is really there can be accepted.
+- A pure function of values that a journal stores, so a report can be made again at any time.
+- A difference counts when it was seen twice. Seen once, it is unresolved.
+- "Not found", and an answer that cannot be used, count when another reference was found: a wrong key finds none.
+- What a tolerance or the grace waives needs no second lookup. What was accepted does, because only a
+  confirmed difference can be accepted.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from attrs import evolve, frozen
 
-from payclient._visible import quoted, visible
-from payclient.ledger._entry import Entry, RejectedEntry
-from payclient.reconcile._age import excuse
+from payclient._escape import escape_unprintable, quote
+from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile._compare import compare
-from payclient.reconcile._finding import STATUS_CODES, Code, Finding, in_order
+from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Finding, Row, in_order
 from payclient.reconcile._observation import Answer, Observation
-from payclient.reconcile._row import Bucket, Row
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status
+from payclient.reconcile._status_finding import excuse, ledger_status
 
-_LONGEST_REASON = 400
+_MAX_REASON = 400
+NO_PROBE = (
+    "no other reference was found in this run, so the answer may come from a wrong key or environment; "
+    "name a reference that exists with --canary"
+)
 
 
 @frozen(kw_only=True)
 class Case:
     """
-    All that is known about one row.
+    Everything known about one row.
 
     Attributes:
         entry: What the ledger says.
-        first: What the service answered; None when it was not asked.
-        second: What it answered when it was asked again.
-        rows: How many ledger rows have this reference.
+        first: The answer to the first lookup; None when there was none.
+        second: The answer to the second lookup.
+        rows: The number of ledger rows with this reference.
         is_repeat: A row before this one has the same reference.
         paid_with: Other references that are paid under the same merchant_reff; the first few.
-        witnesses: How many other references were found in the same run.
+        other_found: The number of other references found in the same run.
         ended_by: The failure that ended the run early; None when it did not.
     """
 
@@ -51,48 +52,79 @@ class Case:
     rows: int = 1
     is_repeat: bool = False
     paid_with: tuple[str, ...] = ()
-    witnesses: int = 0
+    other_found: int = 0
     ended_by: Observation | None = None
 
 
 def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     """Return the row that *case* makes."""
+    case = _without_unusable_first(case)
     entry, first, last = case.entry, case.first, case.second or case.first
     if isinstance(entry, RejectedEntry):
-        return Row(entry=entry, bucket=Bucket.REJECTED, reason=entry.reason)
+        return Row(
+            entry=entry,
+            bucket=Bucket.REJECTED,
+            reason=entry.reason,
+            ledger_status=ledger_status(entry, rules),
+        )
     if first is None or last is None:
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=f"not asked: {_ended_early(case)}")
     if last.answer is Answer.UNASKABLE:
         return _row(case, entry, rules, Bucket.REJECTED, reason=last.message)
-    if last.answer is Answer.FAILED:
+    if last.answer is Answer.FAILED or _is_half_usable(case):
         what = "a difference was seen once, and asking again failed: " if case.second else ""
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=f"{what}{last.message}")
+    if last.answer in (Answer.NOT_FOUND, Answer.UNUSABLE) and not case.other_found:
+        what = f"{NO_PROBE}: {last.message}" if last.answer is Answer.UNUSABLE else NO_PROBE
+        return evolve(_row(case, entry, rules, Bucket.UNRESOLVED, reason=what), lacks_probe=True)
+    if last.answer is Answer.UNUSABLE:
+        return _unusable(case, entry, last, rules)
     if last.answer is Answer.NOT_FOUND:
         return _missing(case, entry, last, rules)
     return _found(case, entry, last, rules)
 
 
+def _is_half_usable(case: Case) -> bool:
+    """Whether the second answer cannot be used, and the first one could: then the difference was seen once."""
+    first, second = case.first, case.second
+    return first is not None and first.is_usable and second is not None and second.answer is Answer.UNUSABLE
+
+
+def _without_unusable_first(case: Case) -> Case:
+    """Return *case* with a usable second answer in the place of an unusable first one: it was seen once only."""
+    if case.first is None or case.second is None or case.first.answer is not Answer.UNUSABLE:
+        return case
+    return evolve(case, first=case.second, second=None) if case.second.is_usable else case
+
+
 def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT) -> bool:
-    """Say whether *first* differs from the ledger by more than is waived, so that it has to be seen twice."""
+    """Say whether *first* differs from the ledger by more than is waived, so a second lookup must confirm it."""
+    if first.answer is Answer.UNUSABLE:
+        return True
     if first.transaction is None:
         return first.answer is Answer.NOT_FOUND and not excuse(entry, first.at, rules)
     findings = compare(entry, first.transaction, at=first.at, rules=rules)
     return any(finding.is_decisive for finding in findings)
 
 
-def _missing(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
-    if not case.witnesses:
-        reason = (
-            "the service knows no such transaction, but no other reference was found in this run either, "
-            "so the key or the environment may be wrong"
-        )
+def _unusable(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
+    if case.second is None:
+        reason = f"the answer cannot be used, and was not asked for again: {last.message}"
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=reason)
+    sentence = f"the service answered about {quote(entry.reference)}, and the answer cannot be used: "
+    sentence += escape_unprintable(last.message, max_length=_MAX_REASON)
+    finding = Finding(Code.UNUSABLE_ANSWER, sentence, ledger=entry.reference)
+    return _row(case, entry, rules, Bucket.MATCHED, findings=[finding])
+
+
+def _missing(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     waived = excuse(entry, last.at, rules)
     if case.second is None and not waived:
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
     expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
-    sentence = f"the service knows no transaction {quoted(entry.reference)}{expected}"
-    missing = Finding(Code.MISSING_AT_SERVICE, sentence, ledger=entry.reference, waived=waived)
+    sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
+    ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
+    missing = Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived)
     return _row(case, entry, rules, Bucket.OPEN if waived else Bucket.MATCHED, findings=[missing])
 
 
@@ -101,13 +133,14 @@ def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     assert transaction is not None  # noqa: S101  FOUND means that there is one
     findings = list(compare(entry, transaction, at=last.at, rules=rules))
     if case.paid_with:
-        others = ", ".join(map(quoted, case.paid_with))
-        sentence = f"merchant_reff {quoted(transaction.merchant_reff)} is paid under other references too: {others}"
-        findings.append(Finding(Code.PAID_TWICE, sentence, service=transaction.merchant_reff))
+        others = ", ".join(map(quote, case.paid_with))
+        sentence = f"merchant_reff {quote(transaction.merchant_reff)} is paid under other references too: {others}"
+        sides = ", ".join(case.paid_with), transaction.merchant_reff
+        findings.append(Finding(Code.PAID_TWICE, sentence, ledger=sides[0], service=sides[1]))
     if case.second is None and any(finding.is_decisive for finding in findings):
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
     is_waiting = _is_waiting(entry, last, findings, rules)
-    findings = _accepted(findings, entry, last.at, rules)
+    findings = _accepted(findings, entry, last, rules)
     if damage := _lost_zeros(entry, last, findings):
         return _row(case, entry, rules, Bucket.REJECTED, findings=findings, reason=damage)
     return _row(case, entry, rules, Bucket.OPEN if is_waiting else Bucket.MATCHED, findings=findings)
@@ -123,16 +156,18 @@ def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules:
     return is_pending and isinstance(entry.status, str)
 
 
-def _accepted(findings: list[Finding], entry: Entry, at: datetime, rules: Rules) -> list[Finding]:
-    """Waive what somebody answers for at that time."""
-    return [_if_accepted(finding, entry, at, rules) for finding in findings] if rules.accepted else findings
+def _accepted(findings: list[Finding], entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
+    """Waive the findings that are accepted at that time."""
+    return [_if_accepted(finding, entry, last, rules) for finding in findings] if rules.accepted else findings
 
 
-def _if_accepted(finding: Finding, entry: Entry, at: datetime, rules: Rules) -> Finding:
+def _if_accepted(finding: Finding, entry: Entry, last: Observation, rules: Rules) -> Finding:
     accepted = rules.acceptance(finding.code, entry.reference)
-    if finding.waived or accepted is None or not accepted.is_valid(at, rules.time_zone):
+    if finding.waived or accepted is None or not accepted.is_valid(last.at, rules.time_zone):
         return finding
-    return evolve(finding, waived=accepted.waiver)
+    ours = entry.amount if isinstance(entry.amount, int) else None
+    theirs = None if last.transaction is None else last.transaction.amount
+    return evolve(finding, waived=accepted.waiver) if accepted.covers(finding, (ours, theirs)) else finding
 
 
 def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str:
@@ -146,7 +181,7 @@ def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str
         is_text = isinstance(ours, str) and isinstance(theirs, str) and theirs.isdecimal()
         if code in decisive and is_text and ours == theirs.lstrip("0"):
             return (
-                f"{name}: {quoted(ours)} is {quoted(theirs)} at the service; "
+                f"{name}: {quote(ours)} is {quote(theirs)} at the service; "
                 "the leading zeros were lost in a spreadsheet, so export the column as text"
             )
     return ""
@@ -161,30 +196,39 @@ def _ended_early(case: Case) -> str:
 
 
 def _row(
-    case: Case, entry: Entry, rules: Rules, bucket: Bucket, *, findings: list[Finding] | None = None, reason: str = ""
+    case: Case,
+    entry: Entry,
+    rules: Rules,
+    bucket: Bucket,
+    *,
+    findings: list[Finding] | None = None,
+    reason: str = "",
 ) -> Row:
     """Make the row, with what is true in every bucket; one that would be no break is one if a finding decides so."""
     found = findings or []
     if case.rows > 1:
-        sentence = f"{case.rows} rows of the ledger have the reference {quoted(entry.reference)}"
-        found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=entry.reference))
+        sentence = f"{case.rows} rows of the ledger have the reference {quote(entry.reference)}"
+        found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows))
     first, last = case.first, case.second or case.first
-    is_answered = last is not None and last.answer is not Answer.FAILED
+    is_answered = last is not None and last.answer is not Answer.FAILED and not _is_half_usable(case)
     if last is not None:
-        found = _accepted(found, entry, last.at, rules)
+        found = _accepted(found, entry, last, rules)
     is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
-    seen = last if is_answered else first  # what was seen before asking again failed is still worth showing
+    # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
+    seen = last if is_answered else first
     return Row(
         entry=entry,
         bucket=Bucket.BREAK if is_agreed and any(each.is_decisive for each in found) else bucket,
         findings=in_order(found),
         transaction=seen.transaction if seen else None,
-        reason=visible(reason, longest=_LONGEST_REASON),
+        reason=escape_unprintable(reason, max_length=_MAX_REASON),
         error=_error(case, last),
         observed_at=first.at if first else None,
         confirmed_at=case.second.at if case.second and is_answered else None,
         is_changed_during_run=bool(first and last and is_answered and not last.agrees_with(first)),
         is_repeat=case.is_repeat,
+        ledger_status=ledger_status(entry, rules),
+        service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
     )
 
 

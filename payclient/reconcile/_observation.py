@@ -1,4 +1,4 @@
-"""What the service answered for one reference, and when."""
+"""What the service answered for a reference, and when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from enum import Enum
 from attrs import frozen
 
 from payclient import errors
-from payclient._models import Transaction
+from payclient.policies import classify
+from payclient.protocol import Found, Outcome, Transaction
 
 
 class Answer(Enum):
@@ -18,13 +19,15 @@ class Answer(Enum):
     Attributes:
         FOUND: There is such a transaction.
         NOT_FOUND: The service says that there is none.
-        UNASKABLE: The reference cannot be asked for, so the ledger row is at fault.
-        FAILED: Nothing; we could not ask.
+        UNASKABLE: The reference is invalid and was not sent, so the ledger row is at fault.
+        UNUSABLE: Nothing, although the service answered: it declined, or its answer cannot be read.
+        FAILED: Nothing; the lookup failed.
     """
 
     FOUND = "found"
     NOT_FOUND = "not found"
     UNASKABLE = "unaskable"
+    UNUSABLE = "unusable"
     FAILED = "failed"
 
 
@@ -47,16 +50,36 @@ class Observation:
     error: str | None = None
     message: str = ""
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether it says something about the transaction."""
+        return self.answer not in (Answer.UNUSABLE, Answer.FAILED)
+
     def agrees_with(self, other: Observation) -> bool:
-        """Say whether both are evidence of the same."""
+        """Say whether both are evidence of the same fact."""
         return (self.answer, self.transaction) == (other.answer, other.transaction)
 
 
 def failure(error: errors.PayClientError, *, at: datetime) -> Observation:
-    """Return *error* as plain values."""
+    """Return the observation that *error* makes."""
     answer = Answer.FAILED
     if isinstance(error, errors.TransactionNotFoundError):
         answer = Answer.NOT_FOUND
     elif isinstance(error, errors.InvalidReferenceError):
         answer = Answer.UNASKABLE
+    elif isinstance(error, errors.RejectedError | errors.UnexpectedResponseError) and not classify(error).is_fatal:
+        answer = Answer.UNUSABLE
     return Observation(answer=answer, at=at, error=type(error).__name__, message=str(error))
+
+
+def is_canary_found(canary: str, outcome: Outcome) -> bool:
+    """
+    Say whether the lookup of *canary* found it.
+
+    Raises:
+        ConfigurationError: When the service does not know it, so that no "not found" of it can be believed.
+    """
+    if not isinstance(outcome, Found) and isinstance(outcome.error, errors.TransactionNotFoundError):
+        message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
+        raise errors.ConfigurationError(message) from outcome.error
+    return isinstance(outcome, Found)

@@ -1,4 +1,4 @@
-"""How far a reconciliation is, for a live display."""
+"""Progress of a reconciliation, for a live display."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attrs import frozen
 
 
 class Phase(StrEnum):
-    """What is being done."""
+    """The phases of a run, in order."""
 
     READING = "reading"
     ASKING = "asking"
@@ -24,12 +24,13 @@ class Progress:
     A snapshot.
 
     Attributes:
-        phase: What is being done.
-        done: Ledger rows read or judged, or references asked or asked again, in this phase.
-        total: How many there will be in this phase; None while the ledger is read.
-        differences: References that did not agree with the ledger when they were first asked.
-        differences_amount: What the ledger states for these.
-        unresolved: References for which no answer came in this phase.
+        phase: The current phase.
+        done: Ledger rows read or judged, or references looked up, in this phase.
+        total: The number at the end of this phase; None while the ledger is read.
+        differences: References whose first lookup differed from the ledger.
+        differences_amount: Their total amount in the ledger.
+        unresolved: References without an answer in this phase.
+        waiting: What the run waits for, when nothing is in flight; empty otherwise.
     """
 
     phase: Phase
@@ -38,7 +39,8 @@ class Progress:
     differences: int
     differences_amount: int
     unresolved: int
+    waiting: str = ""
 
 
 OnProgress: TypeAlias = Callable[[Progress], object]
-"""Gets a snapshot whenever something was done, on the event loop, so it must not block."""
+"""Receives a snapshot after each step; called on the event loop, so it must not block."""

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 from attrs import Attribute
 
-from payclient._visible import quoted
+from payclient._escape import quote
 from payclient.reconcile._errors import RulesError
 
-_MOST = 10**18
+_MAX_WHOLE = 10**18
 _DECIMAL_PLACES = 6
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -24,19 +24,13 @@ _Member = TypeVar("_Member", bound=StrEnum)
 
 def problem(name: str, wanted: str, got: object) -> RulesError:
     """Return the error that says what *name* must be, and what it is."""
-    return RulesError(f"{name} must be {wanted}, got {quoted(got)}", key=(name,))
+    return RulesError(f"{name} must be {wanted}, got {quote(got)}", key=(name,))
 
 
 def is_whole(_: object, attribute: Attribute[Any], value: object) -> None:
     """Refuse what is not a whole number of the unit, 0 or more."""
-    if type(value) is not int or not 0 <= value <= _MOST:
+    if type(value) is not int or not 0 <= value <= _MAX_WHOLE:
         raise problem(attribute.name, "a whole number that is not negative", value)
-
-
-def is_whole_or_none(instance: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is neither a whole number, 0 or more, nor None."""
-    if value is not None:
-        is_whole(instance, attribute, value)
 
 
 def to_percent(value: Any) -> Any:
@@ -57,12 +51,6 @@ def is_percent(_: object, attribute: Attribute[Any], value: object) -> None:
         raise problem(attribute.name, wanted, value)
 
 
-def is_percent_or_none(instance: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is neither a percentage nor None."""
-    if value is not None:
-        is_percent(instance, attribute, value)
-
-
 def percent_text(value: Decimal) -> str:
     """Return the shortest text of a percentage, the same for equal ones."""
     text = f"{value:.{_DECIMAL_PLACES}f}"
@@ -73,6 +61,12 @@ def is_filled(_: object, attribute: Attribute[Any], value: object) -> None:
     """Refuse what is not text, and text of which nothing can be seen."""
     if not isinstance(value, str) or not value.strip():
         raise problem(attribute.name, "text that is not empty", value)
+
+
+def is_side_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what no side of a finding can be: everything but text, whole numbers and None."""
+    if value is not None and not isinstance(value, str) and type(value) is not int:
+        raise problem(attribute.name, "text or a whole number, as it stands in the finding", value)
 
 
 def to_date(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the user decided about how the two sides are compared."""
+"""The rules for comparing the two sides."""
 
 from __future__ import annotations
 
@@ -6,21 +6,118 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import timedelta, tzinfo
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil, floor
 from types import MappingProxyType
 from typing import Any
 
 from attrs import Attribute, Factory, asdict, field, frozen
+from attrs.validators import optional
 
-from payclient._models import EMPTY
-from payclient._visible import quoted
-from payclient.ledger._columns import FIELDS
+from payclient._escape import quote
+from payclient.ledger import FIELDS
+from payclient.protocol import EMPTY
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._fees import FeeSchedule
 from payclient.reconcile._finding import Code
-from payclient.reconcile._rule_values import duration_text, is_zone_or_none, plain, problem, zone_text
-from payclient.reconcile._status import WORDS, Status, folded, read_status
-from payclient.reconcile._tolerance import Tolerance
+from payclient.reconcile._rule_values import (
+    duration_text,
+    is_percent,
+    is_whole,
+    is_zone_or_none,
+    percent_text,
+    plain,
+    problem,
+    to_member,
+    to_percent,
+    zone_text,
+)
+from payclient.reconcile._status import WORDS, Assumed, Status, normalise, read_status
+
+
+@frozen(kw_only=True)
+class Tolerance:
+    """
+    How far a number of the service may be above or below the ledger's.
+
+    Attributes:
+        above: How much more the service may state, in the unit of the service.
+        below: How much less it may state.
+        above_percent: How much more, in percent of the ledger's number.
+        below_percent: How much less, in percent of it.
+
+    Where both bounds of one side are given, both must hold. A side without a bound allows no difference.
+    """
+
+    above: int | None = field(default=None, validator=optional(is_whole))
+    below: int | None = field(default=None, validator=optional(is_whole))
+    above_percent: Decimal | None = field(default=None, converter=to_percent, validator=optional(is_percent))
+    below_percent: Decimal | None = field(default=None, converter=to_percent, validator=optional(is_percent))
+
+    def waiver(self, ours: int, theirs: int) -> str:
+        """Say why the difference between two numbers does not count; empty if it does."""
+        if theirs > ours:
+            side, most, percent = "above", self.above, self.above_percent
+        else:
+            side, most, percent = "below", self.below, self.below_percent
+        bounds = [] if most is None else [(Fraction(most), str(most))]
+        if percent is not None:
+            bounds.append((abs(ours) * Fraction(percent) / 100, f"{percent_text(percent)} %"))
+        if not bounds or any(abs(theirs - ours) > bound for bound, _ in bounds):
+            return ""
+        return f"within the tolerance of {' and '.join(text for _, text in bounds)} {side}"
+
+
+class Rounding(StrEnum):
+    """How a fraction of the smallest unit is rounded."""
+
+    HALF_UP = "half_up"
+    UP = "up"
+    DOWN = "down"
+
+
+def _to_rounding(value: Rounding | str) -> Rounding:
+    return to_member(Rounding, "rounding", value)
+
+
+@frozen(kw_only=True)
+class FeeSchedule:
+    """
+    The fees of one payment method.
+
+    Attributes:
+        flat: Charged on each payment, in the unit of the service.
+        percent: Charged on top of it, in percent of the amount.
+        minimum: The lowest fee.
+        maximum: The highest fee; None for no limit.
+        rounding: How the percentage becomes a whole number.
+    """
+
+    flat: int = field(default=0, validator=is_whole)
+    percent: Decimal = field(default=Decimal(0), converter=to_percent, validator=is_percent)
+    minimum: int = field(default=0, validator=is_whole)
+    maximum: int | None = field(default=None, validator=optional(is_whole))
+    rounding: Rounding = field(default=Rounding.HALF_UP, converter=_to_rounding)
+
+    def __attrs_post_init__(self) -> None:
+        if self.maximum is not None and self.maximum < self.minimum:
+            message = f"maximum must be at least the minimum {self.minimum}, got {self.maximum}"
+            raise RulesError(message, key=("maximum",))
+
+    def fee_of(self, amount: int) -> int:
+        """Return the fee on *amount*, in the same unit; never negative, even if the amount is."""
+        fee = self.flat + _rounded(amount * Fraction(self.percent) / 100, self.rounding)
+        fee = max(fee, self.minimum)
+        return fee if self.maximum is None else min(fee, self.maximum)
+
+
+def _rounded(value: Fraction, rounding: Rounding) -> int:
+    if rounding is Rounding.HALF_UP:
+        return floor(value + Fraction(1, 2))
+    return ceil(value) if rounding is Rounding.UP else floor(value)
+
 
 MONEY = ("amount", "fee", "amount_received")
 """The fields that may have a tolerance."""
@@ -44,24 +141,28 @@ def _to_fees(fees: Mapping[str, FeeSchedule]) -> Mapping[str, FeeSchedule]:
 def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
     known: dict[str, Status] = {}
     for word, meaning in words.items():
-        status, name = _to_status(word, meaning), folded(word)
+        status, name = _to_status(word, meaning), normalise(word)
         if known.setdefault(name, status) is not status:
             message = f"statuses.{word} must be {known[name]}, as the same word in other letters is, got {status}"
             raise RulesError(message, key=("statuses", word))
         if WORDS.get(name, status) is not status:
-            message = f"statuses.{word} must not be {status}: everybody reads {quoted(word)} as {WORDS[name]}"
+            message = f"statuses.{word} must not be {status}: {quote(word)} always means {WORDS[name]}"
             raise RulesError(message, key=("statuses", word))
     return MappingProxyType(known)
 
 
 def _to_status(word: str, meaning: object) -> Status:
     if not isinstance(meaning, str) or meaning not in set(Status):
-        message = f"statuses.{word} must be one of {', '.join(Status)}, got {quoted(meaning)}"
+        message = f"statuses.{word} must be one of {', '.join(Status)}, got {quote(meaning)}"
         raise RulesError(message, key=("statuses", word))
     if not any(character.isalpha() for character in word):
-        message = f"statuses: {quoted(word)} is no word; a number is never given a meaning, because it may have several"
+        message = f"statuses: {quote(word)} is not a word; a number cannot have a meaning, because it may have several"
         raise RulesError(message, key=("statuses", word))
     return Status(meaning)
+
+
+def _to_assumed(value: Assumed | str) -> Assumed:
+    return to_member(Assumed, "assume_status", value)
 
 
 def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
@@ -69,7 +170,7 @@ def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
     seen: set[tuple[Code, str]] = set()
     for place, each in enumerate(given):
         if (each.code, each.reference) in seen:
-            message = f"accepted: {each.code} of {quoted(each.reference)} is there twice; keep one, with one last day"
+            message = f"accepted: {each.code} of {quote(each.reference)} is listed twice; keep one, with one last day"
             raise RulesError(message, key=("accepted", place))
         seen.add((each.code, each.reference))
     return tuple(sorted(given, key=lambda each: (each.reference, each.code)))
@@ -82,7 +183,7 @@ def _by_difference(rules: Rules) -> Mapping[tuple[Code, str], Accepted]:
 def _is_table_of(*names: str) -> Any:
     def check(_: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
         if unknown := next((name for name in value if name not in names), None):
-            message = f"{attribute.name}: there is no field {quoted(unknown)}; the fields are {', '.join(names)}"
+            message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(names)}"
             raise RulesError(message, key=(attribute.name, unknown))
 
     return check
@@ -91,7 +192,7 @@ def _is_table_of(*names: str) -> Any:
 def _names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
     for name, column in value.items():
         if not isinstance(column, str) or not column.strip():
-            message = f"columns.{name} must be the name of a column, got {quoted(column)}"
+            message = f"columns.{name} must be the name of a column, got {quote(column)}"
             raise RulesError(message, key=("columns", name))
 
 
@@ -108,30 +209,38 @@ class Rules:
     Attributes:
         columns: Name of the ledger's column, by field, where it is not one that is known.
         tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
-        statuses: What other words for a state mean, by word; kept folded, as `read_status` folds them. A
+        statuses: What other words for a state mean, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
+        assume_status: What a row says where the ledger has no status column: `paid`, or `none`, with which the status
+            is not compared and no report is clean.
         grace: A row younger than this that is missing, or pending on one side only, is open. The
             ledger's `created_at` tells its age; a row without is never young.
         time_zone: What the service's and the ledger's times mean; without it, an expiry has passed when it
-            has passed everywhere on Earth, and a row is young when it is young everywhere.
+            has passed in every zone, and a row is young when it is young in every zone.
         fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
-        accepted: Differences that somebody answers for, in the order of their references.
+        accepted: Accepted differences, in the order of their references.
 
     Raises:
         RulesError: When a rule cannot be used.
     """
 
     columns: Mapping[str, str] = field(
-        default=EMPTY, converter=_to_columns, validator=[_is_table_of(*COLUMN_FIELDS), _names_columns]
+        default=EMPTY,
+        converter=_to_columns,
+        validator=[_is_table_of(*COLUMN_FIELDS), _names_columns],
     )
     tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=_to_tolerances, validator=_is_table_of(*MONEY))
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
+    assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
     grace: timedelta = field(default=timedelta(0), validator=_is_time)
     time_zone: tzinfo | None = field(default=None, eq=zone_text, validator=is_zone_or_none)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=_to_fees)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     _accepted_by: Mapping[tuple[Code, str], Accepted] = field(
-        init=False, eq=False, repr=False, default=Factory(_by_difference, takes_self=True)
+        init=False,
+        eq=False,
+        repr=False,
+        default=Factory(_by_difference, takes_self=True),
     )
 
     def read_status(self, word: str | None) -> Status | None:
@@ -139,12 +248,12 @@ class Rules:
         return read_status(word, self.statuses)
 
     def acceptance(self, code: Code, reference: str) -> Accepted | None:
-        """Return who answers for a finding, whether it still holds or not; None if nobody does."""
+        """Return the acceptance of a finding, whether or not it still holds; None if there is none."""
         return self._accepted_by.get((code, reference))
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hexadecimal, of all that changes a judgement; `columns` only change what is judged."""
+        """SHA-256, in hexadecimal, of the rules that affect judgement; `columns` only select what is judged."""
         judging = {name: value for name, value in rules_as_json(self).items() if name != "columns"}
         canonical = json.dumps(judging, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
@@ -155,6 +264,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     return {
         "time_zone": zone_text(rules.time_zone),
         "grace": duration_text(rules.grace),
+        "assume_status": rules.assume_status.value,
         "columns": dict(rules.columns),
         "tolerances": {name: _given(each) for name, each in rules.tolerances.items()},
         "statuses": {word: status.value for word, status in rules.statuses.items()},

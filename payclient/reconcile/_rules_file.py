@@ -15,18 +15,83 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import NOTHING, fields
 
-from payclient._visible import quoted, visible
+from payclient._escape import escape_unprintable, quote
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._fees import FeeSchedule
 from payclient.reconcile._rule_values import problem, read_duration
-from payclient.reconcile._rules import Rules
-from payclient.reconcile._tolerance import Tolerance
-from payclient.reconcile._toml_lines import Key, line_of
+from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
 
-_MOST_BYTES = 4 * 2**20
+_MAX_OPEN_LINES = 50
+Key: TypeAlias = tuple[str | int, ...]
+"""From the outermost table on; a number is the position in a list, from 0."""
+
+
+def line_of(text: str, key: Key) -> int:
+    """
+    Return the line of *key*, from 1; of the table around it where there is no such key, and 0 where none is.
+
+    Args:
+        text: The whole file; valid.
+        key: What to look for.
+
+    Note:
+        Time grows with the size of the file and the logarithm of its lines.
+    """
+    text = text.replace("\r\n", "\n")
+    while key and not _has(tomllib.loads(text), key):
+        key = key[:-1]
+    if not key:
+        return 0
+    lines = text.split("\n")
+    before, behind = 0, len(lines)
+    while before + 1 < behind:
+        middle = (before + behind) // 2
+        last = _last_without(lines, key, middle, behind)
+        before, behind = (before, middle) if last is None else (last, behind)
+    return before + 1
+
+
+def open_line(text: str) -> int:
+    """
+    Return the line, from 1, on which begins what does not end before the file does.
+
+    Note:
+        Looks back over the last lines only: a value that has a thousand of them is said to begin on the last one.
+    """
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    for size in range(len(lines) - 1, max(-1, len(lines) - _MAX_OPEN_LINES), -1):
+        try:
+            tomllib.loads("\n".join(lines[:size]))
+        except (ValueError, RecursionError):
+            continue
+        return size + 1
+    return len(lines)
+
+
+def _last_without(lines: list[str], key: Key, start: int, stop: int) -> int | None:
+    """Return the first beginning of *start* lines or more that is TOML; None if it has *key*, or none is."""
+    for size in range(start, stop):
+        try:
+            document = tomllib.loads("\n".join(lines[:size]))
+        except tomllib.TOMLDecodeError:  # it ends in the middle of a value
+            continue
+        return None if _has(document, key) else size
+    return None
+
+
+def _has(document: Any, key: Key) -> bool:
+    for part in key:
+        try:
+            document = document[part]
+        except (KeyError, IndexError, TypeError):  # a value that is no table has no keys
+            return False
+    return True
+
+
+_MAX_BYTES = 4 * 2**20
 _OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
+_AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # and what else TOML has, of which no table is made
 _Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted)
 
@@ -44,12 +109,12 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     name = Path(path).name
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         message = f"the rules file {name} cannot be read: {error.strerror}"
         raise RulesError(message) from error
-    if len(content) > _MOST_BYTES:
-        message = f"the rules file {name} has more than {_MOST_BYTES} bytes, so it is something else"
+    if len(content) > _MAX_BYTES:
+        message = f"the rules file {name} has more than {_MAX_BYTES} bytes, so it is something else"
         raise RulesError(message)
     try:
         text = content.decode("utf-8-sig")
@@ -71,12 +136,12 @@ def parse_rules(text: str, *, name: str = "rules") -> Rules:
     Raises:
         RulesError: When it cannot be used. The first fault is named, with its line and its key.
     """
-    name = visible(name)
+    name = escape_unprintable(name)
     try:
         document = tomllib.loads(text, parse_float=Decimal)
     # Beside its own error, `tomllib` lets through those of numbers that are too long and of lists that nest too deep.
     except (ValueError, RecursionError) as error:
-        raise _not_toml(name, str(error)) from error
+        raise _not_toml(name, str(error), text) from error
     try:
         return _rules(document)
     except RulesError as error:
@@ -95,17 +160,23 @@ def rules_from_json(value: Mapping[str, Any]) -> Rules:
     return _rules(value)
 
 
-def _not_toml(name: str, why: str) -> RulesError:
+def _not_toml(name: str, why: str, text: str) -> RulesError:
     match = _AT_LINE.search(why)
-    line = int(match[1]) if match else 0
+    if match is None and why.endswith(_AT_END):
+        line, why = open_line(text), f"{why.removesuffix(_AT_END)} from here to the end of the file"
+    else:
+        line = int(match[1]) if match else 0
     where = f"{name}, line {line}" if line else name
-    return RulesError(f"{where}: it is not TOML: {visible(_AT_LINE.sub('', why), longest=200)}", line=line)
+    return RulesError(
+        f"{where}: it is not TOML: {escape_unprintable(_AT_LINE.sub('', why), max_length=200)}", line=line
+    )
 
 
 def _rules(document: Mapping[str, Any]) -> Rules:
     readers: dict[str, Callable[[Any], Any]] = {
         "time_zone": _time_zone,
         "grace": _grace,
+        "assume_status": lambda value: value,
         "columns": _table("columns"),
         "tolerances": lambda value: _tables(Tolerance, "tolerances", value),
         "statuses": _table("statuses"),
@@ -165,7 +236,7 @@ def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
 
 def _checked_table(key: Key, value: _Plain) -> dict[str, Any]:
     if not isinstance(value, dict):
-        message = f"{_dotted(key)} must be a table of keys and values, got {quoted(value)}"
+        message = f"{_dotted(key)} must be a table of keys and values, got {quote(value)}"
         raise RulesError(message, key=key)
     return value
 
@@ -173,7 +244,7 @@ def _checked_table(key: Key, value: _Plain) -> dict[str, Any]:
 def _check_keys(key: Key, table: Mapping[str, Any], known: Iterable[str]) -> None:
     if unknown := next((name for name in table if name not in known), None):
         where = f"{_dotted(key)}: " if key else ""
-        message = f"{where}there is no key {quoted(unknown)}; the keys are {', '.join(known)}"
+        message = f"{where}there is no key {quote(unknown)}; the keys are {', '.join(known)}"
         raise RulesError(message, key=(*key, unknown))
 
 
@@ -186,4 +257,4 @@ def _inside(key: Key) -> Generator[None]:
 
 
 def _dotted(key: Key) -> str:
-    return ".".join(visible(part) for part in key if isinstance(part, str))
+    return ".".join(escape_unprintable(part) for part in key if isinstance(part, str))

@@ -1,44 +1,50 @@
 """
-Reconcile a ledger with what a lookup function answers.
+Reconcile a ledger against a lookup function.
 
-Phases, one after the other: read the whole ledger; ask for each reference; ask again for each that
-differed; judge every row. No lookup is under way when a row is given, so leaving early leaves nothing behind.
-With a journal that an earlier run has begun, each phase goes on where that one ended.
+The phases run one after the other: read the whole ledger; look up each reference; look up each difference a second
+time; judge every row. No lookup is in flight when a row is yielded, so a caller may stop iterating at any time.
+With the journal of an interrupted run, each phase resumes where that run stopped.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import UTC, datetime
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from attrs import define, field
 
-from payclient._models import Found, Outcome, Transaction
-from payclient._stream import Lookup, stream
+from payclient._checks import check_count, check_seconds
+from payclient._config import check_callback
+from payclient._defaults import STALL_TIMEOUT
+from payclient._escape import quote
+from payclient._stream import LookupFunction, stream
 from payclient.errors import (
     ConfigurationError,
     InvalidReferenceError,
     PayClientError,
     TransactionNotFoundError,
 )
-from payclient.ledger._entry import Entry, RejectedEntry
+from payclient.ledger import Entry, RejectedEntry
+from payclient.policies import classify
+from payclient.protocol import Found, Outcome, Transaction, check_reference, needs_fresh_connection
+from payclient.reconcile._alike import reff_key
 from payclient.reconcile._errors import StoppedError
-from payclient.reconcile._journal import Journal, Look
+from payclient.reconcile._finding import Row
+from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import judge, needs_confirmation
-from payclient.reconcile._observation import Answer, Observation, failure
+from payclient.reconcile._observation import Answer, Observation, failure, is_canary_found
 from payclient.reconcile._progress import OnProgress, Phase, Progress
-from payclient.reconcile._question import Question
-from payclient.reconcile._row import Row
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status
+from payclient.reconcile._stored import PendingLookup
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
 
 _ROWS_PER_TURN = 200
-"""After so many rows without waiting for anything, the rest of the event loop gets its turn."""
+"""Rows between two yields to the event loop."""
 
 
 def _utc_now() -> datetime:
@@ -47,13 +53,14 @@ def _utc_now() -> datetime:
 
 async def reconcile(
     entries: Entries,
-    lookup: Lookup,
+    lookup: LookupFunction,
     *,
     concurrency: int = 50,
     journal: Journal | None = None,
     canary: str | None = None,
     rules: Rules = STRICT,
-    stall_timeout: float = 900.0,
+    stall_timeout: float = STALL_TIMEOUT,
+    confirm_after: float = 0.0,
     stop: asyncio.Event | None = None,
     clock: Callable[[], datetime] = _utc_now,
     on_progress: OnProgress | None = None,
@@ -62,35 +69,45 @@ async def reconcile(
     Compare each ledger entry with what the service says about its reference.
 
     Args:
-        entries: The ledger; read once, completely, before anything is asked.
-        lookup: Asks for one reference, such as `client.get_transaction`; raises a `PayClientError`
+        entries: The ledger; read completely before the first lookup.
+        lookup: Looks up one reference, such as `client.get_transaction`; raises a `PayClientError`
             when it cannot.
-        concurrency: Lookups under way at once.
-        journal: Keeps what is known; with one on disk, an interrupted run is gone on with by calling this again
-            with the same entries.
-        canary: A reference that is known to exist. It is asked first, and that it is found is what
-            makes "not found" credible when nothing else is found.
+        concurrency: Lookups in flight at once.
+        journal: Stores the state. With one on disk, call this again with the same entries to resume an interrupted
+            run.
+        canary: A reference that is known to exist. It is looked up first; finding it makes "not found" credible when
+            nothing else is found.
         rules: How differences are judged.
         stall_timeout: Seconds without any answer after which the run ends.
-        stop: When it is set, nothing more is asked; what is under way is finished, and the run ends.
-        clock: Tells the time of each answer; aware.
-        on_progress: Gets a snapshot after each answer, and now and then between.
+        confirm_after: Minimum seconds between a first answer that differs and the second lookup.
+        stop: When set, no new lookup starts; those in flight finish, and the run ends.
+        clock: Returns the time of each answer; aware.
+        on_progress: Receives a snapshot after each answer, and regularly in between.
 
-    Shape:
-        One row per entry, in the order of the ledger, each final. A reference is asked once however
-        many rows have it, and a second time when it differs. Rows wait in the journal, or else in a temporary
-        database, so memory does not grow with the ledger; `Transaction.raw` is not kept.
+    Note:
+        Yields one final row per entry, in the order of the ledger. A reference is looked up once for all its rows,
+        and a second time when it differs. Rows wait in the journal or in a temporary database, so memory does not
+        grow with the ledger; `Transaction.raw` is not kept.
 
     Raises:
         PayClientError: After the last row, when the run ended early because no other lookup could
-            succeed. Rows that were not asked, or not confirmed, are unresolved then.
-        ConfigurationError: In the same way, when the canary is not found.
+            succeed. Rows that were not looked up, or not confirmed, are then unresolved.
+        ConfigurationError: Likewise, when the canary is not found.
         StoppedError: When *stop* was set.
         JournalError: When the journal began with other entries.
-        JournalWriteError: When the journal cannot be written, at once; it can be gone on with later.
+        JournalWriteError: At once, when the journal cannot be written; the run can be resumed later.
     """
+    if isinstance(entries, str | bytes):
+        message = f"entries must be ledger entries, got {type(entries).__name__}; read a file with open_ledger"
+        raise TypeError(message)
+    if canary is not None:
+        _check_canary(canary)
+    check_count("concurrency", concurrency)
+    check_seconds("stall_timeout", stall_timeout)
+    if on_progress is not None:
+        check_callback("on_progress", on_progress)
     with Journal() if journal is None else nullcontext(journal) as kept:
-        run = _Run(kept, lookup, concurrency, stall_timeout, rules, stop, clock, on_progress)
+        run = _Reconciler(kept, lookup, concurrency, stall_timeout, confirm_after, rules, stop, clock, on_progress)
         await run.read(entries)
         if kept.count_references():
             await run.ask(canary)
@@ -98,40 +115,56 @@ async def reconcile(
         for row in replay(kept, rules=rules):
             yield row
             if run.is_turn_over():
-                await run.give_way(Phase.JUDGING, total)
+                await run.yield_to_loop(Phase.JUDGING, total)
         if run.ended_by is not None:
             raise run.ended_by
 
 
+def _check_canary(canary: object) -> None:
+    try:
+        check_reference(canary)
+    except InvalidReferenceError as error:
+        problem = error.message
+    else:
+        return
+    message = f"canary must be a reference that is known to exist: {problem}"
+    raise ConfigurationError(message)
+
+
 def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = None) -> Iterator[Row]:
     """
-    Judge every row of a journal again, without asking anybody.
+    Judge every row of a journal again, without any lookup.
 
     Args:
-        journal: Of a run that has read its whole ledger; rows that it did not ask for are unresolved.
+        journal: Of a run that has read its whole ledger; rows that were not looked up are unresolved.
         rules: How differences are judged.
         reference: Only the rows that have it.
 
-    Shape:
+    Note:
         In the order of the ledger, lazily; the same rows each time.
     """
     return (judge(case, rules=rules) for case in journal.cases(reference))
 
 
 @define
-class _Run:
-    """One reconciliation under way."""
+class _Reconciler:
+    """The state of one run."""
 
     _journal: Journal
-    _lookup: Lookup
+    _lookup: LookupFunction
     _concurrency: int
     _stall_timeout: float
+    _confirm_after: float
     _rules: Rules
     _stop: asyncio.Event | None
     _clock: Callable[[], datetime]
     _on_progress: OnProgress | None
-    _questions: dict[str, Question] = field(init=False, factory=dict)
-    _look: Look = field(init=False, default=0)
+    _pending: dict[str, PendingLookup] = field(init=False, factory=dict)
+    _failed: dict[str, str] = field(init=False, factory=dict)
+    _known: str | None = field(init=False, default=None)
+    _waiting: str = field(init=False, default="")
+    _asking: tuple[Phase, int] = field(init=False, default=(Phase.ASKING, 0))
+    _is_second: bool = field(init=False, default=False)
     _done: int = field(init=False, default=0)
     _unresolved: int = field(init=False, default=0)
     _differences: int = field(init=False, default=0)
@@ -142,35 +175,36 @@ class _Run:
     # Read
 
     async def read(self, entries: Entries) -> None:
-        """Take the whole ledger into the journal."""
+        """Copy the whole ledger into the journal."""
         self._journal.begin_ledger()
         if isinstance(entries, AsyncIterable):
             async for entry in entries:
                 self._journal.add(entry)
                 if self.is_turn_over():
-                    await self.give_way(Phase.READING, None)
+                    await self.yield_to_loop(Phase.READING, None)
         else:
             for entry in entries:
                 self._journal.add(entry)
                 if self.is_turn_over():
-                    await self.give_way(Phase.READING, None)
+                    await self.yield_to_loop(Phase.READING, None)
         self._journal.finish_ledger()
         self._tell(Phase.READING, self._done)
 
     # Ask
 
     async def ask(self, canary: str | None) -> None:
-        """Ask for everything once, and again for what differs, unless something ends it early."""
+        """Look up everything once, and differences a second time, unless an error ends the run early."""
         self._journal.forget_failures()
-        self._differences, self._differences_amount = self._journal.doubted()
+        self._differences, self._differences_amount = self._journal.count_differences()
         try:
             if canary is not None:
                 await self._ask_canary(canary)
             total = self._journal.count_references()
             await self._ask_all(Phase.ASKING, self._journal.to_ask(), total, total - self._journal.count_to_ask())
-            # Two answers that were confirmed can make a third one doubtful, so until there is no doubt.
-            while self._has_witness() and (doubted := self._journal.count_to_confirm()):
-                await self._ask_all(Phase.CONFIRMING, self._journal.to_confirm(), doubted, 0)
+            # Confirmed answers can make another row need confirmation, so repeat until none is left.
+            while self._has_probe() and (unconfirmed := self._journal.count_to_confirm()):
+                await self._wait_to_confirm(unconfirmed)
+                await self._ask_all(Phase.CONFIRMING, self._journal.to_confirm(), unconfirmed, 0)
         except StoppedError:
             self._journal.commit()
             raise
@@ -180,23 +214,43 @@ class _Run:
         ended_by = None if self.ended_by is None else failure(self.ended_by, at=self._now())
         self._journal.end(ended_by, is_canary_found=self._is_canary_found)
 
-    def _has_witness(self) -> bool:
-        # Where nothing was found, "not found" is not believed, however often it is said.
+    def _has_probe(self) -> bool:
+        # When nothing was found, "not found" proves nothing, however often it is repeated.
         return self._is_canary_found or self._journal.count_found() > 0
 
     async def _ask_canary(self, canary: str) -> None:
         async with self._stream(self._lookup, [canary]) as outcomes:
             async for outcome in outcomes:
-                self._is_canary_found = isinstance(outcome, Found)
-                if not isinstance(outcome, Found) and isinstance(outcome.error, TransactionNotFoundError):
-                    message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
-                    raise ConfigurationError(message) from outcome.error
+                self._is_canary_found = is_canary_found(canary, outcome)
+                self._known = canary if self._is_canary_found else None
 
-    async def _ask_all(self, phase: Phase, questions: Iterator[Question], total: int, done: int) -> None:
+    async def _wait_to_confirm(self, unconfirmed: int) -> None:
+        """Wait for the state to settle; the time counts from the first answer, even in a resumed run."""
+        last = self._journal.last_to_confirm_at()
+        if not self._confirm_after or last is None:
+            return
+        due = last + timedelta(seconds=self._confirm_after)
+        seconds = min((due - self._now()).total_seconds(), self._confirm_after)
+        if seconds <= 0:
+            return
+        self._begin()
+        self._waiting = f"until {due:%H:%M:%S} UTC for the second lookup"
+        self._tell(Phase.CONFIRMING, unconfirmed)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await (self._stop or asyncio.Event()).wait()
+        finally:
+            self._waiting = ""
+        self._check_stop()
+
+    async def _ask_all(self, phase: Phase, pending: Iterator[PendingLookup], total: int, done: int) -> None:
         self._begin(done)
+        self._asking = phase, total
         self._tell(phase, total)
-        self._look = 0 if phase is Phase.ASKING else 1
-        async with self._stream(self._look_up, self._references(questions)) as outcomes:
+        self._is_second = phase is Phase.CONFIRMING
+        self._known = self._known or self._journal.known_good()
+        async with self._stream(self._look_up, self._references(pending)) as outcomes:
             async for outcome in outcomes:
                 if not isinstance(outcome, Found):
                     self._take(outcome.reference, failure(outcome.error, at=self._now()))
@@ -204,14 +258,23 @@ class _Run:
                 self._tell(phase, total)
         self._journal.commit()
 
-    def _stream(self, lookup: Lookup, references: Iterable[str]) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
-        return stream(lookup, references, concurrency=self._concurrency, stall_timeout=self._stall_timeout)
+    def _stream(
+        self, lookup: LookupFunction, references: Iterable[str]
+    ) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
+        return stream(
+            lookup,
+            references,
+            concurrency=self._concurrency,
+            stall_timeout=self._stall_timeout,
+            known=self._known,
+            malformed_passes=1,  # one lookup now and one to confirm; more would say the same
+        )
 
-    def _references(self, questions: Iterator[Question]) -> Iterator[str]:
-        for question in questions:
+    def _references(self, lookups: Iterator[PendingLookup]) -> Iterator[str]:
+        for pending in lookups:
             self._check_stop()
-            self._questions[question.reference] = question
-            yield question.reference
+            self._pending[pending.reference] = pending
+            yield pending.reference
 
     def _check_stop(self) -> None:
         if self._stop is not None and self._stop.is_set():
@@ -219,46 +282,54 @@ class _Run:
             raise StoppedError(message)
 
     async def _look_up(self, reference: str) -> Transaction:
-        """Ask, and have the answer in the journal before the worker of the stream goes on."""
+        """Look up *reference*, and commit the answer before the worker takes the next one."""
+        needs_fresh_connection.set(self._is_second)  # of this worker's task alone
         try:
             transaction = await self._lookup(reference)
         except (TransactionNotFoundError, InvalidReferenceError) as error:
             self._take(reference, failure(error, at=self._now()))
             await self._journal.committed()
             raise
+        except PayClientError as error:
+            if reference in self._pending and classify(error).is_passing:
+                self._failed[reference] = type(error).__name__
+                self._tell(*self._asking)
+            raise
         self._take(reference, Observation(answer=Answer.FOUND, at=self._now(), transaction=transaction))
         await self._journal.committed()
         return transaction
 
     def _take(self, reference: str, observation: Observation) -> None:
-        """Note an answer, unless there is one: a stream asks for a reference again to see if the service is there."""
-        question = self._questions.pop(reference, None)
-        if question is None:
+        """Record an answer, unless there is one: a stream may repeat a lookup to probe the service."""
+        self._failed.pop(reference, None)
+        pending = self._pending.pop(reference, None)
+        if pending is None:
             return
-        is_doubted = self._look == 0 and self._is_different(question, observation)
+        needs_confirmation = self._is_different(pending, observation)
         self._unresolved += observation.answer is Answer.FAILED
         self._journal.add_answer(
-            question.position,
+            pending.position,
             observation,
-            look=self._look,
-            is_doubted=is_doubted,
+            is_second=self._is_second,
+            needs_confirmation=needs_confirmation,
             paid_reff=self._paid_reff(observation.transaction),
         )
 
-    def _is_different(self, question: Question, observation: Observation) -> bool:
+    def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
         if observation.answer in (Answer.FAILED, Answer.UNASKABLE):
             return False
-        different = [e for e in question.entries if needs_confirmation(e, observation, rules=self._rules)]
+        different = [e for e in pending.entries if needs_confirmation(e, observation, rules=self._rules)]
         if not different:
             return False
-        self._differences += 1
-        self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
+        if not self._is_second:
+            self._differences += 1
+            self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
         return True
 
     def _paid_reff(self, transaction: Transaction | None) -> str | None:
         if transaction is None or self._rules.read_status(transaction.status) is not Status.PAID:
             return None
-        return transaction.merchant_reff or None
+        return reff_key(transaction.merchant_reff)
 
     def _now(self) -> datetime:
         now = self._clock()
@@ -273,12 +344,12 @@ class _Run:
         self._done, self._unresolved = done, 0
 
     def is_turn_over(self) -> bool:
-        """Count one row, and say whether others have to run now."""
+        """Count one row, and say whether the event loop needs a turn."""
         self._done += 1
         return self._done % _ROWS_PER_TURN == 0
 
-    async def give_way(self, phase: Phase, total: int | None) -> None:
-        """Let others run."""
+    async def yield_to_loop(self, phase: Phase, total: int | None) -> None:
+        """Report progress, and let the event loop run other tasks."""
         self._tell(phase, total)
         self._check_stop()
         await asyncio.sleep(0)
@@ -293,5 +364,14 @@ class _Run:
                     differences=self._differences,
                     differences_amount=self._differences_amount,
                     unresolved=self._unresolved,
-                )
+                    waiting=self._waiting or self._held_up(),
+                ),
             )
+
+    def _held_up(self) -> str:
+        """Describe what is left when every lookup in flight has failed and will be repeated."""
+        if not self._failed or len(self._failed) < len(self._pending):
+            return ""
+        reference, error = next(iter(self._failed.items()))
+        count = len(self._failed)
+        return f"to ask {quote(reference)} again ({error})" + (f" and {count - 1:,} more" if count > 1 else "")

@@ -3,9 +3,10 @@ The tables of a journal, and the queries on them.
 
 Design rules:
 
-- A look at the service is a row of `answers`; its `id` is twice the position of the first ledger row with that
-  reference, and one more for the second look. So nothing has to be searched for.
+- Each lookup is a row of `answers`. Its `id` is twice the position of the first ledger row with that reference, plus
+  one for the second lookup, so no query has to search for it.
 - A column that the ledger does not have is an empty blob, which no value of a ledger is. An empty cell is NULL.
+- Each row ends with a checksum of all its other columns, in their order.
 - `paid_reff` is the merchant_reff of an answer that says paid. Of two answers the second counts.
 """
 
@@ -13,8 +14,10 @@ from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 1
+VERSION = 3
 """Of the tables. A journal of another version is refused, never converted."""
+
+PAGE_BYTES = 4096
 
 APPLICATION = 0x7061794A
 """`payJ`: by which SQLite files of ours are told from others."""
@@ -42,28 +45,44 @@ def _marks(columns: tuple[str, ...]) -> str:
 
 
 TABLES = f"""
-    CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum) WITHOUT ROWID;
     CREATE TABLE entries (
-        position INTEGER PRIMARY KEY, line INTEGER NOT NULL, rejected TEXT, first INTEGER, {_ENTRY}
+        position INTEGER PRIMARY KEY, first INTEGER, line INTEGER NOT NULL, rejected TEXT, {_ENTRY}, checksum
     );
-    CREATE TABLE repeats (reference TEXT PRIMARY KEY, first INTEGER NOT NULL, rows INTEGER NOT NULL) WITHOUT ROWID;
-    CREATE TABLE answers (id INTEGER PRIMARY KEY, is_doubted INTEGER NOT NULL, paid_reff TEXT, {_ANSWER});
+    CREATE TABLE repeats (
+        reference TEXT PRIMARY KEY, first INTEGER NOT NULL, rows INTEGER NOT NULL, checksum
+    ) WITHOUT ROWID;
+    CREATE TABLE answers (
+        id INTEGER PRIMARY KEY, needs_confirmation INTEGER NOT NULL, paid_reff TEXT, {_ANSWER}, checksum
+    );
     PRAGMA application_id = {APPLICATION};
     PRAGMA user_version = {VERSION};
 """
 
+KEYS = {"notes": "name", "entries": "position", "repeats": "reference", "answers": "id"}
+"""The tables, each with the column by which its rows are in order."""
+
+INDEXES = (
+    "CREATE INDEX IF NOT EXISTS entries_by_reference ON entries (reference) WHERE rejected IS NULL",
+    "CREATE INDEX IF NOT EXISTS answers_by_reff ON answers (paid_reff) WHERE paid_reff IS NOT NULL",
+)
+
 # The ledger
 
-ADD_ENTRY = f"INSERT INTO entries VALUES (?, ?, ?, NULL, {_marks(ENTRY_COLUMNS)})"
+SET_NOTE = "INSERT OR REPLACE INTO notes VALUES (?, ?, ?)"
+ADD_ENTRY = f"INSERT INTO entries VALUES (?, ?, ?, ?, {_marks(ENTRY_COLUMNS)}, ?)"
+_FIRST = "(SELECT first FROM repeats WHERE repeats.reference = entries.reference)"
 FINISH_LEDGER = (
-    "CREATE INDEX IF NOT EXISTS entries_by_reference ON entries (reference) WHERE rejected IS NULL",
+    INDEXES[0],
     """
-    INSERT INTO repeats
-        SELECT reference, min(position), count(*) FROM entries WHERE rejected IS NULL
+    INSERT INTO repeats SELECT *, checksum(reference, first, rows) FROM (
+        SELECT reference, min(position) AS first, count(*) AS rows FROM entries WHERE rejected IS NULL
         GROUP BY reference HAVING count(*) > 1
+    )
     """,
-    """
-    UPDATE entries SET first = (SELECT first FROM repeats WHERE repeats.reference = entries.reference)
+    f"""
+    UPDATE entries SET first = {_FIRST},
+        checksum = checksum(position, {_FIRST}, line, rejected, {_of("entries", ENTRY_COLUMNS)})
         WHERE rejected IS NULL AND reference IN (SELECT reference FROM repeats)
     """,
 )
@@ -86,37 +105,52 @@ NEXT_TO_ASK = (
     f"SELECT position, first, line, rejected, {_ENTRY} {_UNANSWERED} AND position > ? ORDER BY position LIMIT 500"
 )
 _UNCONFIRMED = """
-    FROM answers AS look JOIN entries ON position = look.id / 2
-    WHERE look.is_doubted AND look.id % 2 = 0 AND NOT EXISTS (SELECT 1 FROM answers WHERE id = look.id + 1)
+    FROM answers AS given JOIN entries ON position = given.id / 2
+    WHERE given.needs_confirmation AND given.id % 2 = 0 AND NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
 """
 COUNT_TO_CONFIRM = f"SELECT count(*) {_UNCONFIRMED}"
 NEXT_TO_CONFIRM = (
     f"SELECT position, first, line, rejected, {_of('entries', ENTRY_COLUMNS)} {_UNCONFIRMED}"
-    " AND look.id > 2 * ? ORDER BY look.id LIMIT 500"
+    " AND given.id > 2 * ? ORDER BY given.id LIMIT 500"
 )
-ADD_ANSWER = f"INSERT INTO answers VALUES (?, ?, ?, {_marks(ANSWER_COLUMNS)})"
-FORGET_FAILURES = "DELETE FROM answers WHERE answer = 'failed'"
+ADD_ANSWER = f"INSERT OR REPLACE INTO answers VALUES (?, ?, ?, {_marks(ANSWER_COLUMNS)}, ?)"
+FORGET_FAILURES = """
+    DELETE FROM answers WHERE answer = 'failed' OR answer = 'unusable' AND id % 2 = 1
+    AND NOT EXISTS (SELECT 1 FROM answers AS given WHERE given.id = answers.id - 1 AND given.answer = 'unusable')
+"""
+# One that is found is no probe for itself.
+FORGET_UNBELIEVED = """
+    DELETE FROM answers WHERE answer IN ('not found', 'unusable')
+    AND coalesce((SELECT max(id / 2) FROM answers WHERE answer = 'found'), id / 2) = id / 2
+    AND coalesce((SELECT min(id / 2) FROM answers WHERE answer = 'found'), id / 2) = id / 2
+"""
+FORGET_CANARY = "DELETE FROM notes WHERE name = 'canary'"
+IS_UNUSABLE = "SELECT count(*) FROM answers WHERE id = ? AND answer = 'unusable'"
+KNOWN_GOOD = "SELECT reference FROM answers WHERE answer = 'found' LIMIT 1"
+LAST_TO_CONFIRM = f"SELECT max(given.at) {_UNCONFIRMED}"
 # In two parts, because the sum of 64-bit numbers does not fit into one.
-DOUBTED = f"""
+COUNT_DIFFERENCES = f"""
     SELECT count(*), coalesce(sum(amount / {SPLIT}), 0), coalesce(sum(amount % {SPLIT}), 0) FROM (
         SELECT CASE typeof(entries.amount) WHEN 'integer' THEN entries.amount ELSE 0 END AS amount
-        FROM answers AS look JOIN entries ON position = look.id / 2 WHERE look.is_doubted AND look.id % 2 = 0
+        FROM answers AS given JOIN entries ON position = given.id / 2
+        WHERE given.needs_confirmation AND given.id % 2 = 0
     )
 """
 COUNT_FOUND = "SELECT count(DISTINCT id / 2) FROM answers WHERE answer = 'found'"
 
 _LATEST_PAID = """
-    SELECT id, paid_reff FROM answers AS look WHERE paid_reff IS NOT NULL
-    AND (id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = look.id + 1))
+    SELECT id, paid_reff FROM answers AS given WHERE paid_reff IS NOT NULL
+    AND (id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1))
 """
 FIND_PAID_TWICE = (
-    "CREATE INDEX IF NOT EXISTS answers_by_reff ON answers (paid_reff) WHERE paid_reff IS NOT NULL",
+    INDEXES[1],
     "CREATE TEMP TABLE IF NOT EXISTS paid_twice (paid_reff TEXT PRIMARY KEY) WITHOUT ROWID",
     "DELETE FROM paid_twice",
     f"INSERT INTO paid_twice SELECT paid_reff FROM ({_LATEST_PAID}) GROUP BY paid_reff HAVING count(*) > 1",
 )
-DOUBT_PAID_TWICE = f"""
-    UPDATE answers SET is_doubted = 1 WHERE NOT is_doubted AND id IN (
+CONFIRM_PAID_TWICE = f"""
+    UPDATE answers SET needs_confirmation = 1, checksum = checksum(id, 1, paid_reff, {_ANSWER})
+    WHERE NOT needs_confirmation AND id IN (
         SELECT id / 2 * 2 FROM ({_LATEST_PAID}) WHERE paid_reff IN (SELECT paid_reff FROM paid_twice)
     )
 """
@@ -129,13 +163,13 @@ PAID_WITH = f"""
 
 CASES = f"""
     SELECT position, entries.first, repeats.rows, paid_twice.paid_reff, entries.line, rejected,
-        {_of("entries", ENTRY_COLUMNS)}, {_of("look", ANSWER_COLUMNS)}, {_of("again", ANSWER_COLUMNS)}
+        {_of("entries", ENTRY_COLUMNS)}, {_of("given", ANSWER_COLUMNS)}, {_of("second", ANSWER_COLUMNS)}
     FROM entries
     LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
-    LEFT JOIN answers AS look ON look.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
-    LEFT JOIN answers AS again ON again.id = look.id + 1
+    LEFT JOIN answers AS given ON given.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
+    LEFT JOIN answers AS second ON second.id = given.id + 1
     LEFT JOIN paid_twice
-        ON paid_twice.paid_reff = CASE WHEN again.id IS NULL THEN look.paid_reff ELSE again.paid_reff END
+        ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
 """
 EVERY_CASE = f"{CASES} ORDER BY position"
 CASES_OF = f"{CASES} WHERE entries.reference = ? ORDER BY position"

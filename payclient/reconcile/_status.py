@@ -1,4 +1,4 @@
-"""The small vocabulary through which the states of both sides are compared."""
+"""The statuses that both sides are mapped to before they are compared."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 class Status(StrEnum):
     """
-    What a state can mean. A word that is not known has no meaning here, and none is guessed.
+    What a status word means. An unknown word has no meaning, and none is guessed.
 
     Source:
         `Canceled` is in the specification, `Paid` in the provider's public documentation; the
-        others are plain English for themselves.
+        others are plain English.
     """
 
     PAID = "paid"
@@ -26,18 +26,31 @@ class Status(StrEnum):
     REFUNDED = "refunded"
 
 
-CLOSED = frozenset({Status.CANCELED, Status.EXPIRED, Status.FAILED, Status.REFUNDED})
-"""States in which no payment is expected."""
+class Assumed(StrEnum):
+    """
+    The status of each row where the ledger has no status column.
+
+    Attributes:
+        PAID: That it is paid, as a settlement file means it.
+        NONE: Nothing, so the status is not compared, and no such report is clean.
+    """
+
+    PAID = "paid"
+    NONE = "none"
+
+
+CLOSED = frozenset({Status.CANCELED, Status.EXPIRED, Status.FAILED})
+"""States that end without a payment."""
 
 WORDS: Mapping[str, Status] = MappingProxyType(
-    {status.value: status for status in Status} | {"cancelled": Status.CANCELED}
+    {status.value: status for status in Status} | {"cancelled": Status.CANCELED},
 )
-"""The words that everybody reads in the same way, folded."""
+"""The words with a fixed meaning, normalised."""
 
 
 @lru_cache(maxsize=1024)  # a ledger of a million rows has a handful of words
-def folded(word: str) -> str:
-    """Return *word* without the differences that do not matter: case, and spaces, dashes and underscores."""
+def normalise(word: str) -> str:
+    """Return *word* with case, spaces, dashes and underscores made uniform."""
     return re.sub(r"[-_\s]+", " ", word.casefold()).strip()
 
 
@@ -47,9 +60,9 @@ def read_status(word: str | None, more: Mapping[str, Status] = MappingProxyType(
 
     Args:
         word: As a side wrote it; None where it wrote nothing.
-        more: Other words that are known, folded, such as `Rules.statuses`.
+        more: Other known words, normalised, such as `Rules.statuses`.
     """
     if word is None:
         return None
-    plain = folded(word)
+    plain = normalise(word)
     return WORDS.get(plain) or more.get(plain)

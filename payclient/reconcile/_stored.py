@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from payclient._models import Transaction
+from attrs import frozen
+
 from payclient.ledger import ABSENT, Entry, RejectedEntry
+from payclient.protocol import Transaction
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
 
@@ -17,13 +19,30 @@ Cell: TypeAlias = str | int | bytes | None
 _ABSENT = b""
 _BOUND = 2**63
 _NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
-_NOTHING_BUT_ID = (None,) * (len(ENTRY_COLUMNS) - 3)
+_AFTER_STATUS = (None,) * (len(ENTRY_COLUMNS) - ENTRY_COLUMNS.index("status") - 1)
+
+
+@frozen
+class PendingLookup:
+    """
+    A reference to look up, once for all ledger rows that have it.
+
+    Attributes:
+        reference: What the service is asked.
+        position: Of the first ledger row that has it, from 1.
+        entries: Every ledger row that has it.
+    """
+
+    reference: str
+    position: int
+    entries: tuple[Entry, ...]
 
 
 def entry_cells(entry: Entry | RejectedEntry) -> tuple[Cell, ...]:
     """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
     if isinstance(entry, RejectedEntry):
-        return entry.line, entry.reason, entry.reference, None, _money_cell(entry.amount), *_NOTHING_BUT_ID
+        amount, status = _money_cell(entry.amount), _cell(entry.status)
+        return entry.line, entry.reason, entry.reference, None, amount, None, None, status, *_AFTER_STATUS
     return (
         entry.line,
         None,
@@ -44,7 +63,8 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
     """Return what `entry_cells` was given."""
     line, rejected, reference, reff, amount, fee, received, status, method, code, expdate, created_at = cells
     if rejected is not None:
-        return RejectedEntry(line=line, reason=rejected, reference=reference, amount=_money_value(amount))
+        amount, status = _money_value(amount), _value(status)
+        return RejectedEntry(line=line, reason=rejected, reference=reference, amount=amount, status=status)
     return Entry(
         line=line,
         reference=reference,

@@ -9,13 +9,17 @@ from types import MappingProxyType
 
 from attrs import define, field, frozen
 
+from payclient._escape import plural
+from payclient.reconcile._acceptances import AcceptanceNotice, Acceptances
+from payclient.reconcile._compared import Compared, Comparison
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import Code, Severity
-from payclient.reconcile._row import Bucket, Row
-from payclient.reconcile._tie_out import Bridge, TieOut
+from payclient.reconcile._finding import Bucket, Code, Row, Severity
+from payclient.reconcile._leakage import Leakage, Leakages
+from payclient.reconcile._rules import STRICT, Rules
+from payclient.reconcile._tie_out import Bridge, Step, TieOut
 
 COMPLETENESS = (
-    "The ledger was asked about, and nothing else: payments nobody listed in it cannot appear in this report."
+    "The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report."
 )
 """Said in every report, because no absence of findings says otherwise."""
 
@@ -27,12 +31,14 @@ class Verdict(StrEnum):
     Attributes:
         EMPTY: Nothing was read, so nothing was compared.
         CLEAN: Every row matched, or is open.
+        PARTIAL: Every row matched, or is open, and the status was not compared.
         BREAKS: Something differs, or a row was rejected.
         INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
     """
 
     EMPTY = "empty"
     CLEAN = "clean"
+    PARTIAL = "partial"
     BREAKS = "breaks"
     INCOMPLETE = "incomplete"
 
@@ -67,12 +73,16 @@ class Summary:
     Attributes:
         rows: Ledger rows; the sum of all buckets.
         buckets: Every bucket, also those with nothing in them.
-        codes: Rows and money by finding, for findings that occur; a row counts under each of its own.
+        codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
         changed_during_run: Rows whose second answer was not the first.
+        lacking_probe: Unresolved rows whose answer is not believed, because no other reference was found.
         first_observed_at: When the first answer came.
         last_observed_at: When the last one came, confirmations included.
-        tie_out: The bridge from the ledger's total to the service's.
+        tie_out: The bridge from the ledger's paid total to the service's.
+        compared: What was compared, and what was not.
+        leakage: What is lost by short payouts and by fees off schedule, by payment method.
+        acceptances: Accepted differences to look at: they met no row, have changed, have ended or are about to.
     """
 
     rows: int
@@ -80,9 +90,13 @@ class Summary:
     codes: Mapping[Code, Total]
     breaks: Mapping[Severity, int]
     changed_during_run: int
+    lacking_probe: int = 0
     first_observed_at: datetime | None
     last_observed_at: datetime | None
     tie_out: TieOut
+    compared: Compared
+    leakage: tuple[Leakage, ...] = ()
+    acceptances: tuple[AcceptanceNotice, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -91,16 +105,25 @@ class Summary:
             return Verdict.EMPTY
         if self.buckets[Bucket.UNRESOLVED].rows:
             return Verdict.INCOMPLETE
-        is_clean = not (self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows)
-        return Verdict.CLEAN if is_clean else Verdict.BREAKS
+        if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows:
+            return Verdict.BREAKS
+        return Verdict.PARTIAL if self.compared.status_left_out else Verdict.CLEAN
 
     @property
     def sentence(self) -> str:
-        """The verdict for people, in one sentence."""
+        """What was compared, and what it came to, in one sentence."""
         if not self.rows:
             return "Nothing was read, so nothing was compared."
-        counts = ", ".join(_counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
-        return f"{_plural(self.rows, 'ledger row')}: {counts}."
+        counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
+        what = f"{self.compared.what} of " if self.compared.what else ""
+        return f"{what}{plural(self.rows, 'ledger row')}: {counts}."
+
+    def _counted(self, bucket: Bucket, rows: int) -> str:
+        if bucket is Bucket.BREAK:
+            return plural(rows, "break")
+        tolerated = next(step.rows for step in self.tie_out.steps if step.step is Step.TOLERATED)
+        is_exact = bucket is not Bucket.MATCHED or not tolerated
+        return f"{rows:,} {bucket}" + ("" if is_exact else f" ({tolerated:,} within tolerance or accepted)")
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM) -> int:
         """
@@ -110,36 +133,47 @@ class Summary:
             fail_on: The least severe break that matters; a severity or its word.
 
         Returns:
-            75 when rows are unresolved, because the other figures may change when the run is complete; otherwise
-            1 for breaks that matter and for rejected rows; otherwise 0.
+            3 when rows cannot be believed, because nothing was found: a wrong key or environment; otherwise 1 for
+            breaks that matter, for rejected rows, and for rows whose status was not compared and that are not paid at
+            the service; otherwise 75 when rows are unresolved; otherwise 0.
         """
         least = Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
-        if self.buckets[Bucket.UNRESOLVED].rows:
-            return 75
-        is_failed = any(count for severity, count in self.breaks.items() if severity >= least)
-        return 1 if is_failed or self.buckets[Bucket.REJECTED].rows else 0
-
-
-def _counted(bucket: Bucket, rows: int) -> str:
-    return _plural(rows, "break") if bucket is Bucket.BREAK else f"{rows:,} {bucket}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+        if self.lacking_probe:
+            return 3
+        if (
+            self.buckets[Bucket.REJECTED].rows
+            or self.compared.not_paid
+            or any(count for severity, count in self.breaks.items() if severity >= least)
+        ):
+            return 1
+        return 75 if self.buckets[Bucket.UNRESOLVED].rows else 0
 
 
 @define
 class Tally:
-    """Adds rows up, one by one, in any order."""
+    """
+    Adds rows up, one by one, in any order.
 
+    Args:
+        rules: By which the rows were judged.
+    """
+
+    _rules: Rules = STRICT
     _rows: int = field(init=False, default=0)
     _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
     _codes: dict[Code, Total] = field(init=False, factory=lambda: dict.fromkeys(Code, Total()))
     _breaks: dict[Severity, int] = field(init=False, factory=lambda: dict.fromkeys(reversed(Severity), 0))
     _changed: int = field(init=False, default=0)
+    _lacking_probe: int = field(init=False, default=0)
     _first: datetime | None = field(init=False, default=None)
     _last: datetime | None = field(init=False, default=None)
     _bridge: Bridge = field(init=False, factory=Bridge)
+    _comparison: Comparison = field(init=False, factory=Comparison)
+    _leakages: Leakages = field(init=False, factory=Leakages)
+    _acceptances: Acceptances = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._acceptances = Acceptances(self._rules)
 
     def add(self, row: Row) -> None:
         """Count *row*."""
@@ -150,8 +184,12 @@ class Tally:
         if row.bucket is Bucket.BREAK:
             self._breaks[row.severity] += 1
         self._changed += row.is_changed_during_run
+        self._lacking_probe += row.lacks_probe
         self._note_times(row)
         self._bridge.add(row)
+        self._comparison.add(row)
+        self._leakages.add(row)
+        self._acceptances.add(row)
 
     def _note_times(self, row: Row) -> None:
         if row.observed_at is None:
@@ -177,7 +215,11 @@ class Tally:
             codes=MappingProxyType({code: total for code, total in self._codes.items() if total.rows}),
             breaks=MappingProxyType(dict(self._breaks)),
             changed_during_run=self._changed,
+            lacking_probe=self._lacking_probe,
             first_observed_at=self._first,
             last_observed_at=self._last,
             tie_out=self._bridge.tie_out(),
+            compared=self._comparison.compared(),
+            leakage=self._leakages.totals(),
+            acceptances=tuple(self._acceptances.notices()),
         )

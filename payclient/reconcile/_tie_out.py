@@ -1,21 +1,25 @@
 """
-The bridge from the ledger's total to the service's, step by step, with nothing left over.
+The bridge from the ledger's paid total to the service's paid total, step by step, with nothing left over.
 
-The ledger's total is the sum of every amount that the ledger states, whatever became of the row; anyone can
-check it with the ledger alone. The service's total is the sum of what the service states for the rows that it
-confirms: found, in the state that the ledger says, and each reference once. Every row that is in one and not in
-the other, or is in both with different amounts, belongs to exactly one step.
+The ledger's total is the sum of the amounts of all rows that say *paid*, or are assumed to; anyone can check it with
+the ledger alone. The service's total is what the service has as paid for the references that the ledger lists, each
+reference once; it can be tied to a statement. By how much a row takes one total away from the other belongs to exactly
+one step. Money in other states is no part of it, and is added up by state on both sides.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias
 
 from attrs import define, field, frozen
 
+from payclient.ledger import ABSENT
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import STATUS_CODES, Code
-from payclient.reconcile._row import Bucket, Row
+from payclient.reconcile._finding import Bucket, Code, Row
+from payclient.reconcile._status import Status
 
 
 class Step(StrEnum):
@@ -23,24 +27,60 @@ class Step(StrEnum):
     Why the service's total is not the ledger's, in the order of the bridge.
 
     Attributes:
-        TOLERATED: Matched rows whose amounts differ within tolerance, or whose difference is accepted.
-        MISSING: The service has no such transaction, so its amount is taken off.
-        DUPLICATES: The reference is on a row before it, where it is counted; taken off.
-        UNDER_OR_OVERPAID: The service's amount takes the place of the ledger's.
-        STATUS_BREAKS: The two sides disagree about the state; taken off.
-        OPEN: Not paid yet; taken off.
-        UNRESOLVED: Not known; taken off.
-        REJECTED: Not usable, although the amount could be read; taken off.
+        MATCHED: Both sides have the same; always 0.
+        TOLERATED: Matched rows whose difference is within tolerance or accepted.
+        MISSING: The service has no such transaction.
+        DUPLICATES: The reference is on a row before it, where the service's amount is counted.
+        UNDERPAID: Paid on both sides, and less at the service.
+        OVERPAID: Paid on both sides, and more at the service.
+        RECORDED_NOT_PAID: Paid in the ledger alone.
+        REFUND_NOT_RECORDED: Refunded at the service alone.
+        REFUND_NOT_MADE: Refunded in the ledger alone.
+        PAID_NOT_RECORDED: Paid at the service alone.
+        LATE_PAYMENT: Paid at the service, and closed in the ledger.
+        UNKNOWN_STATUS: One side is paid, and the other uses a word that is not known.
+        OTHER_BREAKS: Breaks that move no paid money.
+        AMOUNT_NOT_STATED: Paid at the service, and the ledger states no amount.
+        STATUS_NOT_COMPARED: Paid at the service, and the ledger states no status.
+        OPEN: One side may still learn of it.
+        UNRESOLVED: Not known at the service.
+        REJECTED: The ledger row cannot be used.
     """
 
+    MATCHED = "matched"
     TOLERATED = "tolerated"
     MISSING = "missing"
     DUPLICATES = "duplicates"
-    UNDER_OR_OVERPAID = "under_or_overpaid"
-    STATUS_BREAKS = "status_breaks"
+    UNDERPAID = "underpaid"
+    OVERPAID = "overpaid"
+    RECORDED_NOT_PAID = "recorded_not_paid"
+    REFUND_NOT_RECORDED = "refund_not_recorded"
+    REFUND_NOT_MADE = "refund_not_made"
+    PAID_NOT_RECORDED = "paid_not_recorded"
+    LATE_PAYMENT = "late_payment"
+    UNKNOWN_STATUS = "unknown_status"
+    OTHER_BREAKS = "other_breaks"
+    AMOUNT_NOT_STATED = "amount_not_stated"
+    STATUS_NOT_COMPARED = "status_not_compared"
     OPEN = "open"
     UNRESOLVED = "unresolved"
     REJECTED = "rejected"
+
+    @property
+    def label(self) -> str:
+        """The name as every report writes it for people."""
+        return self.value.replace("_", " ")
+
+
+_OF_STATUS = MappingProxyType(
+    {
+        code: Step(code.value)
+        for code in (
+            *(Code.RECORDED_NOT_PAID, Code.REFUND_NOT_RECORDED, Code.REFUND_NOT_MADE, Code.PAID_NOT_RECORDED),
+            *(Code.LATE_PAYMENT, Code.UNKNOWN_STATUS),
+        )
+    },
+)
 
 
 @frozen(kw_only=True)
@@ -50,13 +90,42 @@ class Difference:
 
     Attributes:
         step: Which.
-        rows: Ledger rows in it that state an amount.
-        amount: What it adds to the ledger's total on the way to the service's; mostly negative.
+        rows: Ledger rows in it.
+        added: Sum of what single rows add to the ledger's total; not negative.
+        taken_off: Sum of what single rows take off; not positive.
     """
 
     step: Step
     rows: int
-    amount: int
+    added: int = 0
+    taken_off: int = 0
+
+    @property
+    def amount(self) -> int:
+        """What the step adds to the ledger's total on the way to the service's."""
+        return self.added + self.taken_off
+
+
+@frozen
+class StateTotal:
+    """
+    Rows and money in one state, on both sides.
+
+    Attributes:
+        ledger_rows: Ledger rows that are in it.
+        ledger_amount: Sum of what the ledger states for them.
+        service_rows: References that are in it at the service.
+        service_amount: Sum of what the service states for them, each reference once.
+    """
+
+    ledger_rows: int = 0
+    ledger_amount: int = 0
+    service_rows: int = 0
+    service_amount: int = 0
+
+
+States: TypeAlias = Mapping[Status | None, StateTotal]
+"""By state; under None what is not known: no status, or a word without a meaning."""
 
 
 @frozen(kw_only=True)
@@ -65,44 +134,51 @@ class TieOut:
     The whole bridge.
 
     Attributes:
-        ledger_total: Sum of what the ledger states.
+        ledger_paid_total: Sum of what the ledger states as paid.
         steps: Every step, also those of nothing.
-        service_total: Sum of what the service confirms.
-        rows_without_amount: Ledger rows that state no amount and take no part.
+        service_paid_total: Sum of what the service has as paid, each reference once.
+        rows_without_amount: Ledger rows that state no amount.
+        states: All money by state, that which is not paid as well.
     """
 
-    ledger_total: int
+    ledger_paid_total: int
     steps: tuple[Difference, ...]
-    service_total: int
+    service_paid_total: int
     rows_without_amount: int
+    states: States
 
     @property
     def residual(self) -> int:
         """What the steps leave unexplained."""
-        return self.ledger_total + sum(step.amount for step in self.steps) - self.service_total
+        return self.ledger_paid_total + sum(step.amount for step in self.steps) - self.service_paid_total
 
 
 @define
 class Bridge:
     """Adds rows up, one by one."""
 
-    _ledger_total: int = field(init=False, default=0)
-    _service_total: int = field(init=False, default=0)
     _without_amount: int = field(init=False, default=0)
-    _rows: dict[Step, int] = field(init=False, factory=lambda: dict.fromkeys(Step, 0))
-    _amounts: dict[Step, int] = field(init=False, factory=lambda: dict.fromkeys(Step, 0))
+    _steps: dict[Step, list[int]] = field(init=False, factory=lambda: {step: [0, 0, 0] for step in Step})
+    _states: dict[Status | None, list[int]] = field(
+        init=False,
+        factory=lambda: {state: [0, 0, 0, 0] for state in (*Status, None)},
+    )
 
     def add(self, row: Row) -> None:
         """Count *row*."""
         amount = row.ledger_amount
-        if amount is None:
-            self._without_amount += 1
-            return
-        self._ledger_total += amount
-        self._service_total += _confirmed(row)
-        step = step_of(row)
-        self._rows[step] += 1
-        self._amounts[step] += _carried(row, step) - amount
+        self._without_amount += amount is None
+        ours = self._states[row.ledger_status]
+        ours[0] += 1
+        ours[1] += amount or 0
+        if _is_counted(row):
+            theirs = self._states[row.service_status]
+            theirs[2] += 1
+            theirs[3] += row.service_amount or 0
+        moved = moved_by(row)
+        step = self._steps[step_of(row)]
+        step[0] += 1
+        step[1 if moved > 0 else 2] += moved
 
     def tie_out(self) -> TieOut:
         """
@@ -111,44 +187,65 @@ class Bridge:
         Raises:
             TieOutError: When something is left over, which is a bug of ours.
         """
+        paid = StateTotal(*self._states[Status.PAID])
         bridge = TieOut(
-            ledger_total=self._ledger_total,
-            steps=tuple(Difference(step=step, rows=self._rows[step], amount=self._amounts[step]) for step in Step),
-            service_total=self._service_total,
+            ledger_paid_total=paid.ledger_amount,
+            steps=tuple(
+                Difference(step=step, rows=rows, added=added, taken_off=taken_off)
+                for step, (rows, added, taken_off) in self._steps.items()
+            ),
+            service_paid_total=paid.service_amount,
             rows_without_amount=self._without_amount,
+            states=MappingProxyType({state: StateTotal(*counts) for state, counts in self._states.items()}),
         )
         if bridge.residual:
-            message = f"the report does not tie: {bridge.residual} of {bridge.ledger_total} is not explained"
+            message = f"the report does not tie: {bridge.residual} of {bridge.ledger_paid_total} is not explained"
+            raise TieOutError(message)
+        if any(self._steps[Step.MATCHED][1:]):
+            message = "the report does not tie: rows that matched have other amounts at the service"
             raise TieOutError(message)
         return bridge
 
 
+def moved_by(row: Row) -> int:
+    """Return what *row* adds to the ledger's paid total on the way to the service's."""
+    ours = row.ledger_amount if row.ledger_status is Status.PAID else 0
+    theirs = row.service_amount if row.service_status is Status.PAID and _is_counted(row) else 0
+    return (theirs or 0) - (ours or 0)
+
+
 def step_of(row: Row) -> Step:
     """Return the step that *row* belongs to; of a break, also what was waived says where its money is."""
-    if row.bucket is Bucket.MATCHED:
-        return Step.TOLERATED
-    if row.bucket is not Bucket.BREAK:
+    if row.bucket in (Bucket.OPEN, Bucket.UNRESOLVED, Bucket.REJECTED):
         return Step(row.bucket.value)
-    codes = {finding.code for finding in row.findings}
+    if row.transaction is not None and not row.is_repeat:
+        if row.entry.status is ABSENT and row.ledger_status is None:
+            return Step.STATUS_NOT_COMPARED
+        if row.ledger_amount is None and row.bucket is Bucket.MATCHED:
+            return Step.AMOUNT_NOT_STATED
+    if row.bucket is Bucket.BREAK:
+        return _step_of_break(row)
+    return Step.TOLERATED if any(each.waived and not each.is_soft for each in row.findings) else Step.MATCHED
+
+
+def _step_of_break(row: Row) -> Step:
+    codes = [finding.code for finding in row.findings]
     if Code.MISSING_AT_SERVICE in codes:
         return Step.MISSING
+    if row.transaction is None:  # it was answered, and the answer cannot be used
+        return Step.UNRESOLVED
     if row.is_repeat:
         return Step.DUPLICATES
-    return Step.STATUS_BREAKS if codes & STATUS_CODES else Step.UNDER_OR_OVERPAID
+    if of_status := next((_OF_STATUS[code] for code in codes if code in _OF_STATUS), None):
+        return of_status
+    moved = moved_by(row)
+    if not moved:
+        return Step.OTHER_BREAKS
+    if row.ledger_amount is None:
+        return Step.AMOUNT_NOT_STATED
+    return Step.UNDERPAID if moved < 0 else Step.OVERPAID
 
 
-def _carried(row: Row, step: Step) -> int:
-    """Return what of *row* a step leaves for the service's total."""
-    is_carried = step is Step.UNDER_OR_OVERPAID
-    if step is Step.TOLERATED:
-        # An accepted difference is still one: the service does not confirm what it does not know, or knows otherwise.
-        is_carried = not row.is_repeat and not {finding.code for finding in row.findings} & STATUS_CODES
-    return (row.service_amount or 0) if is_carried else 0
-
-
-def _confirmed(row: Row) -> int:
-    """Return what the service confirms of *row*; said a second time on purpose, to check the steps."""
-    if row.transaction is None or row.is_repeat or row.bucket not in (Bucket.MATCHED, Bucket.BREAK):
-        return 0
-    is_disputed = any(finding.code in STATUS_CODES for finding in row.findings)
-    return 0 if is_disputed else row.transaction.amount
+def _is_counted(row: Row) -> bool:
+    """Say whether the service's amount is counted here: it is known, and not counted on a row before."""
+    return row.transaction is not None and not row.is_repeat and row.bucket is not Bucket.UNRESOLVED

@@ -1,14 +1,15 @@
 """Write what a reconciliation found into files that a person can sign."""
 
-from payclient._visible import visible
-from payclient.report._about import About, LedgerAbout
-from payclient.report._about_json import about_as_json, about_from_json
+from payclient._escape import escape_unprintable
+from payclient.report._about import About, LedgerAbout, about_as_json, about_from_json
 from payclient.report._files import ReportFiles
+from payclient.report._groups import TopRows as TopRows
 from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.report._matrix import Cell, Matrix
-from payclient.report._shape import row_as_json
+from payclient.report._rows import row_as_json
 from payclient.report._summary_shape import summary_as_json
 
+# What is imported `as` itself is for packages above, and not public.
 __all__ = [
     "FORMATS",
     "MANIFEST",
@@ -20,8 +21,8 @@ __all__ = [
     "ReportFiles",
     "about_as_json",
     "about_from_json",
+    "escape_unprintable",
     "row_as_json",
     "summary_as_json",
     "verify",
-    "visible",
 ]

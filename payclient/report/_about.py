@@ -1,14 +1,17 @@
-"""What a report says about the run that it is of: which ledger, which service, which rules."""
+"""The run that a report is about: its ledger, service and rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import version
 from types import MappingProxyType
+from typing import Any, cast
 
 from attrs import field, frozen
+from cattrs import Converter, override
+from cattrs.gen import make_dict_unstructure_fn
 
-from payclient.reconcile import STRICT, Rules
+from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
 
 
 def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:
@@ -27,7 +30,7 @@ class LedgerAbout:
         sha256: Of all that was read, in hexadecimal.
         columns: The name in the header, by field.
         ignored_columns: The other columns, in their order.
-        warnings: What a person should know about the reading.
+        warnings: Warnings from reading the ledger.
     """
 
     name: str
@@ -49,7 +52,7 @@ class About:
         rules: How differences were judged.
         base_url: Address of the service; empty when it is not known.
         environment: `live` or `sandbox`; empty when it is not known.
-        key_fingerprint: By which the API key is known again, never the key; empty when it is not known.
+        key_fingerprint: A short, non-reversible fingerprint of the API key, never the key; empty when not known.
         canary: The reference that was asked first, if one was.
         ended_by: The failure that ended the run early; empty when it was not.
         payclient_version: Of the package that wrote the report.
@@ -63,3 +66,25 @@ class About:
     canary: str | None = None
     ended_by: str = ""
     payclient_version: str = field(factory=lambda: version("payclient"))
+
+
+_JSON = Converter(unstruct_collection_overrides={tuple: list})
+_JSON.register_unstructure_hook(Rules, rules_as_json)
+_JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
+# Not the version: it is that of the package that writes the report, which may be another one.
+_JSON.register_unstructure_hook(About, make_dict_unstructure_fn(About, _JSON, payclient_version=override(omit=True)))
+
+
+def about_as_json(about: About) -> dict[str, Any]:
+    """Return *about* in plain values, without `payclient_version`."""
+    return cast(dict[str, Any], _JSON.unstructure(about))
+
+
+def about_from_json(value: Mapping[str, Any]) -> About:
+    """Return what `about_as_json` was given."""
+    return _JSON.structure(value, About)
+
+
+def ledger_as_json(ledger: LedgerAbout) -> dict[str, Any]:
+    """Return *ledger* in plain values."""
+    return cast(dict[str, Any], _JSON.unstructure(ledger))

@@ -1,4 +1,4 @@
-"""Where the bars of a bridge chart stand, in percent of its width."""
+"""Positions of the bars of the bridge chart, in percent of its width."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from itertools import accumulate
 
 from attrs import frozen
 
-from payclient.reconcile import TieOut
-from payclient.report._wording import STEPS
+from payclient.reconcile import Difference, TieOut
 
 _NARROWEST = 0.5
 _ONE_FIFTH = 5
@@ -21,16 +20,18 @@ class Bar:
 
     Attributes:
         label: What it stands for.
-        kind: `total`, `down` or `up`.
-        amount: A total, or what the step adds.
+        kind: `total`, `down`, `up`, or `both` where rows of one step add and others take off.
+        amount: A total, or what the step adds on the whole.
+        gross: What single rows of the step add and take off; empty unless they do both.
         start: Left edge.
-        width: From there; never so narrow that nobody sees it.
+        width: From there; wide enough to be seen.
         end: Where the running total stands after it.
     """
 
     label: str
     kind: str
     amount: int
+    gross: tuple[int, ...] = ()
     start: float
     width: float
     end: float
@@ -54,25 +55,47 @@ class Chart:
 
 def bridge_chart(tie_out: TieOut) -> Chart:
     """Return the chart of *tie_out*."""
-    steps = [step for step in tie_out.steps if step.amount]
-    running = list(accumulate((step.amount for step in steps), initial=tie_out.ledger_total))
-    origin, top = _axis(running)
+    steps = [step for step in tie_out.steps if step.added or step.taken_off]
+    running = list(accumulate((step.amount for step in steps), initial=tie_out.ledger_paid_total))
+    reached = [
+        before + part for step, before in zip(steps, running, strict=False) for part in (step.added, step.taken_off)
+    ]
+    origin, top = _axis([*running, *reached])
 
     def at(amount: int) -> float:
         return round(100 * (amount - origin) / (top - origin), 2)
 
-    def bar(label: str, kind: str, amount: int, ends: tuple[int, int]) -> Bar:
-        low, high = at(min(ends)), at(max(ends))
-        width = max(high - low, _NARROWEST)
-        start = min(low, 100 - width)
-        return Bar(label=label, kind=kind, amount=amount, start=round(start, 2), width=round(width, 2), end=at(ends[1]))
+    def total(label: str, amount: int) -> Bar:
+        start, width = _span(at(base), at(amount))
+        return Bar(label=label, kind="total", amount=amount, start=start, width=width, end=at(amount))
+
+    def bar(step: Difference, before: int) -> Bar:
+        kind = "both" if step.added and step.taken_off else "up" if step.added else "down"
+        start, width = _span(at(before + step.added), at(before + step.taken_off))
+        return Bar(
+            label=step.step.label.capitalize(),
+            kind=kind,
+            amount=step.amount,
+            gross=(step.added, step.taken_off) if kind == "both" else (),
+            start=start,
+            width=width,
+            end=at(before + step.amount),
+        )
 
     base = max(origin, 0)
-    bars = [bar("Ledger total", "total", tie_out.ledger_total, (base, tie_out.ledger_total))]
-    for step, before, after in zip(steps, running, running[1:], strict=False):
-        bars.append(bar(STEPS[step.step].title, "up" if after > before else "down", step.amount, (before, after)))
-    bars.append(bar("Service total", "total", tie_out.service_total, (base, tie_out.service_total)))
+    bars = [
+        total("Ledger, paid", tie_out.ledger_paid_total),
+        *(bar(step, before) for step, before in zip(steps, running, strict=False)),
+        total("Service, paid", tie_out.service_paid_total),
+    ]
     return Chart(bars=tuple(bars), origin=origin, zero=at(base))
+
+
+def _span(one: float, other: float) -> tuple[float, float]:
+    """Return where a bar between two places starts, and how wide it is."""
+    low, high = min(one, other), max(one, other)
+    width = max(high - low, _NARROWEST)
+    return round(min(low, 100 - width), 2), round(width, 2)
 
 
 def _axis(running: list[int]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a person has to know about a run to sign its report: what was read, who was asked, when and by which rules."""
+"""The run metadata of a report: the ledger, the service, the times and the rules."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 from attrs import frozen
 
-from payclient.reconcile import Rules, Summary, rules_as_json
-from payclient.reconcile._expiry import expiry_rule
+from payclient._escape import plural
+from payclient.reconcile import Rules, Summary, expiry_rule, rules_as_json
 from payclient.report._about import About, LedgerAbout
 
 _EXIT_STATUSES = {
     0: "0: nothing to do",
     1: "1: breaks of at least medium severity, or rejected rows (--fail-on moves the line)",
+    3: "3: nothing was found, so the key or the environment may be wrong; name a reference that exists with --canary",
     75: "75: incomplete; the same command resumes",
 }
 
@@ -27,7 +28,7 @@ class Fact:
     Attributes:
         term: What it is about.
         values: What is known; at least one.
-        is_code: Whether to show it letter by letter.
+        is_code: Whether to show it in a monospaced font.
     """
 
     term: str
@@ -41,18 +42,23 @@ def when(time: datetime | None) -> str:
 
 
 def facts(summary: Summary, about: About) -> Iterator[Fact]:
-    """Yield what is known, in the order of the page; what is not known says so."""
+    """Yield the run metadata in the order of the page; a missing value is shown as such."""
     if about.ledger is None:
         yield Fact("Ledger", ("not a file that payclient read",))
     else:
         yield from _ledger(about.ledger)
+    yield Fact("Compared", tuple(filter(None, (summary.compared.what, summary.compared.remark))))
     yield Fact("Service", (about.base_url or "not recorded",), bool(about.base_url))
     yield Fact("Environment", (about.environment or "not recorded",))
     yield Fact("Key fingerprint", (about.key_fingerprint or "not recorded",), bool(about.key_fingerprint))
     yield Fact("Canary", (about.canary or "none was given",), bool(about.canary))
     yield Fact("Answers came", (_window(summary),))
-    yield Fact("Changed during the run", (f"{summary.changed_during_run:,} rows; judged by the last answer",))
+    yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))
     yield from _rules(about.rules)
+    if summary.acceptances:
+        yield Fact("Acceptances to look at", tuple(each.sentence for each in summary.acceptances))
+    if summary.leakage:
+        yield Fact("Leakage by payment method", tuple(each.sentence for each in summary.leakage))
     if about.ended_by:
         yield Fact("Ended early", (about.ended_by,))
     yield Fact("Exit status", (_EXIT_STATUSES[summary.exit_status()],))
@@ -63,7 +69,7 @@ def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
     yield Fact("Ledger", (ledger.name or "standard input",))
     yield Fact("Size", (f"{ledger.size_bytes:,} bytes, read as {ledger.format}",))
     yield Fact("SHA-256", (ledger.sha256,), is_code=True)
-    yield Fact("Columns compared", tuple(_column(*column) for column in ledger.columns.items()) or ("none",))
+    yield Fact("Columns used", tuple(_column(*column) for column in ledger.columns.items()) or ("none",))
     if ledger.ignored_columns:
         yield Fact("Columns ignored", ledger.ignored_columns)
     if ledger.warnings:

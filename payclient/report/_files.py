@@ -1,4 +1,4 @@
-"""Write the files of a report while its rows come, and put them in their places together."""
+"""Write the files of a report row by row, and replace the old ones together."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from payclient._atomic import AtomicFiles
 from payclient.ledger import Ledger
 from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
 from payclient.report._about import About
-from payclient.report._lines import BreakLines, RowLines
 from payclient.report._manifest import FORMATS, MANIFEST, manifest_as_json
 from payclient.report._matrix import Matrix
-from payclient.report._replacement import Replacement
+from payclient.report._rows import BreakLines, RowLines
 from payclient.report._summary_shape import summary_as_json
-from payclient.report._workbook import Workbook
 
 if TYPE_CHECKING:
     from payclient.report._html import HtmlReport
+    from payclient.report._workbook import ReportWorkbook
 
 
 class ReportFiles:
@@ -34,7 +34,7 @@ class ReportFiles:
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
             stays as it is.
 
-    Shape:
+    Note:
         Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
         whole or not at all; if the block is left without `finish`, an older report stays as it is. The same rows
         give the same bytes. Memory does not grow with the rows.
@@ -45,18 +45,24 @@ class ReportFiles:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, rules: Rules = STRICT, formats: Collection[str] = FORMATS
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rules: Rules = STRICT,
+        formats: Collection[str] = FORMATS,
     ) -> None:
         if unknown := [name for name in formats if name not in FORMATS]:
             message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
             raise ValueError(message)
         self._formats = [name for name in FORMATS if name in formats]
         self._rules = rules
+        # Before anything is written, so that a missing extra shows at once.
         self._page = _html_report() if "report.html" in formats else None
+        self._make_workbook = _workbook_class() if "report.xlsx" in formats else None
         self._folder = Path(folder)
-        self._workbook: Workbook | None = None
-        self._replacement = Replacement(self._folder, [*self._formats, MANIFEST])
-        self._tally, self._matrix = Tally(), Matrix()
+        self._workbook: ReportWorkbook | None = None
+        self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
+        self._tally, self._matrix = Tally(rules), Matrix()
         self._take: list[Callable[[Row], None]] = [self._tally.add, self._matrix.add]
 
     def __enter__(self) -> Self:
@@ -66,19 +72,23 @@ class ReportFiles:
             self._resources = on_failure.pop_all()
         return self
 
-    def _begin(self, new: Replacement, resources: ExitStack) -> None:
+    def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
         if "rows.jsonl" in self._formats:
-            self._take.append(RowLines(new.text("rows.jsonl"), self._rules).add)
+            self._take.append(RowLines(new.text("rows.jsonl")).add)
         if "breaks.csv" in self._formats:
             self._take.append(BreakLines(new.text("breaks.csv")).add)
-        if "report.xlsx" in self._formats:
-            self._workbook = resources.enter_context(Workbook(new.binary("report.xlsx"), self._folder))
+        if self._make_workbook is not None:
+            workbook = self._make_workbook(new.binary("report.xlsx"), new.temporary_folder("report.xlsx"))
+            self._workbook = resources.enter_context(workbook)
             self._take.append(self._workbook.add)
         if self._page is not None:
             self._take.append(self._page.add)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._resources.__exit__(kind, error, trace)
 
@@ -89,7 +99,7 @@ class ReportFiles:
 
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """
-        Put the files in their places.
+        Replace the old files with the new ones.
 
         Args:
             about: The run; its rules are those that `ReportFiles` was given.
@@ -102,7 +112,7 @@ class ReportFiles:
             OSError: When a file cannot be written; no file is changed then.
         """
         if about.rules.fingerprint != self._rules.fingerprint:
-            message = "the report was begun with other rules than it ends with; give ReportFiles the same ones"
+            message = "finish got other rules than ReportFiles; give both the same ones"
             raise ValueError(message)
         summary = self._tally.summary()
         if ledger is not None:
@@ -114,8 +124,8 @@ class ReportFiles:
         if self._page is not None:
             page = self._replacement.text("report.html")
             self._page.write(page, summary, about, matrix=self._matrix, files=(*self._formats, MANIFEST))
-        sealed = [self._replacement.seal(name) for name in self._formats]
-        self._write_json(MANIFEST, manifest_as_json(about, sealed))
+        sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
+        self._write_json(MANIFEST, manifest_as_json(about, summary.compared, sealed))
         self._replacement.commit()
         return summary
 
@@ -127,9 +137,21 @@ def _html_report() -> HtmlReport:
     try:
         from payclient.report._html import HtmlReport  # noqa: PLC0415  it imports the extra
     except ModuleNotFoundError as error:
-        message = (
-            f"report.html needs {error.name}; install it with: pip install 'payclient[report]', "
-            "or choose other files with formats=…"
-        )
-        raise ModuleNotFoundError(message, name=error.name) from error
+        raise _missing("report.html", error, "report") from error
     return HtmlReport()
+
+
+def _workbook_class() -> type[ReportWorkbook]:
+    try:
+        from payclient.report._workbook import ReportWorkbook  # noqa: PLC0415  it imports the extra
+    except ModuleNotFoundError as error:
+        raise _missing("report.xlsx", error, "xlsx") from error
+    return ReportWorkbook
+
+
+def _missing(file: str, error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
+    message = (
+        f"{file} needs {error.name}; install it with: pip install 'payclient[{extra}]', "
+        "or choose other files with formats=…"
+    )
+    return ModuleNotFoundError(message, name=error.name)

@@ -1,14 +1,106 @@
-"""The tables of rows on the page: which rows stand together, under which words, and where the others are."""
+"""The tables of rows on the page: how rows are grouped, their headings, and which file has the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from heapq import heappush, heappushpop
+from typing import TypeAlias
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from payclient.reconcile import Bucket, Code, Row, Severity, Total
-from payclient.report._piles import Pile, Piles
+from payclient.reconcile import Bucket, Code, Row, Severity, Total, reff_key
 from payclient.report._wording import CASE_ONLY, CODES
+
+Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
+"""Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
+
+
+@define
+class TopRows:
+    """
+    The rows that rank highest, out of any number.
+
+    Args:
+        room: Rows kept.
+        rank: What a row is ranked by; the highest come first, and equal ones in the order in which they came.
+
+    Attributes:
+        total: Of all rows, kept or not.
+    """
+
+    _room: int
+    _rank: Callable[[Row], int]
+    total: Total = field(init=False, default=Total())
+    _kept: list[tuple[int, int, Row]] = field(init=False, factory=list)
+
+    def add(self, row: Row) -> None:
+        """Count *row*, and keep it if it ranks high enough."""
+        self.total = self.total.plus(row)
+        item = (self._rank(row), -self.total.rows, row)  # the second number is unique: rows cannot be compared
+        heappush(self._kept, item) if len(self._kept) < self._room else heappushpop(self._kept, item)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows kept, the highest first."""
+        return tuple(row for _, _, row in sorted(self._kept, key=lambda item: item[:2], reverse=True))
+
+
+@define
+class RowGroups:
+    """
+    The rows that a person may want to look at, by kind.
+
+    Args:
+        room: Rows kept of each kind.
+
+    Note:
+        Memory grows with *room* and the number of kinds, not with the rows.
+    """
+
+    _room: int
+    _groups: dict[Kind, TopRows] = field(init=False, factory=dict)
+
+    def add(self, row: Row) -> None:
+        """Add *row*, unless it matched or is open without a finding."""
+        bucket = row.bucket
+        if not row.findings and (bucket is Bucket.MATCHED or bucket is Bucket.OPEN):
+            return
+        kind = kind_of(row)
+        top = self._groups.get(kind)
+        if top is None:
+            top = self._groups[kind] = TopRows(self._room, amount_at_stake)
+        top.add(row)
+
+    def breaks(self) -> list[tuple[Severity, Code, TopRows]]:
+        """Return the breaks, the most severe first; each row is in one group."""
+        found = [(*kind, top) for kind, top in self._groups.items() if isinstance(kind, tuple)]
+        order = list(Code)
+        return sorted(found, key=lambda each: (-each[0], order.index(each[1])))
+
+    def remarks(self) -> list[tuple[Code, TopRows]]:
+        """Return the rows that are no breaks, although there is something to say about them."""
+        return [(code, self._groups[code]) for code in Code if code in self._groups]
+
+    def of(self, bucket: Bucket) -> TopRows:
+        """Return the rows of a bucket that is one group."""
+        return self._groups.get(bucket) or TopRows(self._room, amount_at_stake)
+
+
+def kind_of(row: Row) -> Kind:
+    """Return the kind of *row*."""
+    first = row.primary
+    if first is None or row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
+        return row.bucket
+    return (first.severity, first.code) if row.bucket is Bucket.BREAK else first.code
+
+
+def amount_at_stake(row: Row) -> int:
+    """Return the amount at stake in *row*: the difference of the amounts, or else the amount."""
+    ours, theirs = row.ledger_amount, row.service_amount
+    if ours is None or theirs is None or ours == theirs:
+        return abs(ours or theirs or 0)
+    return abs(theirs - ours)
+
 
 _SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.TOLERATED_DEVIATION})
 _HAS_BREAKS = ("breaks.csv", "rows.jsonl", "report.xlsx")
@@ -45,32 +137,32 @@ class Group:
     rest: str
 
 
-def breaks(piles: Piles, files: Collection[str]) -> Iterator[Group]:
+def breaks(groups: RowGroups, files: Collection[str]) -> Iterator[Group]:
     """Yield the breaks, the most severe first; each row is in one group."""
-    for severity, code, pile in piles.breaks():
-        yield _of_code(code, pile, _first(_HAS_BREAKS, files), severity)
+    for severity, code, top in groups.breaks():
+        yield _of_code(code, top, _first(_HAS_BREAKS, files), severity)
 
 
-def remarks(piles: Piles, files: Collection[str]) -> Iterator[Group]:
+def remarks(groups: RowGroups, files: Collection[str]) -> Iterator[Group]:
     """Yield the rows that are no breaks, although there is something to say about them."""
-    for code, pile in piles.remarks():
-        yield _of_code(code, pile, _first(_HAS_ALL, files))
+    for code, top in groups.remarks():
+        yield _of_code(code, top, _first(_HAS_ALL, files))
 
 
-def of_bucket(bucket: Bucket, piles: Piles, files: Collection[str]) -> Group:
+def of_bucket(bucket: Bucket, groups: RowGroups, files: Collection[str]) -> Group:
     """Return the unresolved or the rejected rows."""
-    pile = piles.of(bucket)
+    top = groups.of(bucket)
     return Group(
         anchor=bucket.value,
         title=bucket.capitalize(),
         advice=UNRESOLVED if bucket is Bucket.UNRESOLVED else REJECTED,
-        total=pile.total,
-        rows=pile.rows,
+        total=top.total,
+        rows=top.rows,
         rest=_first(_HAS_ALL, files),
     )
 
 
-def _of_code(code: Code, pile: Pile, rest: str, severity: Severity | None = None) -> Group:
+def _of_code(code: Code, top: TopRows, rest: str, severity: Severity | None = None) -> Group:
     is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
     wording = CASE_ONLY if is_case_only else CODES[code]
     is_allowed = severity is None and code not in _SOFT
@@ -80,10 +172,16 @@ def _of_code(code: Code, pile: Pile, rest: str, severity: Severity | None = None
         advice=ALLOWED if is_allowed else wording.advice,
         code=code.value,
         severity="" if severity is None else severity.word,
-        total=pile.total,
-        rows=pile.rows,
+        total=top.total,
+        rows=_together(top.rows) if code is Code.PAID_TWICE else top.rows,
         rest=rest,
     )
+
+
+def _together(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Return *rows* with those of one invoice side by side, the invoices in the order of their first row."""
+    keys = [reff_key(row.transaction.merchant_reff) if row.transaction else None for row in rows]
+    return tuple(row for _, row in sorted(zip(map(keys.index, keys), rows, strict=True), key=lambda each: each[0]))
 
 
 def _first(wanted: tuple[str, ...], files: Collection[str]) -> str:

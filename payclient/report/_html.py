@@ -1,4 +1,4 @@
-"""Write `report.html`: one page that a person reads, prints and signs, and through which nobody else can act."""
+"""Write `report.html`: one page to read, print and sign, safe against text from the ledger and the service."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from unicodedata import combining
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from payclient._visible import visible
+from payclient._escape import escape_unprintable, plural
 from payclient.reconcile import COMPLETENESS, Bucket, Finding, Row, Summary
-from payclient.report import _groups as groups
 from payclient.report._about import About
 from payclient.report._chart import bridge_chart
 from payclient.report._facts import facts, when
-from payclient.report._grid import grid
-from payclient.report._matrix import Matrix
-from payclient.report._piles import Piles
+from payclient.report._groups import RowGroups, breaks, of_bucket, remarks
+from payclient.report._matrix import Matrix, grid
 from payclient.report._wording import BUCKETS, STEPS, VERDICTS
 
 FILES = {
@@ -28,14 +26,14 @@ FILES = {
     "breaks.csv": "every break, with both sides",
     "rows.jsonl": "every row, with both sides in full",
     "summary.json": "the figures of this page, for programs",
-    "manifest.json": "fingerprints of all files, to see that none was changed",
+    "manifest.json": "fingerprints of all files, to detect changes",
 }
-"""What may lie beside the page, and what it is good for."""
+"""The other files of a report, and what each is for."""
 
 _ROOM = 80
-_LONGEST = 600
+_MAX_LENGTH = 600
 _MINUS = "\N{MINUS SIGN}"
-_MOST_MARKS = 3  # as many as writing needs anywhere
+_MAX_MARKS = 3  # no writing system needs more
 
 
 class HtmlReport:
@@ -45,32 +43,38 @@ class HtmlReport:
     Args:
         room: Rows shown of each kind, those with the largest amounts; the page says how many there are.
 
-    Shape:
+    Note:
         Give each row to `add`, in the order of the ledger, then call `write`. What is kept grows with *room*, not with
         the rows. The same rows give the same bytes.
     """
 
     def __init__(self, *, room: int = _ROOM) -> None:
-        self._piles = Piles(room)
+        self._groups = RowGroups(room)
 
     def add(self, row: Row) -> None:
         """Take one row."""
-        self._piles.add(row)
+        self._groups.add(row)
 
     def write(
-        self, file: IO[str], summary: Summary, about: About, *, matrix: Matrix, files: Collection[str] = FILES.keys()
+        self,
+        file: IO[str],
+        summary: Summary,
+        about: About,
+        *,
+        matrix: Matrix,
+        files: Collection[str] = FILES.keys(),
     ) -> None:
         """
         Write the page.
 
         Args:
             file: Open for text, in UTF-8 and without translation of line ends.
-            summary: What all the rows come to.
+            summary: The figures of all rows.
             about: The run.
             matrix: The same rows, counted by status and method.
             files: Names of the files that are written beside the page; it links to those it knows.
         """
-        shown = {**_figures(summary, about), **_rows(self._piles, files), **_assets()}
+        shown = {**_figures(summary, about), **_rows(self._groups, files), **_assets()}
         shown["grid"] = grid(matrix, about.rules)
         file.writelines(_template().generate(shown))
 
@@ -85,24 +89,25 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
         "tie_out": summary.tie_out,
         "steps": [(STEPS[step.step], step) for step in summary.tie_out.steps if step.rows],
+        "states": [(state or "not known", total) for state, total in summary.tie_out.states.items()],
         "chart": bridge_chart(summary.tie_out),
         "facts": list(facts(summary, about)),
     }
 
 
-def _rows(piles: Piles, files: Collection[str]) -> dict[str, Any]:
+def _rows(groups: RowGroups, files: Collection[str]) -> dict[str, Any]:
     return {
-        "breaks": list(groups.breaks(piles, files)),
-        "unresolved": groups.of_bucket(Bucket.UNRESOLVED, piles, files),
-        "rejected": groups.of_bucket(Bucket.REJECTED, piles, files),
-        "remarks": list(groups.remarks(piles, files)),
+        "breaks": list(breaks(groups, files)),
+        "unresolved": of_bucket(Bucket.UNRESOLVED, groups, files),
+        "rejected": of_bucket(Bucket.REJECTED, groups, files),
+        "remarks": list(remarks(groups, files)),
         "files": [(name, holds) for name, holds in FILES.items() if name in files],
     }
 
 
 @cache
 def _assets() -> dict[str, str]:
-    """Return style and script, and the hashes without which a browser runs neither."""
+    """Return style and script, with the hashes that the Content-Security-Policy requires."""
     css, js = _asset("report.css"), _asset("report.js")
     return {"css": css, "css_hash": _hash(css), "js": js, "js_hash": _hash(js)}
 
@@ -119,7 +124,11 @@ def _hash(text: str) -> str:
 @cache
 def _template() -> Template:
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, finalize=_harmless, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {
         "difference": _difference,
@@ -132,19 +141,19 @@ def _template() -> Template:
 
 
 def _harmless(value: Any) -> Any:
-    """Make every text of strangers visible; said here once, so that no place in the template can forget it."""
+    """Escape unprintable characters in every value, once for the whole template."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    shown = visible(value, longest=_LONGEST)
+    shown = escape_unprintable(value, max_length=_MAX_LENGTH)
     return shown if shown.isascii() else "".join(_unstacked(shown))
 
 
 def _unstacked(text: str) -> Iterator[str]:
-    """Yield the characters of *text*; marks that pile up over their letter, and so over other lines, by number."""
+    """Yield the characters of *text*; marks that stack over their letter, and so over other lines, by number."""
     marks = 0
     for character in text:
         marks = marks + 1 if combining(character) else 0
-        yield f"<U+{ord(character):04X}>" if marks > _MOST_MARKS else character
+        yield f"<U+{ord(character):04X}>" if marks > _MAX_MARKS else character
 
 
 def _number(number: int) -> str:
@@ -156,7 +165,7 @@ def _signed(number: int) -> str:
 
 
 def _count(rows: int) -> str:
-    return f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
+    return plural(rows, "row")
 
 
 def _difference(finding: Finding) -> str:

@@ -1,17 +1,21 @@
-"""The manifest of a report: by what each of its files is known again, and a check that it still is."""
+"""The manifest of a report: a checksum of each file, and the check against it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
-from payclient.ledger import Fingerprint
+from payclient._atomic import Fingerprint
+from payclient._own_file import own
+from payclient.reconcile import Compared
 from payclient.report._about import About
+from payclient.report._summary_shape import compared_as_json
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1
@@ -20,7 +24,7 @@ MANIFEST_VERSION = 1
 FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "breaks.csv", "report.xlsx", "report.html")
 """The files of a report, in the order in which they take their places."""
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 @frozen
@@ -37,10 +41,10 @@ class Problem:
     what: str
 
 
-def manifest_as_json(about: About, files: Iterable[Fingerprint]) -> dict[str, Any]:
+def manifest_as_json(about: About, compared: Compared, files: Iterable[Fingerprint]) -> dict[str, Any]:
     """Return `manifest.json`; the key is not in it, only its fingerprint."""
     ledger = about.ledger
-    return {
+    content = {
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
         "payclient_version": about.payclient_version,
@@ -49,10 +53,12 @@ def manifest_as_json(about: About, files: Iterable[Fingerprint]) -> dict[str, An
             "environment": about.environment,
             "key_fingerprint": about.key_fingerprint,
         },
-        "rules": {"fingerprint": about.rules.fingerprint},
+        "rules": {"fingerprint": about.rules.fingerprint, "assume_status": about.rules.assume_status.value},
+        "compared": compared_as_json(compared),
         "ledger": None if ledger is None else _file(ledger.name, ledger.size_bytes, ledger.sha256),
         "files": [_file(file.name, file.size_bytes, file.sha256) for file in files],
     }
+    return {**content, "sha256": _sha256_of(content)}
 
 
 def verify(folder: Path) -> tuple[Problem, ...]:
@@ -63,8 +69,8 @@ def verify(folder: Path) -> tuple[Problem, ...]:
         folder: Of the report.
 
     Returns:
-        What is wrong, in the order of the manifest; nothing if every file is as it was written. Whoever can change the
-        files can change the manifest too, so keep a copy of it elsewhere if that matters.
+        What is wrong, in the order of the manifest; nothing if every file is as it was written. A person who can
+        change the files can change the manifest too, so keep a copy of it elsewhere if that matters.
     """
     try:
         files = _listed(folder / MANIFEST)
@@ -72,14 +78,17 @@ def verify(folder: Path) -> tuple[Problem, ...]:
         return (Problem(MANIFEST, "there is none, so the report was never finished"),)
     except OSError as error:
         return (Problem(MANIFEST, f"it cannot be read: {error.strerror}"),)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return (Problem(MANIFEST, "it is damaged: it is not what payclient writes"),)
     return (*_changed(folder, files), *_unlisted(folder, files))
 
 
 def _listed(path: Path) -> dict[str, tuple[int, str]]:
-    with path.open("rb") as file:
-        content = json.loads(file.read(_MOST_BYTES))
+    with open(path, "rb", opener=own) as file:
+        content = json.loads(file.read(_MAX_BYTES))
+    if content.pop("sha256") != _sha256_of(content):
+        message = "it was changed"
+        raise ValueError(message)
     files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
     if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(FORMATS):
         message = "it lists other files than those of a report"
@@ -90,7 +99,7 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
 def _changed(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Problem]:
     for name, (size_bytes, sha256) in files.items():
         try:
-            with (folder / name).open("rb") as file:
+            with open(folder / name, "rb", opener=own) as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
                 length = file.tell()
         except FileNotFoundError:
@@ -106,8 +115,12 @@ def _changed(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Proble
 
 def _unlisted(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Problem]:
     for name in FORMATS:
-        if name not in files and (folder / name).exists():
-            yield Problem(name, "the manifest does not list it: it is of another run, or somebody put it there")
+        if name not in files and os.path.lexists(folder / name):
+            yield Problem(name, "the manifest does not list it: it belongs to another run, or was added later")
+
+
+def _sha256_of(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _file(name: str, size_bytes: int, sha256: str) -> dict[str, Any]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
 from payclient.ledger import Entry
-from payclient.reconcile import Row, Total
+from payclient.reconcile import Row, Rules, Status, Total
+
+ASSUMED = "paid (assumed)"
+"""Stands for the ledger's word where the ledger has no status column."""
 
 OTHER = "(other)"
 """Stands for all words that came after the room was taken."""
 
 _ROOM = 1_000
-_LONGEST = 80
+_MAX_LENGTH = 80
 
 _Counts: TypeAlias = list[int]
 _Key = TypeVar("_Key")
@@ -49,7 +52,7 @@ class Matrix:
     Args:
         room: Cells at most; the rows of later ones are counted under `REST`, whatever a service makes up.
 
-    Shape:
+    Note:
         Memory grows with *room*. Cells are in the order in which they first occurred.
     """
 
@@ -93,18 +96,23 @@ class Matrix:
 def _key(row: Row) -> tuple[str | None, str | None, str | None]:
     entry, theirs = row.entry, row.transaction
     ours = entry if isinstance(entry, Entry) else None
-    ledger_status = _word(ours.status if ours else None)
+    ledger_status = ASSUMED if ours and row.is_status_assumed else _word(ours.status if ours else None)
     ledger_method = _word(ours.payment_method if ours else None)
     if theirs is None:
         return ledger_status, None, ledger_method
     return ledger_status, _word(theirs.status), _word(theirs.payment_method) or ledger_method
 
 
+def meaning(word: str | None, rules: Rules) -> Status | None:
+    """Return what a word of a cell means by *rules*; None if it is not known."""
+    return Status.PAID if word == ASSUMED else rules.read_status(word)
+
+
 def _word(word: object) -> str | None:
     """Return *word* if it is one, no longer than a person reads."""
     if not isinstance(word, str):
         return None
-    return word if len(word) <= _LONGEST else f"{word[: _LONGEST - 1]}…"
+    return word if len(word) <= _MAX_LENGTH else f"{word[: _MAX_LENGTH - 1]}…"
 
 
 def _plus(one: Total, other: Total) -> Total:
@@ -113,3 +121,93 @@ def _plus(one: Total, other: Total) -> Total:
         one.ledger_amount + other.ledger_amount,
         one.service_amount + other.service_amount,
     )
+
+
+_MAX_LINES = 24
+_MAX_METHODS = 6
+
+_Key_grid = TypeVar("_Key_grid")
+_States = tuple[str | None, str | None]
+
+
+@frozen(kw_only=True)
+class Line:
+    """
+    All rows with the same two status words.
+
+    Attributes:
+        ledger: The ledger's word; None where it has none.
+        service: The service's; None where it said nothing.
+        remark: What is the matter with the two words; empty when both mean the same, or one is not there.
+        cells: By method; None where there is no row.
+        total: Of the line.
+    """
+
+    ledger: str | None
+    service: str | None
+    remark: str
+    cells: tuple[Total | None, ...]
+    total: Total
+
+
+@frozen(kw_only=True)
+class Grid:
+    """
+    The table.
+
+    Attributes:
+        methods: The columns, the one with the most rows first; None where no method is stated.
+        lines: The line with the most rows first; `OTHER` where words were added up to make it fit.
+    """
+
+    methods: tuple[str | None, ...]
+    lines: tuple[Line, ...]
+
+
+def grid(matrix: Matrix, rules: Rules) -> Grid:
+    """Return what *matrix* counted, with the meanings that *rules* give to the words."""
+    states = _most(matrix.by(_states), _MAX_LINES)
+    methods = _most(matrix.by(_method), _MAX_METHODS)
+
+    def place(cell: Cell) -> tuple[_States, str | None]:
+        pair = _states(cell) if _states(cell) in states else (OTHER, OTHER)
+        return pair, cell.method if cell.method in methods else OTHER
+
+    cells = matrix.by(place)
+    columns = tuple(dict.fromkeys([*methods, *(method for _, method in cells)]))
+    totals = matrix.by(lambda cell: place(cell)[0])
+    ordered = [pair for pair in totals if pair in states] + [pair for pair in totals if pair not in states]
+    lines = (
+        Line(
+            ledger=pair[0],
+            service=pair[1],
+            remark=_remark(pair, rules),
+            cells=tuple(cells.get((pair, method)) for method in columns),
+            total=totals[pair],
+        )
+        for pair in ordered
+    )
+    return Grid(methods=columns, lines=tuple(lines))
+
+
+def _states(cell: Cell) -> _States:
+    return cell.ledger_status, cell.service_status
+
+
+def _method(cell: Cell) -> str | None:
+    return cell.method
+
+
+def _most(keys: Iterable[_Key_grid], most: int) -> list[_Key_grid]:
+    """Return the first *most* keys, or all if the next would be the only one that is left out."""
+    found = list(keys)
+    return found if len(found) <= most + 1 else found[:most]
+
+
+def _remark(pair: _States, rules: Rules) -> str:
+    if None in pair or OTHER in pair:
+        return ""
+    ours, theirs = (meaning(word, rules) for word in pair)
+    if ours is None or theirs is None:
+        return "unknown word"
+    return "" if ours is theirs else "not the same"

@@ -1,4 +1,4 @@
-"""The shape of `summary.json`: what a whole run comes to, for programs."""
+"""The content of `summary.json`: the figures of a run, for programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from payclient.reconcile import COMPLETENESS, Rules, Summary, TieOut, Total, expiry_rule, rules_as_json
-from payclient.report._about import About
-from payclient.report._about_json import ledger_as_json
-from payclient.report._matrix import Cell, Matrix
+from attrs import asdict
 
-SUMMARY_VERSION = 1
+from payclient.reconcile import (
+    COMPLETENESS,
+    Compared,
+    Rules,
+    Summary,
+    TieOut,
+    Total,
+    expiry_rule,
+    rules_as_json,
+)
+from payclient.report._about import About, ledger_as_json
+from payclient.report._matrix import Cell, Matrix, meaning
+
+SUMMARY_VERSION = 2
 """Grows when a reader of `summary.json` has to change; new names alone do not make it grow."""
 
 
@@ -22,16 +32,27 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "version": SUMMARY_VERSION,
         "verdict": summary.verdict.value,
         "sentence": summary.sentence,
+        "compared": compared_as_json(summary.compared),
         "completeness": COMPLETENESS,
         "expiry": expiry_rule(about.rules.time_zone),
         "rows": summary.rows,
-        "buckets": {bucket.value: total_as_json(total) for bucket, total in summary.buckets.items()},
-        "findings": {code.value: total_as_json(total) for code, total in summary.codes.items()},
+        "buckets": {bucket.value: asdict(total) for bucket, total in summary.buckets.items()},
+        "findings": {code.value: asdict(total) for code, total in summary.codes.items()},
         "breaks_by_severity": {severity.word: rows for severity, rows in summary.breaks.items()},
         "changed_during_run": summary.changed_during_run,
         "first_observed_at": _time(summary.first_observed_at),
         "last_observed_at": _time(summary.last_observed_at),
         "tie_out": _tie_out(summary.tie_out),
+        "leakage": [asdict(each) for each in summary.leakage],
+        "acceptances": [
+            {
+                "code": each.accepted.code.value,
+                "reference": each.accepted.reference,
+                "state": each.state.value,
+                "sentence": each.sentence,
+            }
+            for each in summary.acceptances
+        ],
         "statuses": _statuses(matrix, about.rules),
         "ledger": None if about.ledger is None else ledger_as_json(about.ledger),
         "service": {
@@ -46,33 +67,40 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
     }
 
 
-def total_as_json(total: Total) -> dict[str, int]:
-    """Return rows and money in plain values."""
-    return {"rows": total.rows, "ledger_amount": total.ledger_amount, "service_amount": total.service_amount}
-
-
 def _statuses(matrix: Matrix, rules: Rules) -> list[dict[str, Any]]:
     cells: Mapping[Cell, Total] = matrix.by(lambda cell: cell)
     return [
         {
             "ledger": cell.ledger_status,
-            "ledger_meaning": rules.read_status(cell.ledger_status),
+            "ledger_meaning": meaning(cell.ledger_status, rules),
             "service": cell.service_status,
-            "service_meaning": rules.read_status(cell.service_status),
+            "service_meaning": meaning(cell.service_status, rules),
             "payment_method": cell.method,
-            **total_as_json(total),
+            **asdict(total),
         }
         for cell, total in cells.items()
     ]
 
 
+def compared_as_json(compared: Compared) -> dict[str, Any]:
+    """Return what was compared in plain values."""
+    return {
+        "fields": dict(compared.fields),
+        "remark": compared.remark,
+        "assumed_paid": compared.assumed_paid,
+        "status_left_out": compared.status_left_out,
+        "not_paid": compared.not_paid,
+    }
+
+
 def _tie_out(bridge: TieOut) -> dict[str, Any]:
     return {
-        "ledger_total": bridge.ledger_total,
-        "steps": [{"step": step.step.value, "rows": step.rows, "amount": step.amount} for step in bridge.steps],
-        "service_total": bridge.service_total,
+        "ledger_paid_total": bridge.ledger_paid_total,
+        "steps": [{**asdict(step), "step": step.step.value, "amount": step.amount} for step in bridge.steps],
+        "service_paid_total": bridge.service_paid_total,
         "residual": bridge.residual,
         "rows_without_amount": bridge.rows_without_amount,
+        "money_by_status": {state or "not known": asdict(total) for state, total in bridge.states.items()},
     }
 
 

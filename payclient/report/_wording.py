@@ -1,4 +1,4 @@
-"""The words in which a report explains its codes, buckets and steps to people who do not know them."""
+"""The labels and explanations of codes, buckets and steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from payclient.reconcile import Bucket, Code, Step, Verdict
 @frozen
 class Wording:
     """
-    How something with a stable name is explained.
+    The label and explanation of a code, bucket or verdict.
 
     Attributes:
         title: What it is, in a few words.
@@ -26,6 +26,10 @@ class Wording:
 VERDICTS: Mapping[Verdict, Wording] = {
     Verdict.EMPTY: Wording("Empty", "Check that the right file was given, and that it has more than a header."),
     Verdict.CLEAN: Wording("Clean", "There is nothing to do."),
+    Verdict.PARTIAL: Wording(
+        "Partial",
+        "The status was not compared, so this says nothing about what is paid. Add a status column, or assume paid.",
+    ),
     Verdict.BREAKS: Wording("Breaks", "Go through the breaks below, the most severe first."),
     Verdict.INCOMPLETE: Wording(
         "Incomplete",
@@ -41,16 +45,27 @@ BUCKETS: Mapping[Bucket, Wording] = {
     Bucket.REJECTED: Wording("Rejected", "The ledger row cannot be used."),
 }
 
-STEPS: Mapping[Step, Wording] = {
-    Step.TOLERATED: Wording("Matched", "rows that agree, or differ within tolerance"),
-    Step.MISSING: Wording("Missing at the service", "taken off: the service knows no such transaction"),
-    Step.DUPLICATES: Wording("Listed again", "taken off: counted on the first row with the same reference"),
-    Step.UNDER_OR_OVERPAID: Wording("Other differences", "the service's amount takes the place of the ledger's"),
-    Step.STATUS_BREAKS: Wording("Status differs", "taken off: the two sides disagree about the state"),
-    Step.OPEN: Wording("Open", "taken off: not paid yet"),
-    Step.UNRESOLVED: Wording("Unresolved", "taken off: not known yet"),
-    Step.REJECTED: Wording("Rejected", "taken off: the row cannot be used"),
+STEPS: Mapping[Step, str] = {
+    Step.MATCHED: "the same on both sides",
+    Step.TOLERATED: "within tolerance, or accepted",
+    Step.MISSING: "the service knows no such transaction",
+    Step.DUPLICATES: "the reference is counted on a row before",
+    Step.UNDERPAID: "paid on both sides, and less at the service",
+    Step.OVERPAID: "paid on both sides, and more at the service",
+    Step.RECORDED_NOT_PAID: "paid in the ledger alone",
+    Step.REFUND_NOT_RECORDED: "refunded at the service alone",
+    Step.REFUND_NOT_MADE: "refunded in the ledger alone",
+    Step.PAID_NOT_RECORDED: "paid at the service alone",
+    Step.LATE_PAYMENT: "paid at the service, and closed in the ledger",
+    Step.UNKNOWN_STATUS: "one side uses a word that is not known",
+    Step.OTHER_BREAKS: "other differences, which move no paid money",
+    Step.AMOUNT_NOT_STATED: "the ledger states no amount",
+    Step.STATUS_NOT_COMPARED: "the ledger states no status, and none was assumed",
+    Step.OPEN: "one side may still learn of it",
+    Step.UNRESOLVED: "not known at the service",
+    Step.REJECTED: "the ledger row cannot be used",
 }
+"""What each step of the bridge holds."""
 
 CODES: Mapping[Code, Wording] = {
     Code.PAID_TWICE: Wording(
@@ -69,6 +84,14 @@ CODES: Mapping[Code, Wording] = {
         "Paid after it was closed",
         "Money came in for something that the ledger had given up. Deliver, or refund.",
     ),
+    Code.REFUND_NOT_RECORDED: Wording(
+        "Refunded, but not recorded",
+        "The service has paid the money back, and the ledger does not know it. Record the refund, and ask who made it.",
+    ),
+    Code.REFUND_NOT_MADE: Wording(
+        "Recorded as refunded, but not refunded",
+        "The ledger has paid the money back, and the service has not. Make the refund, or correct the ledger.",
+    ),
     Code.MERCHANT_REFF_DIFFERS: Wording(
         "Other merchant_reff",
         "The two sides speak of different invoices. Find out which of them the payment belongs to.",
@@ -77,19 +100,34 @@ CODES: Mapping[Code, Wording] = {
         "Missing at the service",
         "The service knows no such transaction, and it was asked twice. Check the reference and the environment.",
     ),
+    Code.UNUSABLE_ANSWER: Wording(
+        "Unusable answer",
+        "The service answered twice, and neither answer can be used: it declined, or its answer is malformed. "
+        "Send the rows to the service with their messages. Only a new run asks again.",
+    ),
     Code.DUPLICATE_REFERENCE: Wording(
         "Listed more than once",
         "Several ledger rows have the same reference, and only one of them can be right.",
     ),
     Code.UNDERPAID: Wording(
-        "Underpaid", "The service has less than the ledger expects. Collect the rest, or accept it."
+        "Underpaid",
+        "The service has less than the ledger expects. Collect the rest, or accept it.",
     ),
     Code.OVERPAID: Wording(
-        "Overpaid", "The service has more than the ledger expects. Refund the excess, or correct the ledger."
+        "Overpaid",
+        "The service has more than the ledger expects. Refund the excess, or correct the ledger.",
     ),
     Code.NET_DIFFERS: Wording(
         "Other net amount",
         "What is paid out is not what the ledger expects. Look at the fee first.",
+    ),
+    Code.SHORT_RECEIVED: Wording(
+        "Paid, but not all of it arrived",
+        "It is paid at the service, and less than amount less fee was received. Claim the rest from the provider.",
+    ),
+    Code.FEE_OFF_SCHEDULE: Wording(
+        "Fee off schedule",
+        "The fee is not what the rules' schedule says. Claim it back, or correct the schedule.",
     ),
     Code.FEE_DIFFERS: Wording("Other fee", "The fee is not the recorded one. Compare it with the contract."),
     Code.UNKNOWN_STATUS: Wording(
@@ -97,20 +135,30 @@ CODES: Mapping[Code, Wording] = {
         "A status word is not known, and none is guessed. Add the word to the rules once you know what it means.",
     ),
     Code.STALE_PENDING: Wording(
-        "Still pending",
-        "The expiry has passed, or the other side is closed. Close it, or ask the service.",
+        "Pending past its expiry",
+        "The expiry has passed, and at least one side still says pending. Close it, or ask the service.",
+    ),
+    Code.PENDING_ON_ONE_SIDE: Wording(
+        "Pending on one side, closed on the other",
+        "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
     ),
     Code.METHOD_DIFFERS: Wording(
-        "Other payment method", "It was paid another way than recorded; the fee may differ too."
+        "Other payment method",
+        "It was paid another way than recorded; the fee may differ too.",
     ),
     Code.PAYMENT_CODE_DIFFERS: Wording("Other payment code", "The payer used another code than the ledger has."),
     Code.CLOSED_DIFFERENTLY: Wording(
-        "Closed for different reasons", "Neither side expects money. Only the recorded reason differs."
+        "Closed for different reasons",
+        "Neither side expects money. Only the recorded reason differs.",
     ),
     Code.EXPIRY_DIFFERS: Wording("Other expiry", "The two sides give different times of expiry."),
     Code.SERVICE_ARITHMETIC: Wording(
         "The service's numbers do not add up",
         "Amount less fee is not the amount received, in the service's own answer. Worth asking the provider.",
+    ),
+    Code.NOT_COMPARED: Wording(
+        "Empty cell, not compared",
+        "The service states it and the ledger's cell is empty. Fill the cell to have it compared.",
     ),
     Code.TOLERATED_DEVIATION: Wording(
         "Answered in another form than documented",
@@ -119,6 +167,7 @@ CODES: Mapping[Code, Wording] = {
 }
 
 CASE_ONLY = Wording(
-    "merchant_reff in other letters", "Only upper and lower case differ: most likely one side changed it on the way."
+    "merchant_reff in other letters",
+    "Only letter case or spacing differs: most likely one side changed it on the way.",
 )
 """Of `merchant_reff_differs` where it is less severe than usual."""

@@ -1,23 +1,22 @@
-"""Write `report.xlsx`: the report as a work list, with room for who does what about each break."""
+"""Write `report.xlsx`: the report as a work list, with columns for owner, resolution and comment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from payclient.ledger._entry import ABSENT, COMPARED, Entry
+from attrs import astuple
+
+from payclient.ledger import COMPARED
 from payclient.reconcile import COMPLETENESS, Bucket, Row, Rules, Summary, TieOut, Total
 from payclient.report._about import About
 from payclient.report._facts import facts, when
-from payclient.report._matrix import Cell, Matrix
-from payclient.report._package import Package
-from payclient.report._shape import difference, in_words
-from payclient.report._sheet import MOST_ROWS, Column, Sheet, Style, Value
+from payclient.report._matrix import Cell, Matrix, meaning
+from payclient.report._rows import both_sides, difference, in_words
+from payclient.report._sheet import MAX_ROWS, BookWriter, Column, Style, Value
 from payclient.report._wording import BUCKETS, CODES, STEPS, VERDICTS
 
 _LINE = Column("Line", 8, Style.PLAIN)
@@ -40,68 +39,66 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         *_MONEY,
     ),
     "By method": (Column("Payment method", 20), *_MONEY),
-    "Tie-out": (Column("Step", 26), Column("What happens", 64), _MONEY[0], Column("Amount", 20), Column("Then", 20)),
+    "Tie-out": (
+        *(Column("Step", 26), Column("What it holds", 50), _MONEY[0], Column("Added", 18), Column("Taken off", 18)),
+        *(Column("Net", 18), Column("Then", 20)),
+    ),
+    "Money by status": (
+        *(Column("Status", 20), Column("Ledger rows", 14), Column("Ledger amount", 20), Column("Service rows", 14)),
+        Column("Service amount", 20),
+    ),
     "Run": (Column("What", 26), Column("Value", 100)),
 }
 """The sheets, in their order, and the columns of each."""
 
-_OF_ROWS = ("All rows", "Breaks", "Open", "Unresolved", "Rejected")
-"""Written while the rows come; the first is the longest, and costs the least where it is begun first."""
-
-_NOT_FILTERED = frozenset({"Summary", "Tie-out", "Run"})
+_NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "Run"})
 _NOTHING: tuple[None, None, None] = (None, None, None)
 
 
-class Workbook:
+class ReportWorkbook:
     """
     The workbook of one run.
 
     Args:
         file: Open for bytes, at its start.
-        folder: Where there is room for sheets that are not in the file yet.
-        most_rows: Where a sheet ends, the header included.
+        folder: For temporary files, as large as the workbook before compression.
+        max_rows: Rows that fit in a sheet, the header included.
 
-    Shape:
+    Note:
         Use it as a context manager: give each row to `add`, in the order of the ledger, then call `finish`. Memory does
         not grow with the rows. The same rows give the same bytes.
     """
 
-    def __init__(self, file: IO[bytes], folder: Path, *, most_rows: int = MOST_ROWS) -> None:
-        self._package = Package(file, folder)
-        self._most_rows = most_rows
-        self._shapes: Mapping[Bucket, tuple[str, Callable[[Row], Sequence[Value]]]] = {
-            Bucket.BREAK: ("Breaks", _break),
-            Bucket.OPEN: ("Open", _open),
-            Bucket.UNRESOLVED: ("Unresolved", _unresolved),
-            Bucket.REJECTED: ("Rejected", _rejected),
-        }
+    def __init__(self, file: IO[bytes], folder: Path, *, max_rows: int = MAX_ROWS) -> None:
+        self._book = BookWriter(file, folder)
+        for name, columns in COLUMNS.items():
+            rest = "breaks.csv" if name == "Breaks" else "rows.jsonl"
+            self._book.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
     def __enter__(self) -> Self:
-        with ExitStack() as on_failure:
-            on_failure.enter_context(self._package)
-            for name in _OF_ROWS:
-                self._begin(name)
-            on_failure.pop_all()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        self._package.__exit__(kind, error, trace)
+        self._book.__exit__(kind, error, trace)
 
     def add(self, row: Row) -> None:
         """Write *row*."""
-        self._package.add("All rows", _any(row))
-        if row.bucket is not Bucket.MATCHED:
-            name, shape = self._shapes[row.bucket]
-            self._package.add(name, shape(row))
+        self._book.add("All rows", _any(row))
+        if row.bucket in _BY_BUCKET:
+            name, cells = _BY_BUCKET[row.bucket]
+            self._book.add(name, cells(row))
 
     def finish(self, summary: Summary, about: About, matrix: Matrix) -> None:
         """
-        Write what the rows come to.
+        Write the sheets about all rows, and the file.
 
         Args:
-            summary: What all the rows come to.
+            summary: The figures of all rows.
             about: The run.
             matrix: The same rows, counted by status and method.
         """
@@ -110,73 +107,57 @@ class Workbook:
             "By status": _by_status(matrix, about.rules),
             "By method": _by_method(matrix),
             "Tie-out": _tie_out(summary.tie_out),
+            "Money by status": _states(summary.tie_out),
             "Run": ((fact.term, value) for fact in facts(summary, about) for value in fact.values),
         }
         for name, rows in sheets.items():
-            self._begin(name)
             for row in rows:
-                self._package.add(name, row)
-        self._package.finish(list(COLUMNS))
-
-    def _begin(self, name: str) -> None:
-        rest = "breaks.csv" if name == "Breaks" else "rows.jsonl"
-        has_filter = name not in _NOT_FILTERED
-        sheet = Sheet(COLUMNS[name], has_filter=has_filter, most_rows=self._most_rows, rest=rest)
-        self._package.begin(name, sheet)
+                self._book.add(name, row)
+        self._book.finish()
 
     def _ends(self) -> Iterator[str]:
         """Yield a sentence for each sheet that cannot hold all of its rows."""
-        for name in _OF_ROWS:
-            if left_out := self._package.left_out(name):
+        for name in ("All rows", "Breaks", "Open", "Unresolved", "Rejected"):
+            if left_out := self._book.left_out(name):
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
 
 
 def _any(row: Row) -> Sequence[Value]:
     findings = row.findings
     codes = " ".join(finding.code for finding in findings) if findings else None
-    return (row.line, row.reference, row.bucket.value, codes, difference(row), *_sides(row), *_times(row))
+    return (row.line, row.reference, row.bucket.value, codes, difference(row), *both_sides(row), *_times(row))
 
 
 def _break(row: Row) -> Sequence[Value]:
     first, *others = row.findings
     return (
         *(row.line, row.reference, first.severity.word, first.code.value, _why(row), difference(row), *_NOTHING),
-        *(" ".join(finding.code for finding in others), *_sides(row), *_times(row)),
+        *(" ".join(finding.code for finding in others), *both_sides(row), *_times(row)),
     )
 
 
 def _open(row: Row) -> Sequence[Value]:
-    return (row.line, row.reference, _why(row), *_sides(row), *_times(row))
+    return (row.line, row.reference, _why(row), *both_sides(row), *_times(row))
 
 
 def _unresolved(row: Row) -> Sequence[Value]:
-    return (row.line, row.reference, row.error, row.reason, *_NOTHING, *_sides(row), *_times(row))
+    return (row.line, row.reference, row.error, row.reason, *_NOTHING, *both_sides(row), *_times(row))
 
 
 def _rejected(row: Row) -> Sequence[Value]:
     return (row.line, row.reference, row.reason, row.ledger_amount)
 
 
+_BY_BUCKET: Mapping[Bucket, tuple[str, Callable[[Row], Sequence[Value]]]] = {
+    Bucket.BREAK: ("Breaks", _break),
+    Bucket.OPEN: ("Open", _open),
+    Bucket.UNRESOLVED: ("Unresolved", _unresolved),
+    Bucket.REJECTED: ("Rejected", _rejected),
+}
+
+
 def _why(row: Row) -> str:
     return ". ".join(map(in_words, row.findings))
-
-
-def _sides(row: Row) -> list[Value]:
-    """Return what is compared, field by field, the ledger's before the service's."""
-    entry, transaction = row.entry, row.transaction
-    if not isinstance(entry, Entry):
-        return [None] * len(_SIDES)
-    cells: list[Value] = []
-    for name in COMPARED:
-        cells.append(_plain(getattr(entry, name)))
-        cells.append(None if transaction is None else _plain(getattr(transaction, name)))
-    return cells
-
-
-def _plain(value: Any) -> Value:
-    if value is ABSENT:
-        return None
-    return value.isoformat(" ") if isinstance(value, datetime) else value
 
 
 def _times(row: Row) -> tuple[Value, Value, Value]:
@@ -186,6 +167,8 @@ def _times(row: Row) -> tuple[Value, Value, Value]:
 def _summary(summary: Summary, ends: Iterator[str]) -> Iterator[Sequence[Value]]:
     yield (summary.verdict.upper(), summary.sentence)
     yield (None, VERDICTS[summary.verdict].advice)
+    if summary.compared.remark:
+        yield (None, summary.compared.remark)
     yield (None, COMPLETENESS)
     yield from ((None, sentence) for sentence in ends)
     yield ()
@@ -202,7 +185,7 @@ def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
         return cell.ledger_status, cell.service_status
 
     for (ours, theirs), total in matrix.by(words).items():
-        yield (ours, rules.read_status(ours), theirs, rules.read_status(theirs), *_counts(total))
+        yield (ours, meaning(ours, rules), theirs, meaning(theirs, rules), *_counts(total))
 
 
 def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:
@@ -211,13 +194,20 @@ def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:
 
 
 def _tie_out(tie_out: TieOut) -> Iterator[Sequence[Value]]:
-    running = accumulate((step.amount for step in tie_out.steps), initial=tie_out.ledger_total)
-    yield ("Ledger total", "sum of what the ledger states", None, tie_out.ledger_total, next(running))
+    running = accumulate((step.amount for step in tie_out.steps), initial=tie_out.ledger_paid_total)
+    empty = (None, None, None, None)
+    yield ("Ledger, paid", "sum of what the ledger states as paid", *empty, next(running))
     for step, then in zip(tie_out.steps, running, strict=True):
-        yield (STEPS[step.step].title, STEPS[step.step].advice, step.rows, step.amount, then)
-    yield ("Service total", "sum of what the service confirms", None, None, tie_out.service_total)
-    yield ("Residual", "what the steps leave unexplained", None, tie_out.residual)
-    yield ("Rows without amount", "take no part", tie_out.rows_without_amount)
+        label = step.step.label.capitalize()
+        yield (label, STEPS[step.step], step.rows, step.added, step.taken_off, step.amount, then)
+    yield ("Service, paid", "what the service has as paid, each reference once", *empty, tie_out.service_paid_total)
+    yield ("Residual", "what the steps leave unexplained", *empty, tie_out.residual)
+    yield ("Rows without amount", "the ledger states none", tie_out.rows_without_amount)
+
+
+def _states(tie_out: TieOut) -> Iterator[Sequence[Value]]:
+    for state, total in tie_out.states.items():
+        yield (state or "not known", *astuple(total))
 
 
 def _counts(total: Total) -> tuple[int, int, int]:

@@ -14,40 +14,32 @@ from typing import TYPE_CHECKING
 from payclient._lazy import load_at_first_use
 
 if TYPE_CHECKING:
-    from payclient.testing._assumptions import Assumptions
-    from payclient.testing._chance import Fault, Latency
-    from payclient.testing._limits import Concurrent, PerSecond, PerWindow, RetryAfter
-    from payclient.testing._log import ReceivedRequest
-    from payclient.testing._oddities import ODDITIES, changed, without
-    from payclient.testing._reply import Reply
+    from payclient.testing._limits import ConcurrencyLimit, Fault, FixedWindow, Latency, RetryAfter, TokenBucket
+    from payclient.testing._reply import MALFORMED, Assumptions, Reply, changed, without
     from payclient.testing._sample import envelope, transaction
     from payclient.testing._serve import serve
-    from payclient.testing._service import FakeService
+    from payclient.testing._service import FakeService, ReceivedRequest
 
 _HOME = {
-    "payclient.testing._assumptions": ("Assumptions",),
-    "payclient.testing._chance": ("Fault", "Latency"),
-    "payclient.testing._limits": ("Concurrent", "PerSecond", "PerWindow", "RetryAfter"),
-    "payclient.testing._log": ("ReceivedRequest",),
-    "payclient.testing._oddities": ("ODDITIES", "changed", "without"),
-    "payclient.testing._reply": ("Reply",),
+    "payclient.testing._limits": ("ConcurrencyLimit", "Fault", "Latency", "TokenBucket", "FixedWindow", "RetryAfter"),
+    "payclient.testing._reply": ("MALFORMED", "Assumptions", "Reply", "changed", "without"),
     "payclient.testing._sample": ("envelope", "transaction"),
     "payclient.testing._serve": ("serve",),
-    "payclient.testing._service": ("FakeService",),
+    "payclient.testing._service": ("FakeService", "ReceivedRequest"),
 }
 
 __all__ = [
-    "ODDITIES",
+    "MALFORMED",
     "Assumptions",
-    "Concurrent",
+    "ConcurrencyLimit",
     "FakeService",
     "Fault",
+    "FixedWindow",
     "Latency",
-    "PerSecond",
-    "PerWindow",
     "ReceivedRequest",
     "Reply",
     "RetryAfter",
+    "TokenBucket",
     "changed",
     "envelope",
     "serve",

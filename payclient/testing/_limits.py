@@ -8,9 +8,71 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from enum import Enum
+from random import Random
 from typing import Protocol, TypeAlias
 
 from attrs import define, field, frozen, validators
+
+from payclient.testing._reply import Reply
+
+
+@frozen(kw_only=True)
+class Latency:
+    """
+    Seconds between a request and its answer, whatever the answer is.
+
+    Attributes:
+        seconds: The shortest.
+        jitter: Added to it, drawn evenly from 0 to this.
+    """
+
+    seconds: float = field(default=0.0, validator=validators.ge(0))
+    jitter: float = field(default=0.0, validator=validators.ge(0))
+
+    def draw(self, random: Random) -> float:
+        """Return the seconds for one answer."""
+        return self.seconds + self.jitter * random.random() if self.jitter else self.seconds
+
+
+@frozen(kw_only=True)
+class Fault:
+    """
+    A share of the answers that is not the normal one.
+
+    Attributes:
+        share: From 0 to 1, of the requests that are in order and within the limits.
+        reply: What they get instead.
+    """
+
+    share: float = field(validator=[validators.ge(0), validators.le(1)])
+    reply: Reply = field(validator=validators.instance_of(Reply))
+
+
+class Faults:
+    """
+    The faults of one service; each request meets one of them at most.
+
+    Raises:
+        ValueError: When the shares come to more than all requests.
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self._faults = tuple(faults)
+        total = sum(fault.share for fault in self._faults)
+        if total > 1 + 1e-9:
+            message = f"the shares of the faults must not exceed 1 together, got {total:g}"
+            raise ValueError(message)
+
+    def draw(self, random: Random) -> Reply | None:
+        """Return the reply of the fault that one request meets, if any."""
+        if not self._faults:
+            return None
+        point = random.random()
+        for fault in self._faults:
+            point -= fault.share
+            if point < 0:
+                return fault.reply
+        return None
 
 
 class RetryAfter(Enum):
@@ -52,7 +114,7 @@ class Gate(Protocol):
 
 
 @frozen(kw_only=True)
-class PerSecond:
+class TokenBucket:
     """
     A token bucket.
 
@@ -72,9 +134,9 @@ class PerSecond:
 
 
 @frozen(kw_only=True)
-class PerWindow:
+class FixedWindow:
     """
-    So many requests per window of the clock, all of which may come at its beginning.
+    A number of requests per clock window; all of them may come at its beginning.
 
     Attributes:
         count: Requests per window.
@@ -92,9 +154,9 @@ class PerWindow:
 
 
 @frozen(kw_only=True)
-class Concurrent:
+class ConcurrencyLimit:
     """
-    So many requests at once.
+    A number of requests at once.
 
     Attributes:
         count: Requests in flight that are not refused.
@@ -105,11 +167,11 @@ class Concurrent:
     retry_after: RetryAfter = RetryAfter.ABSENT
 
     def gate(self) -> Gate:
-        """Return a gate that nobody is in."""
-        return _Turnstile(self.count)
+        """Return an empty counter of requests in flight."""
+        return _InFlight(self.count)
 
 
-Limit: TypeAlias = PerSecond | PerWindow | Concurrent
+Limit: TypeAlias = TokenBucket | FixedWindow | ConcurrencyLimit
 
 
 @frozen
@@ -188,7 +250,7 @@ class _Window:
 
 
 @define
-class _Turnstile:
+class _InFlight:
     count: int
     busy: int = 0
 

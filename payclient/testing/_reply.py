@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen, validators
 
-Oddity: TypeAlias = Callable[[dict[str, Any]], object]
+Malformation: TypeAlias = Callable[[dict[str, Any]], object]
 """Takes the answer as it would have been, and returns what is sent instead: bytes and text as they are, else JSON."""
 
-Body: TypeAlias = bytes | str | Mapping[str, Any] | list[Any] | Oddity | None
+Body: TypeAlias = bytes | str | Mapping[str, Any] | list[Any] | Malformation | None
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _WITHOUT_BODY = frozenset({204, 304})
@@ -40,14 +40,14 @@ class Reply:
             answer as it would have been and returns what is sent instead. None is the transaction
             when the status is 200, or else a failure envelope with the status in words.
         delay: Seconds until it is sent, on top of the service's latency.
-        is_dead: It is never sent: the request stays in flight until its client gives up.
+        never_responds: It is never sent: the request stays in flight until its client gives up.
     """
 
     status: int = field(default=200, validator=[validators.ge(200), validators.le(599)])
     headers: Mapping[str, str] = field(default=_NO_HEADERS, converter=_lower)
     body: Body = None
     delay: float = field(default=0.0, validator=validators.ge(0))
-    is_dead: bool = False
+    never_responds: bool = False
 
     @property
     def is_about_transaction(self) -> bool:
@@ -87,3 +87,144 @@ def _words(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return f"Status {status}"
+
+
+_PAGE = "<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head><body><h1>Not Found</h1></body></html>\n"
+
+
+@frozen(kw_only=True)
+class Assumptions:
+    """
+    The fake's own inventions: what a failure looks like is "not shown" in the specification.
+
+    Do not read the real service off these. They are what services of this kind often do, so that
+    there is something to test against; pass others where you know better. Assumed as well, and
+    not to be changed here: that live and sandbox know one key and the same transactions, that a
+    content type may carry parameters, that `Reply(status=…)` without a body is a failure
+    envelope, and every latency, limit and `Retry-After`.
+
+    Attributes:
+        refused_key: `Authorization` is absent, of another shape, or carries another key.
+        unknown_path: The path is neither of the two; the way a web server says so, not the service.
+        wrong_method: The path is right, and the method is not `POST`.
+        wrong_content_type: The request says that its body is not JSON.
+        unreadable_body: The body is not a JSON object.
+        no_reference: The object has no `reference`, or one that is not a text.
+        unknown_reference: There is no transaction of that reference.
+        throttled: A limit is reached; `Retry-After` is added where the limit says so.
+
+    Source:
+        Transaction detail specification, part 5, rule 3, and parts 7 and 8: "not shown".
+    """
+
+    refused_key: Reply = Reply(status=401, body=failure("Invalid API key"))
+    unknown_path: Reply = Reply(status=404, headers={"content-type": "text/html"}, body=_PAGE)
+    wrong_method: Reply = Reply(status=405, headers={"allow": "POST"}, body=failure("Method not allowed"))
+    wrong_content_type: Reply = Reply(status=415, body=failure("Content-Type must be application/json"))
+    unreadable_body: Reply = Reply(status=400, body=failure("The body is not a JSON object"))
+    no_reference: Reply = Reply(status=422, body=failure("The reference field is required"))
+    unknown_reference: Reply = Reply(status=404, body=failure("Transaction not found"))
+    throttled: Reply = Reply(status=429, body=failure("Too many requests"))
+
+
+_Change: TypeAlias = Callable[[Any], object]
+
+_ONLY_REQUIRED = ("reference", "amount", "status")
+_HTML = MappingProxyType({"content-type": "text/html; charset=utf-8"})
+_MAINTENANCE_PAGE = (
+    "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Maintenance</body></html>\n"
+)
+_WARNING = b"<br />\n<b>Warning</b>:  Undefined variable $row in <b>/srv/detail.php</b> on line <b>7</b><br />\n"
+
+
+def changed(**fields: _Change | object) -> Malformation:
+    """
+    Return a body for `Reply` in which these fields of the transaction are different.
+
+    Args:
+        fields: Values to send, or functions from the value as it would have been.
+    """
+
+    def change(envelope: dict[str, Any]) -> object:
+        data = envelope["data"]
+        new = {name: value(data.get(name)) if callable(value) else value for name, value in fields.items()}
+        return {**envelope, "data": {**data, **new}}
+
+    return change
+
+
+def without(*names: str) -> Malformation:
+    """Return a body for `Reply` in which these fields of the transaction are absent."""
+
+    def remove(envelope: dict[str, Any]) -> object:
+        return {**envelope, "data": {name: value for name, value in envelope["data"].items() if name not in names}}
+
+    return remove
+
+
+def _only_required(value: object) -> Malformation:
+    """Return a body in which every field that a lookup can do without has *value*."""
+
+    def change(envelope: dict[str, Any]) -> object:
+        data = {name: old if name in _ONLY_REQUIRED else value for name, old in envelope["data"].items()}
+        return {**envelope, "data": data}
+
+    return change
+
+
+def _in_bytes(old: bytes, new: bytes) -> Malformation:
+    """Return a body in which *new* stands where *old* was in the JSON text."""
+    return lambda envelope: json_bytes(envelope).replace(old, new, 1)
+
+
+_BODIES: dict[str, Malformation | bytes | str | list[Any]] = {
+    "amount_as_text": changed(amount=str),
+    "amount_as_text_with_cents": changed(amount=lambda amount: f"{amount}.00"),
+    "amount_with_separators": changed(amount=lambda amount: f"{amount:,}".replace(",", ".")),
+    "amount_with_fraction": changed(amount=lambda amount: amount + 0.5),
+    "amount_missing": without("amount"),
+    "amount_null": changed(amount=None),
+    "amount_true": changed(amount=True),
+    "amount_infinite": changed(amount=float("inf")),
+    "amount_of_5000_digits": _in_bytes(b'"amount":', b'"amount":' + b"9" * 5000),
+    "fee_null": changed(fee=None),
+    "fee_as_words": changed(fee="free"),
+    "status_missing": without("status"),
+    "status_as_number": changed(status=1),
+    "optional_fields_null": _only_required(None),
+    "optional_fields_empty": _only_required(""),
+    "payment_code_as_number": changed(payment_code=int),
+    "expdate_with_zone": changed(expdate=lambda expdate: expdate.replace(" ", "T") + "+07:00"),
+    "expdate_zero": changed(expdate="0000-00-00 00:00:00"),
+    "unknown_field": changed(settlement="T+1"),
+    "wrong_reference": changed(reference=lambda reference: f"{reference}-OTHER"),
+    "reference_missing": without("reference"),
+    "success_missing": lambda envelope: {"data": envelope["data"]},
+    "success_as_text": lambda envelope: {**envelope, "success": "true"},
+    "success_false": lambda envelope: {**envelope, "success": False},
+    "data_missing": lambda _: {"success": True},
+    "data_null": lambda _: {"success": True, "data": None},
+    "data_list": lambda envelope: {"success": True, "data": [envelope["data"]]},
+    "empty": b"",
+    "null": b"null",
+    "list": [],
+    "text": '"ok"',
+    "not_utf8": _in_bytes(b'"Virtual', b'"\xff\xfeVirtual'),
+    "byte_order_mark": lambda envelope: b"\xef\xbb\xbf" + json_bytes(envelope),
+    "duplicate_key": _in_bytes(b'"amount":', b'"amount":1,"amount":'),
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "cut_json": lambda envelope: json_bytes(envelope)[:-20],
+    "warning_before_json": lambda envelope: _WARNING + json_bytes(envelope),
+}
+
+MALFORMED: Mapping[str, Reply] = MappingProxyType(
+    {
+        **{name: Reply(body=body) for name, body in _BODIES.items()},
+        "html_page": Reply(headers=_HTML, body=_MAINTENANCE_PAGE),
+        "html_not_found": Reply(status=404, headers=_HTML, body=_MAINTENANCE_PAGE),
+        "rate_limited_page": Reply(status=403, headers={"content-type": "text/plain"}, body="error code: 1015"),
+        "redirect": Reply(status=302, headers={"location": "https://login.invalid/"}, body=b""),
+        "no_content": Reply(status=204),
+    },
+)
+"""Named odd answers, for `FakeService.script` and `Fault`; none of them is known of the real service."""

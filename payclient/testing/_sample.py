@@ -38,7 +38,8 @@ def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
 
     Args:
         fields: Those that matter to the test. The others are made up: `status` is `Canceled`,
-            the only word that the specification shows, and `amount_received` is amount less fee.
+            the only word that the specification shows, and `amount_received` is amount less fee. None that is made
+            up is negative.
 
     Raises:
         TypeError: When a field is not one of the ten.
@@ -48,7 +49,9 @@ def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
         raise TypeError(message)
     reference = fields.get("reference", REFERENCE)
     amount = fields.get("amount", 15000)
-    fee = fields.get("fee", 2500)
+    _check_int("amount", amount)
+    fee = fields.get("fee", max(0, min(2500, amount)))
+    _check_int("fee", fee)
     return {
         "reference": reference,
         "merchant_reff": f"INV-{reference}",
@@ -56,12 +59,18 @@ def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
         "payment_name": "Virtual Account",
         "amount": amount,
         "fee": fee,
-        "amount_received": amount - fee,
+        "amount_received": max(0, amount - fee),
         "payment_code": "8800000000000001",
         "expdate": "2030-01-31 23:59:59",
         "status": "Canceled",
         **fields,
     }
+
+
+def _check_int(name: str, given: object) -> None:
+    if not isinstance(given, int):
+        message = f"{name} must be an int, got {given!r}"
+        raise TypeError(message)
 
 
 def envelope(**fields: object) -> dict[str, Any]:
@@ -70,7 +79,7 @@ def envelope(**fields: object) -> dict[str, Any]:
 
     Args:
         fields: Take the place of made-up ones. Anything goes, so that a test can be as odd as a
-            service: values of other types, and fields that nobody documented.
+            service: values of other types, and undocumented fields.
 
     Source:
         Transaction detail specification, part 4, rule 1.
@@ -78,5 +87,5 @@ def envelope(**fields: object) -> dict[str, Any]:
     data = {**transaction(reference=str(fields.get("reference", REFERENCE))), **fields}
     amount, fee = data["amount"], data["fee"]
     if "amount_received" not in fields and type(amount) is int and type(fee) is int:
-        data["amount_received"] = amount - fee
+        data["amount_received"] = max(0, amount - fee)
     return {"success": True, "data": data}

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
+from payclient._until_done import until_done
 from payclient.testing._asgi import ASGIApp
 
 try:
@@ -26,7 +27,7 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
 
     Args:
         app: An ASGI 3 application, such as a `FakeService`.
-        host: Address to listen on. It answers whoever reaches it, so keep it a loopback address.
+        host: Address to listen on. It answers every caller, so keep it a loopback address.
         port: 0 for any that is free.
 
     Raises:
@@ -41,7 +42,8 @@ async def serve(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> Asyn
         finally:
             server.should_exit = True
             server.hang_up()
-            await running
+            await until_done([running])
+        running.result()
 
 
 def _listener(host: str, port: int) -> socket.socket:
@@ -61,7 +63,7 @@ def _configure(app: ASGIApp) -> uvicorn.Config:
         lifespan="off",
         log_config=None,
         server_header=False,
-        date_header=False,  # the application has a clock of its own
+        date_header=False,  # the application sets its own
         proxy_headers=False,
         timeout_graceful_shutdown=1,
     )
@@ -70,11 +72,11 @@ def _configure(app: ASGIApp) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """A server that lives in somebody else's event loop."""
+    """A server that runs in its caller's event loop."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave the signals to whoever owns the process."""
+        """Leave the signals to the process's owner."""
         yield
 
     def hang_up(self) -> None:

@@ -10,14 +10,91 @@ from random import Random
 from typing import Any, Unpack
 
 import attrs
+from attrs import define, field
 
 from payclient.testing._asgi import Asked, Receive, Send, receive_request, send_response, stays
-from payclient.testing._assumptions import Assumptions
-from payclient.testing._chance import Fault, Faults, Latency
-from payclient.testing._limits import Gates, Limit, Refusal
-from payclient.testing._log import ReceivedRequest, RequestLog
-from payclient.testing._reply import Reply
+from payclient.testing._limits import Fault, Faults, Gates, Latency, Limit, Refusal
+from payclient.testing._reply import Assumptions, Reply
 from payclient.testing._sample import Fields, transaction
+
+
+@define(kw_only=True)
+class ReceivedRequest:
+    """
+    One request, as the service saw it; the key is not kept.
+
+    Attributes:
+        method: Of HTTP.
+        path: Without the query.
+        reference: What was asked for, or None where the body did not say.
+        headers: Names in lower case; the value of `authorization` is `***`.
+        status: What was answered. None as long as the request is in flight, and for good when its
+            client left before the answer.
+        started_at: On the event loop's clock, in seconds.
+    """
+
+    method: str
+    path: str
+    reference: str | None
+    headers: Mapping[str, str] = field(factory=dict[str, str])
+    status: int | None = None
+    started_at: float
+
+
+class RequestLog:
+    """
+    The last requests, and how many there were of each reference.
+
+    Args:
+        size: Requests, and references, that are remembered.
+    """
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            message = f"remember must be at least 1, got {size}"
+            raise ValueError(message)
+        self._size = size
+        self._last: deque[ReceivedRequest] = deque(maxlen=size)
+        self._counts: dict[str, int] = {}
+        self._has_forgotten = False
+        self.total = 0
+
+    def begin(self, asked: Asked, started_at: float) -> ReceivedRequest:
+        """Remember a request; its status is filled in when it is answered."""
+        reference = asked.reference
+        hidden = {"authorization": "***"} if "authorization" in asked.headers else {}
+        received = ReceivedRequest(
+            method=asked.method,
+            path=asked.path,
+            reference=reference,
+            headers={**asked.headers, **hidden},
+            started_at=started_at,
+        )
+        self._last.append(received)
+        self.total += 1
+        if reference is not None:
+            self._counts[reference] = self._counts.pop(reference, 0) + 1
+            if len(self._counts) > self._size:
+                del self._counts[next(iter(self._counts))]  # the one that was not asked for the longest
+                self._has_forgotten = True
+        return received
+
+    def last(self) -> tuple[ReceivedRequest, ...]:
+        """Return the remembered requests, in the order in which they came."""
+        return tuple(self._last)
+
+    def count(self, reference: str) -> int:
+        """
+        Return how many requests asked for *reference*.
+
+        Raises:
+            LookupError: When it is not among the remembered ones and some were forgotten.
+        """
+        if reference not in self._counts and self._has_forgotten:
+            message = f"{reference!r} may have been asked for and forgotten; raise remember above {self._size}"
+            raise LookupError(message)
+        return self._counts.get(reference, 0)
+
 
 PATHS = ("/api/transaction/detail", "/api-sandbox/transaction/detail")
 """Live and sandbox. Source: Transaction detail specification, part 4."""
@@ -29,6 +106,12 @@ _ASSUMPTIONS = Assumptions()
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def _check_type(given: object, kind: type, rule: str) -> None:
+    if not isinstance(given, kind):
+        message = f"{rule}, got {given!r}"
+        raise TypeError(message)
 
 
 class FakeService:
@@ -69,6 +152,7 @@ class FakeService:
         remember: int = 10_000,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
+        _check_type(latency, Latency, "latency must be a Latency, such as Latency(seconds=0.5)")
         self.api_key = api_key
         self.assumptions = assumptions
         self._latency = latency
@@ -102,6 +186,7 @@ class FakeService:
     def load(self, transactions: Iterable[Mapping[str, Any]]) -> None:
         """Store many transactions, each a mapping as `add` takes it."""
         for fields in transactions:
+            _check_type(fields, Mapping, "each transaction must be a mapping of its fields")
             self.add(**fields)
 
     def script(self, reference: str, *replies: Reply) -> None:
@@ -113,6 +198,8 @@ class FakeService:
             replies: Added to those that were not used up yet. A request that is refused by a
                 limit, or is not in order itself, uses none up.
         """
+        for reply in replies:
+            _check_type(reply, Reply, "each reply must be a Reply, such as Reply(status=500)")
         self._scripts.setdefault(reference, deque()).extend(replies)
 
     @property
@@ -160,10 +247,10 @@ class FakeService:
         asked = await receive_request(scope, receive)
         if asked is None:
             return
-        received = self._log.begin(asked.method, asked.path, asked.reference, started_at)
+        received = self._log.begin(asked, started_at)
         with self._gates.passed(started_at) as refusal:
             reply = self._throttled(refusal) if refusal else self._reply(asked)
-            seconds = None if reply.is_dead else self._latency.draw(self._random) + reply.delay
+            seconds = None if reply.never_responds else self._latency.draw(self._random) + reply.delay
             content = reply.content(self._envelope(asked.reference))
             if await stays(receive, seconds):
                 received.status = reply.status
@@ -183,7 +270,11 @@ class FakeService:
         if reply.is_about_transaction and asked.reference not in self._transactions:
             # What is slow or dead is so for an unknown reference as well.
             unknown = self.assumptions.unknown_reference
-            return attrs.evolve(unknown, delay=unknown.delay + reply.delay, is_dead=unknown.is_dead or reply.is_dead)
+            return attrs.evolve(
+                unknown,
+                delay=unknown.delay + reply.delay,
+                never_responds=unknown.never_responds or reply.never_responds,
+            )
         return reply
 
     def _objection(self, asked: Asked) -> Reply | None:

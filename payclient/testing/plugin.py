@@ -31,8 +31,7 @@ def pay_client(pay_service: FakeService) -> AsyncClient:
 
     It retries without waiting. The fixture is not asynchronous, so it works with any plugin that
     runs asynchronous tests on asyncio, and each test gets a client for its own event loop. Nothing
-    is closed after the test, because nothing is open: there is no socket, and the client makes no
-    tasks of its own.
+    is closed after the test, because nothing is open: there is no socket, and the client makes no tasks.
     """
     import httpx  # noqa: PLC0415
 
@@ -42,6 +41,6 @@ def pay_client(pay_service: FakeService) -> AsyncClient:
         api_key=pay_service.api_key,
         base_url="http://127.0.0.1",
         environment="sandbox",
-        retry=RetryPolicy(first_backoff=0),
+        retry=RetryPolicy(initial_backoff=0),
         http_client=httpx.AsyncClient(transport=httpx.ASGITransport(app=pay_service)),
     )

@@ -22,8 +22,7 @@ from typing import Any
 
 import httpx
 
-from payclient.testing._assumptions import Assumptions
-from payclient.testing._reply import Reply
+from payclient.testing._reply import Assumptions, Reply
 from payclient.testing._sample import envelope
 
 try:
@@ -102,7 +101,7 @@ def _in_turn(replies: tuple[Reply, ...], data: dict[str, Any]) -> Callable[[http
 
     async def answer(request: httpx.Request) -> httpx.Response:
         reply = next(turns)
-        if reply.is_dead:
+        if reply.never_responds:
             await asyncio.get_running_loop().create_future()  # until the client gives up
         await asyncio.sleep(reply.delay)
         content = reply.content(data)

@@ -1,18 +1,39 @@
 """What carries an attempt to the service and its answer back; `payclient.transports.fast` has another one."""
 
-from payclient._http import BODY_LIMIT, Request, Response
-from payclient.transports._choice import TransportName
-from payclient.transports._client import HttpClient, HttpxClientTransport
-from payclient.transports._lanes import HttpxTransport
-from payclient.transports._protocol import Transport
+# The names are loaded at their first use: a client that sends through `fast` starts without importing httpx.
 
+from payclient._lazy import load_at_first_use
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from payclient.protocol import BODY_LIMIT, Request, Response
+    from payclient.transports._choice import TransportName
+    from payclient.transports._choice import make_transport as make_transport
+    from payclient.transports._choice import resolve_transport as resolve_transport
+    from payclient.transports._client import HttpxClientTransport, HttpxTransport
+    from payclient.transports._pooled import PooledTransport
+    from payclient.transports._protocol import HttpClient, Transport
+
+_HOME = {
+    "payclient.protocol": ("BODY_LIMIT", "Request", "Response"),
+    "payclient.transports._choice": ("TransportName", "make_transport", "resolve_transport"),
+    "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
+    "payclient.transports._pooled": ("PooledTransport",),
+    "payclient.transports._protocol": ("HttpClient", "Transport"),
+}
+
+# What is imported `as` itself is for packages above, and not public.
 __all__ = [
     "BODY_LIMIT",
     "HttpClient",
     "HttpxClientTransport",
     "HttpxTransport",
+    "PooledTransport",
     "Request",
     "Response",
     "Transport",
     "TransportName",
 ]
+
+if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
+    __getattr__, __dir__ = load_at_first_use(__name__, _HOME)

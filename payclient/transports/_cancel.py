@@ -13,9 +13,9 @@ _Value = TypeVar("_Value")
 
 async def in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
     """
-    Run *work* in a task of its own, and cancel it through a scope instead of through the task.
+    Run *work* in a separate task, and cancel it through a scope instead of through the task.
 
-    A task's cancellation strikes once, also in the middle of httpcore's clean-up, which then does
+    A task's cancellation arrives once, also in the middle of httpcore's clean-up, which then does
     not give the connection back (encode/httpcore#1093). A scope's cancellation respects the
     shields that httpcore puts around its clean-up. The task always ends before this returns.
     """
@@ -37,5 +37,5 @@ async def in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
             except asyncio.CancelledError:
                 continue  # once is enough: we are on our way out already
         if not task.cancelled():
-            task.exception()  # nobody is left to tell
+            task.exception()  # marks the exception as retrieved
         raise

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from payclient.errors import ConfigurationError
-from payclient.transports._lanes import HttpxTransport
 from payclient.transports._protocol import Transport
 
 TransportName: TypeAlias = Literal["httpx", "fast"]
@@ -25,7 +24,11 @@ def make_transport(given: str | None = None, environ: Mapping[str, str] = os.env
         name = resolve_transport(given, environ)
     finally:
         del environ  # it holds the API key, and a traceback may come with the local variables of its frames
-    return HttpxTransport() if name == "httpx" else _fast()
+    if name == "fast":
+        return _fast()
+    from payclient.transports._client import HttpxTransport  # noqa: PLC0415  it imports httpx, which `fast` does without
+
+    return HttpxTransport()
 
 
 def resolve_transport(given: str | None, environ: Mapping[str, str] = os.environ) -> TransportName:

@@ -1,36 +1,26 @@
-"""A transport over the caller's own `httpx.AsyncClient`."""
+"""Attempts over an `httpx.AsyncClient`: the one of the default transport, or one of the caller's."""
 
 from __future__ import annotations
 
+import ssl
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
-from payclient._http import Request, Response
+import httpx
+
 from payclient.errors import ConfigurationError
+from payclient.protocol import Request, Response
 from payclient.transports._cancel import in_own_scope
 from payclient.transports._exchange import read_body, translate
-from payclient.transports._failures import closed
+from payclient.transports._failures import closed, without_library_frames
+from payclient.transports._message import InCommon, common_headers, own_headers
+from payclient.transports._pooled import CONNECTION, LOOKUP, KeptConnection, PooledTransport
+from payclient.transports._protocol import HttpClient
 
 _LIBRARIES = ("httpx", "httpx2")
-
-
-class HttpClient(Protocol):
-    """The part of `httpx.AsyncClient` that is used; `httpx2.AsyncClient` has it too."""
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it can no longer send."""
-        ...
-
-    def build_request(self, method: str, url: str, *, content: bytes, headers: Mapping[str, str]) -> Any:
-        """Merge a request with the client's own defaults."""
-        ...
-
-    async def send(self, request: Any, *, stream: bool, auth: None, follow_redirects: bool) -> Any:
-        """Send a request, and return once the head of the answer has come."""
-        ...
 
 
 def _library_of(client: object) -> ModuleType:
@@ -43,9 +33,33 @@ def _library_of(client: object) -> ModuleType:
     raise ConfigurationError(message)
 
 
+class _ReusedError(Exception):
+    """The connection that the pool chose has carried an exchange before."""
+
+
+class _Freshness:
+    """
+    Sees whether a connection is made for a request; the events are httpcore's, of its extension `trace`.
+
+    Args:
+        is_required: Let the request pass over no other connection.
+    """
+
+    def __init__(self, *, is_required: bool) -> None:
+        self._is_required = is_required
+        self.is_proven = False
+
+    async def watch(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002  the shape that httpcore calls
+        """Raise before a byte is written if the connection must be new and is not."""
+        if event.endswith((".connect_tcp.complete", ".connect_unix_socket.complete")):
+            self.is_proven = True
+        elif event == "http11.send_request_headers.started" and self._is_required and not self.is_proven:
+            raise _ReusedError
+
+
 class HttpxClientTransport:
     """
-    Carries attempts over a client that belongs to somebody else, and so is never closed here.
+    Carries attempts over a client that belongs to the caller, and so is never closed here.
 
     Its proxies, mounts, hooks, certificates and time-outs hold; its redirects and its `auth` do
     not: either would send the API key where it was not meant to go, or another key in its place.
@@ -65,35 +79,124 @@ class HttpxClientTransport:
         """Exchange *request* for a response; see `Transport.send`."""
         if self._client.is_closed:
             raise closed()
-        return await in_own_scope(self._exchange(request))
+        if self._is_pooled(request):
+            return await self._exchange(request, None)
+        return await in_own_scope(self._exchange_anywhere(request))
 
-    async def _exchange(self, request: Request) -> Response:
+    async def _exchange_anywhere(self, request: Request) -> Response:
+        while True:
+            with suppress(_ReusedError):  # and closed by that: the pool makes another when none is left
+                return await self._exchange(request, _Freshness(is_required=request.needs_fresh_connection))
+
+    async def _exchange(self, request: Request, freshness: _Freshness | None) -> Response:
         answered = False
+        failure: BaseException
         try:
             head = await self._client.send(
-                self._client.build_request(
-                    request.method,
-                    request.url,
-                    headers={**request.headers, "Authorization": request.authorization()},
-                    content=request.body,
-                ),
+                self._native(request, {"trace": freshness.watch} if freshness else {}),
                 stream=True,
                 auth=None,
                 follow_redirects=False,
             )
             answered = True
             body, is_truncated = await read_body(head)
-            headers = {name.lower(): value for name, value in head.headers.items()}
-            return Response(head.status_code, headers, body, is_truncated, head.extensions.get("network_stream"))
         except (self._library.HTTPError, OSError) as error:
             failure = translate(error, request, library=self._library, answered=answered)
+        except BaseException as error:  # noqa: BLE001  raised below
+            failure = without_library_frames(error)
+        else:
+            headers = dict(head.headers.items())
+            connection = head.extensions.get(CONNECTION) or head.extensions.get("network_stream")
+            is_fresh = self._is_fresh(connection, head, request, freshness)
+            return Response(head.status_code, headers, body, is_truncated, connection, is_fresh)
         raise failure  # outside the handler: the error must not drag httpx's frames and request along
+
+    def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
+        return self._client.build_request(
+            request.method,
+            request.url,
+            headers={**request.headers, "Authorization": request.authorization()},
+            content=request.body,
+            extensions={LOOKUP: request.needs_fresh_connection, **extensions},
+        )
+
+    def _is_pooled(self, request: Request) -> bool:
+        return isinstance(self._mounted(request), PooledTransport)
+
+    def _mounted(self, request: Request) -> object:
+        find = getattr(self._client, "_transport_for_url", None)  # there is no public way to ask
+        return find(self._library.URL(request.url)) if find else None
+
+    def _is_fresh(self, connection: object, head: Any, request: Request, freshness: _Freshness | None) -> bool:
+        if isinstance(connection, KeptConnection):
+            return connection.is_alone
+        if connection is not None:  # HTTP/2 numbers its answers
+            return head.http_version == "HTTP/2" or (freshness is not None and freshness.is_proven)
+        # None of a connection: a transport in memory, or a test that answers in the place of httpx's own.
+        library = self._library
+        return isinstance(
+            self._mounted(request),
+            (library.MockTransport, library.ASGITransport, library.AsyncHTTPTransport),
+        )
 
     async def discard(self, response: Response) -> None:
         """Close the connection that *response* came by, where the client's own transport shows it."""
-        stream = response.connection
-        if stream is not None:
-            await stream.aclose()  # type: ignore[attr-defined]  # httpcore's network stream
+        connection: Any = response.connection
+        if connection is not None:
+            await connection.aclose()
 
     async def aclose(self) -> None:
         """Leave the client as it is: it belongs to the caller."""
+
+
+class _NoCookies(httpx.Cookies):
+    def extract_cookies(self, response: httpx.Response) -> None:
+        """Keep none: the service needs none, and a hundred million answers may each bring another."""
+
+
+class HttpxTransport(HttpxClientTransport):
+    """
+    The default transport: one `httpx.AsyncClient`, shared by all lookups, over a `PooledTransport`.
+
+    Neither proxies nor certificates are taken from the environment, no redirect is followed, no
+    cookie kept. For a proxy, give `AsyncClient` an `http_client` of your own.
+
+    Args:
+        ssl_context: Which certificates are trusted; the system's own if not given.
+        connect_timeout: Seconds to wait for a connection.
+        keepalive: Seconds an idle connection is kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        connect_timeout: float = 5.0,
+        keepalive: float = 30.0,
+    ) -> None:
+        self._own = httpx.AsyncClient(
+            transport=PooledTransport(ssl_context=ssl_context, keepalive=keepalive),
+            trust_env=False,
+        )
+        setattr(self._own, "_cookies", _NoCookies())  # noqa: B010  by its property, they would be copied
+        super().__init__(self._own)
+        self._timeout = {"connect": connect_timeout}
+        self._in_common = InCommon(lambda request: (httpx.URL(request.url), common_headers(request)))
+
+    async def aclose(self) -> None:
+        """Close the client and with it every connection, also those in use."""
+        await self._own.aclose()
+
+    def _is_pooled(self, request: Request) -> bool:  # noqa: ARG002  whatever a test puts in its place
+        return True
+
+    def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
+        """Make the request without what `build_request` would merge in, which costs as much as the exchange."""
+        url, headers = self._in_common.of(request)
+        return httpx.Request(
+            request.method,
+            url,
+            headers=[*headers, *own_headers(request)],
+            content=request.body,
+            extensions={LOOKUP: request.needs_fresh_connection, "timeout": self._timeout, **extensions},
+        )

@@ -3,7 +3,7 @@ One HTTP/1.1 connection, used by one exchange at a time and kept between them.
 
 Design rules:
 
-- Bytes that nobody asked for end the connection: behind them, every answer would be the wrong one.
+- Unsolicited bytes close the connection: later answers would be matched to the wrong requests.
 - A connection is used again only after an answer that was whole, alone, and said nothing against it.
 - Everything that comes is counted, so that nothing can grow without end, heads and trailers included.
 - Framing is read as browsers read it, where that is not ambiguous: lines that end with LF alone, folded headers.
@@ -19,15 +19,18 @@ from typing import cast
 
 import httptools
 
-from payclient._http import BODY_LIMIT, Response
+from payclient.protocol import BODY_LIMIT, Response
 from payclient.transports._tls import TlsSession
 
-_MOST_BYTES = 2 * BODY_LIMIT
+_MAX_BYTES = 2 * BODY_LIMIT
 """Of one answer on the wire: head, framing, trailers and all."""
 _BUFFER = 8 * 1024
 """Bytes; the documented answer has about 500 with its head."""
-_LONGEST_HEAD = 100 * 1024
+_MAX_HEAD = 100 * 1024
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \t]+(?=\r?$)")
+"""White space that RFC 9110 allows, after which llhttp no longer knows the coding."""
+_BODILESS = (204, 304)
 _SMALLEST_PART = 64
 """What a part of a body counts at least: the cap in chunks of one byte would take seconds of the event loop."""
 
@@ -61,6 +64,9 @@ class Connection(asyncio.BufferedProtocol):
         self.is_usable = False
         """Whether a request may be sent over it."""
         self.idle_since = 0.0
+        self.is_alone = True
+        """Whether it has carried no more than one exchange, and nothing behind its answer."""
+        self._exchanges = 0
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         self.closed: asyncio.Future[None] = self._loop.create_future()
@@ -95,6 +101,8 @@ class Connection(asyncio.BufferedProtocol):
         self._begin()
         self.is_usable = False
         self._is_awaited = True
+        self._exchanges += 1
+        self.is_alone = self._exchanges == 1
         answer = self._answer = self._loop.create_future()
         if self._transport is None:
             self._break(self._trouble)
@@ -104,13 +112,13 @@ class Connection(asyncio.BufferedProtocol):
 
     async def secure(self, tls: TlsSession) -> None:
         """
-        Shake hands, before anything else is sent.
+        Do the TLS handshake, before anything else is sent.
 
         Raises:
             OSError: `ssl.SSLError` when the other side is refused.
         """
         self._tls, self._secured = tls, self._loop.create_future()
-        self._go_on_with_handshake(tls, self._secured)
+        self._continue_handshake(tls, self._secured)
         await self._secured
 
     def is_quiet(self) -> bool:
@@ -123,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None or self._transport.is_closing():
             return
         if self._tls is not None and self._tls.is_established:
-            self._transport.write(self._tls.farewell())
+            self._transport.write(self._tls.close_notify())
         self._transport.abort()
 
     # What asyncio calls
@@ -147,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         tls.receive(data)
         if self._secured is not None and not tls.is_established:
-            self._go_on_with_handshake(tls, self._secured)
+            self._continue_handshake(tls, self._secured)
         if tls.is_established:
             self._feed_decrypted(tls)
 
@@ -162,9 +170,9 @@ class Connection(asyncio.BufferedProtocol):
         if not self.closed.done():
             self.closed.set_result(None)
 
-    def _go_on_with_handshake(self, tls: TlsSession, secured: asyncio.Future[None]) -> None:
+    def _continue_handshake(self, tls: TlsSession, secured: asyncio.Future[None]) -> None:
         try:
-            message = tls.shake_hands()
+            message = tls.handshake()
         except ssl.SSLError as error:
             if not secured.done():
                 secured.set_exception(error)
@@ -188,32 +196,34 @@ class Connection(asyncio.BufferedProtocol):
     def _feed(self, data: bytes | memoryview) -> None:
         """Have the parser call the methods below."""
         if not self._is_awaited:
-            self._trouble = "something came that nobody had asked for"
+            self._trouble = "unsolicited bytes came"
             self.abort()
             return
         self._received += len(data)
         try:
+            if not self._is_answered and b"\t" in (head := bytes(data)):
+                data = _BLANKS_AFTER_CHUNKED.sub(rb"\1", head)
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._break(f"what came is not HTTP ({error})")
         else:
-            if self._received > _MOST_BYTES:
-                self._break(f"more than {_MOST_BYTES} bytes came")
+            if self._received > _MAX_BYTES:
+                self._break(f"more than {_MAX_BYTES} bytes came")
 
     # What the parser calls
 
     def on_message_begin(self) -> None:
         """Notice when a second answer follows the one that was asked for."""
         if not self._is_awaited:
-            self.is_usable = False
+            self.is_usable = self.is_alone = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; of a repeated one, the values joined by a comma."""
         if self._is_answered:
             return  # a trailer
         self._size += len(name) + len(value)
-        if self._size > _LONGEST_HEAD:
-            self._break(f"headers of more than {_LONGEST_HEAD} bytes came")
+        if self._size > _MAX_HEAD:
+            self._break(f"headers of more than {_MAX_HEAD} bytes came")
         elif _CONTROL.search(value):
             self._break("a header with a control character came")
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -223,17 +233,21 @@ class Connection(asyncio.BufferedProtocol):
     def on_headers_complete(self) -> None:
         """Take the head of the answer, unless it only announces that there will be one."""
         self._status_code = self._parser.get_status_code()
+        if self._status_code < 100:
+            self._break(f"an answer with status {self._status_code:03} came")
         if self._status_code < 200:
             self._headers = {}
             return
         self._size = 0
         self._is_answered = True
-        self._coding = self._headers.get("transfer-encoding", "").lower()
+        self._coding = self._headers.get("transfer-encoding", "").strip(" ").lower()
         if self._coding not in ("", "chunked"):
             self._break("an unknown transfer coding came")
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body, up to the cap."""
+        if not self._is_answered:
+            self._break("a body in an interim answer came")
         self._parts.append(body)
         self._size += max(len(body), _SMALLEST_PART)
         if self._size > BODY_LIMIT:
@@ -242,7 +256,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_message_complete(self) -> None:
         """Give the answer out, and see whether the connection can be kept."""
         if self._is_answered and self._is_awaited:
-            is_ambiguous = self._coding != "" and "content-length" in self._headers
+            is_ambiguous = self._status_code in _BODILESS or (self._coding and "content-length" in self._headers)
             self.is_usable = self._parser.should_keep_alive() and not is_ambiguous
             self._finish(is_truncated=False)
 
@@ -258,12 +272,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finish(self, *, is_truncated: bool) -> None:
         self._is_awaited = False
-        if self._answer is not None and not self._answer.done():  # done: whoever waited was cancelled
+        if self._answer is not None and not self._answer.done():  # done: the waiting lookup was cancelled
             body = b"".join(self._parts)[:BODY_LIMIT]
             self._answer.set_result(Response(self._status_code, self._headers, body, is_truncated, self))
 
     def _break(self, reason: str) -> None:
-        self._is_awaited = False
+        self._is_awaited = self.is_alone = False
         if self._answer is not None and not self._answer.done():
             failure = BrokenError(reason, answered=self._is_answered, silent=not self._received)
             self._answer.set_exception(failure)

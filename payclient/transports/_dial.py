@@ -10,8 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import aiohappyeyeballs
 
-from payclient._http import Request
 from payclient.errors import TransportError
+from payclient.protocol import Request
 from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, refused
 from payclient.transports._socket import socket_options, system_trust
@@ -74,10 +74,15 @@ class Dialer:
 
 async def _open_socket(host: str, port: int) -> socket.socket:
     addresses = await asyncio.get_running_loop().getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        host,
+        port,
+        type=socket.SOCK_STREAM,
+        proto=socket.IPPROTO_TCP,
     )
     return await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
-        addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, socket_factory=_new_socket
+        addresses,
+        happy_eyeballs_delay=_NEXT_ADDRESS_AFTER,
+        socket_factory=_new_socket,
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from payclient._http import BODY_LIMIT, Request
 from payclient.errors import AttemptTimeoutError, ConnectionFailedError, TransportError
+from payclient.protocol import BODY_LIMIT, Request
 from payclient.transports._failures import broken, host_of, not_connected, reason_of, refused, sent
 
 _SMALLEST_PART = 64

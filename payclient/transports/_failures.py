@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import ssl
 from collections.abc import Iterator
+from types import TracebackType
 from urllib.parse import urlsplit
 
-from payclient._http import Request
 from payclient.errors import (
     AttemptTimeoutError,
     ClientClosedError,
@@ -16,8 +16,14 @@ from payclient.errors import (
     TLSVerificationError,
     TransportError,
 )
+from payclient.protocol import Request
 
-_LONGEST_REASON = 200
+_MAX_REASON = 200
+_LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
+_NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
+"""What OpenSSL calls a first record that is none of TLS."""
+_WANTS_CERTIFICATE = {"TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"}
+"""What a service answers that demands a certificate of the client; the second one may have other reasons."""
 _PASSING_TLS_ERRORS = (
     ssl.SSLEOFError,  # the connection broke during the handshake
     ssl.SSLZeroReturnError,
@@ -42,7 +48,7 @@ def refused(error: Exception, request: Request) -> TransportError | None:
     """
     host = host_of(request)
     if refusal := _tls_refusal(error):
-        message = f"{host} could not prove who it is: {refusal}"
+        message = f"{host} {refusal}"
         return TLSVerificationError(message, sent="no")
     if _has_no_descriptor(error):
         message = f"no file descriptor left for a connection to {host}; raise `ulimit -n` or lower max_concurrency"
@@ -56,8 +62,11 @@ def not_connected(error: Exception, request: Request, *, is_late: bool) -> Trans
     return (AttemptTimeoutError if is_late else ConnectionFailedError)(message, sent="no")
 
 
-def broken(error: Exception, request: Request, *, answered: bool) -> ConnectionFailedError:
+def broken(error: Exception, request: Request, *, answered: bool) -> TransportError:
     """Return the error for a connection that ended before the answer did."""
+    if "_ALERT_CERTIFICATE_REQUIRED" in str(error):  # in TLS 1.3 it comes behind the handshake
+        message = f"{host_of(request)} {_refused_handshake('TLSV13_ALERT_CERTIFICATE_REQUIRED')}"
+        return TLSVerificationError(message, sent="no")
     place = "in the middle of its answer" if answered else "before it answered"
     message = f"the connection to {host_of(request)} broke {place}: {reason_of(error)}"
     return ConnectionFailedError(message, sent=sent(answered=answered))
@@ -68,6 +77,30 @@ def sent(*, answered: bool) -> Sent:
     return "yes" if answered else "unknown"
 
 
+def without_library_frames(error: BaseException) -> BaseException:
+    """
+    Return *error* without the frames of HTTP libraries, in its causes and contexts too.
+
+    What cancels a request leaves through the frames that were writing it, and those hold the API key in their local
+    variables, which crash reporters store.
+    """
+    links: list[BaseException] = [error]
+    for link in links:
+        links += [other for other in (link.__cause__, link.__context__) if other is not None and other not in links]
+        kept: TracebackType | None = None
+        for trace in reversed(list(_links(link.__traceback__))):
+            if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+                kept = TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+        link.__traceback__ = kept
+    return error
+
+
+def _links(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
 def host_of(request: Request) -> str:
     """Return whom *request* was for, as errors name it."""
     return urlsplit(request.url).netloc
@@ -75,7 +108,7 @@ def host_of(request: Request) -> str:
 
 def reason_of(error: Exception) -> str:
     """Return the text of a foreign error, on one short line."""
-    return " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
+    return " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -93,10 +126,19 @@ def _tls_refusal(error: Exception) -> str | None:
         if isinstance(link, _PASSING_TLS_ERRORS):
             return None
         if isinstance(link, ssl.SSLCertVerificationError):
-            return link.verify_message or link.reason
+            return f"could not prove who it is: {link.verify_message or link.reason}"
         if isinstance(link, ssl.SSLError):
-            return (link.reason or "the handshake failed").replace("_", " ").lower()
+            return _refused_handshake(link.reason or "handshake failed")
     return None
+
+
+def _refused_handshake(reason: str) -> str:
+    words = reason.replace("_", " ").lower()
+    if reason in _NOT_TLS:
+        return f"does not speak TLS on this port ({words}); check the scheme and the port of base_url"
+    if reason in _WANTS_CERTIFICATE:
+        return f"refused the TLS handshake ({words}); for a client certificate, pass a transport with your ssl_context"
+    return f"and this client do not agree on TLS ({words})"
 
 
 def _has_no_descriptor(error: Exception) -> bool:

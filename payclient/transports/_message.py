@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
-from payclient._http import Request
+from payclient.protocol import Request
 
 _Value = TypeVar("_Value")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -56,7 +56,7 @@ def own_headers(request: Request) -> list[tuple[bytes, bytes]]:
 
 def head(request: Request) -> bytes:
     """
-    Return the beginning of the message, up to the headers of its own.
+    Return the beginning of the message, up to the request's own headers.
 
     Source:
         RFC 9112, part 3.

@@ -15,7 +15,10 @@ async def system_trust() -> ssl.SSLContext:
 
 @functools.cache
 def _system_trust() -> ssl.SSLContext:
-    return ssl.create_default_context()
+    context = ssl.create_default_context()
+    # Not `SSLKEYLOGFILE`: with the secrets of TLS one reads the API key. Typeshed does not know that None is for none.
+    context.keylog_filename = None  # type: ignore[assignment]
+    return context
 
 
 def socket_options() -> list[tuple[int, int, int]]:

@@ -1,7 +1,7 @@
 """
 TLS without I/O: what comes from the wire goes in, what must be sent comes out.
 
-Asyncio has a TLS transport of its own. It is made for any protocol, and takes twice as long for a message
+Asyncio's own TLS transport is made for any protocol, and takes twice as long for a message
 as the encryption does; ours knows that a message is small and sent at once.
 """
 
@@ -28,9 +28,9 @@ class TlsSession:
         self.receive = self._incoming.write
         """Takes what came from the wire."""
 
-    def shake_hands(self) -> bytes:
+    def handshake(self) -> bytes:
         """
-        Go on with the handshake, and return what must be sent.
+        Continue the handshake, and return what must be sent.
 
         Raises:
             ssl.SSLError: When the other side cannot prove who it is, or does not speak TLS.
@@ -48,18 +48,18 @@ class TlsSession:
         self._ssl.write(plain)
         return self._outgoing.read()
 
-    def farewell(self) -> bytes:
+    def close_notify(self) -> bytes:
         """Return what tells the other side that nothing follows."""
-        with suppress(ssl.SSLError):  # its own farewell is not waited for
+        with suppress(ssl.SSLError):  # the peer's close_notify is not waited for
             self._ssl.unwrap()
         return self._outgoing.read()
 
     def decrypted(self) -> Iterator[bytes]:
         """
-        Give what was received as far as it is whole; `b""` is the other side's good-bye.
+        Give what was received as far as it is whole; `b""` is the peer's close_notify.
 
         Raises:
-            ssl.SSLError: When somebody has changed it on the way.
+            ssl.SSLError: When it was changed on the way.
         """
         while size := self._incoming.pending or self._ssl.pending():
             try:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import deque
 
-from payclient._http import Request, Response
+from attrs import evolve
+
+from payclient.protocol import Request, Response
 from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken, closed
 from payclient.transports._message import InCommon, head, rest
+from payclient.transports._pool import Pool
 
 __all__ = ["FastTransport"]
 
@@ -24,7 +26,7 @@ class FastTransport:
     """
     Carries attempts over HTTP/1.1 and kept-alive connections.
 
-    Neither proxies nor certificates are taken from the environment, no redirect is followed, no
+    No proxy is taken from the environment; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect is followed, no
     cookie kept. Runs on asyncio's own event loop and on uvloop.
 
     Args:
@@ -37,20 +39,22 @@ class FastTransport:
     """
 
     def __init__(
-        self, *, ssl_context: ssl.SSLContext | None = None, connect_timeout: float = 5.0, keepalive: float = 30.0
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        connect_timeout: float = 5.0,
+        keepalive: float = 30.0,
     ) -> None:
         self._dialer = Dialer(ssl_context, connect_timeout)
         self._head = InCommon(head)
-        self._keepalive = keepalive
-        self._connections: set[Connection] = set()
-        self._idle: deque[Connection] = deque()  # the warmest at the right
+        self._pool: Pool[Connection] = Pool(keepalive)
         self._is_closed = False
 
     async def send(self, request: Request) -> Response:
         """Exchange *request* for a response; see `Transport.send`."""
         if self._is_closed:
             raise closed()
-        kept = self._take()
+        kept = None if request.needs_fresh_connection else self._take()
         if kept is not None:
             try:
                 return await self._exchange(kept, request, reused=True)
@@ -66,35 +70,35 @@ class FastTransport:
     async def aclose(self) -> None:
         """Close every connection, also those in use."""
         self._is_closed = True
-        self._idle.clear()
-        for connection in self._connections:
+        connections = list(self._pool.connections)
+        for connection in connections:
             connection.abort()
-        if self._connections:
-            await asyncio.wait([connection.closed for connection in self._connections])
+        if connections:
+            await asyncio.wait([connection.closed for connection in connections])
 
     async def _exchange(self, connection: Connection, request: Request, *, reused: bool) -> Response:
         try:
             # The message holds the key, so it is in no variable when an error is raised from here.
-            return await connection.exchange(self._head.of(request) + rest(request))
+            response = await connection.exchange(self._head.of(request) + rest(request))
         except BrokenError as error:
             is_stale = reused and error.silent
             failure = _StaleError() if is_stale else broken(error, request, answered=error.answered)
+        else:
+            return evolve(response, is_fresh=True) if connection.is_alone else response
         finally:
             self._give_back(connection)
         raise failure
 
     async def _new_connection(self, request: Request) -> Connection:
         connection = await self._dialer.dial(request)
-        self._connections.add(connection)
-        connection.closed.add_done_callback(lambda _: self._connections.discard(connection))
+        self._pool.add(connection)
+        connection.closed.add_done_callback(lambda _: self._pool.remove(connection))
         return connection
 
     def _take(self) -> Connection | None:
         """Return the warmest connection that is still good."""
-        while self._idle:
-            connection = self._idle.pop()
-            is_warm = connection.idle_since >= connection.now() - self._keepalive
-            if is_warm and connection.is_usable and connection.is_quiet():
+        while (connection := self._pool.take(asyncio.get_running_loop().time())) is not None:
+            if connection.is_usable and connection.is_quiet():
                 return connection
             self._drop(connection)
         return None
@@ -103,13 +107,13 @@ class FastTransport:
         if not connection.is_usable or self._is_closed:
             self._drop(connection)
             return
-        now = connection.idle_since = connection.now()
-        self._idle.append(connection)
-        while self._idle[0].idle_since < now - self._keepalive:
-            self._drop(self._idle.popleft())
+        now = connection.now()
+        self._pool.give_back(connection, now)
+        while (surplus := self._pool.surplus(now)) is not None:
+            self._drop(surplus)
 
     def _drop(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._pool.remove(connection)
         connection.abort()
 
 

@@ -2,9 +2,9 @@
 
 import json
 
-from fakes import SAMPLE
 from payclient import AsyncClient
 from payclient.transports import Response
+from support.fakes import SAMPLE
 
 HEAD, MIDDLE, TAIL = (
     json.dumps({"success": True, "data": {**SAMPLE, "reference": "@", "merchant_reff": "@"}}).encode().split(b"@")
@@ -26,5 +26,8 @@ class InstantTransport:
 
 def client(**options):
     return AsyncClient(
-        api_key="bench-key-0123456789", base_url="https://pay.example", transport=InstantTransport(), **options
+        api_key="bench-key-0123456789",
+        base_url="https://pay.example",
+        transport=InstantTransport(),
+        **options,
     )

@@ -35,7 +35,11 @@ def counted(name, url, lookups):
     program = f"import asyncio; from bench import instructions as i; asyncio.run(i.run({name!r}, {url!r}, {lookups}))"
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, "-c", program]
     done = subprocess.run(
-        command, stderr=subprocess.PIPE, check=True, text=True, env={**os.environ, "PYTHONHASHSEED": "0"}
+        command,
+        stderr=subprocess.PIPE,
+        check=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
     )
     return int(re.search(r"refs:\s+([\d,]+)", done.stderr)[1].replace(",", ""))
 

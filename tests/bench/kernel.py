@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bench import cost, instant
 from payclient.engines import LookupSpec, ReconcileSpec, arrow
-from payclient.engines._resident import Resident
+from payclient.engines._background import BackgroundClient
 
 ROUNDS = 15
 ROWS = 6_000
@@ -40,12 +40,14 @@ def looked_up(rows):
 
 def reconciled(rows):
     run(
-        arrow._reconciled, ReconcileSpec(base_url="https://pay.example"), batches(rows, amount=15000, status="Canceled")
+        arrow._reconciled,
+        ReconcileSpec(base_url="https://pay.example"),
+        batches(rows, amount=15000, status="Canceled"),
     )
 
 
 def run(work, spec, source):
-    resident = Resident(instant.client(max_concurrency=CONCURRENCY))
+    resident = BackgroundClient(instant.client(max_concurrency=CONCURRENCY))
     for _ in work(next(source), source, spec, resident):
         pass
     resident.close()

@@ -82,6 +82,7 @@ def with_payclient(name):
         transport = {"httpx": HttpxTransport, "fast": FastTransport}[name](ssl_context=trust(certificate))
         async with AsyncClient(api_key=KEY, base_url=url, transport=transport, max_concurrency=concurrency) as pay:
             yield pay.get_transaction
+        await transport.aclose()
 
     return make
 
@@ -135,7 +136,9 @@ async def streamed(url, concurrency, seconds, certificate, name):
 
     async with AsyncClient(api_key=KEY, base_url=url, transport=transport, max_concurrency=concurrency) as pay:
         await run(pay, 0.1)
-        return await timed(run(pay, seconds))
+        measured = await timed(run(pay, seconds))
+    await transport.aclose()
+    return measured
 
 
 async def timed(work):

@@ -17,10 +17,10 @@ from contextlib import aclosing
 from pathlib import Path
 
 from bench import instant
-from fakes import SAMPLE
 from payclient.ledger import open_ledger
 from payclient.reconcile import Journal, reconcile, replay
 from payclient.report import About, ReportFiles
+from support.fakes import SAMPLE
 
 ROWS = 1_000_000
 COPIED = ("fee", "amount_received", "status", "payment_method", "payment_code")

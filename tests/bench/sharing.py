@@ -8,7 +8,7 @@ import math
 from contextlib import closing
 
 from conftest import VirtualTimeLoop
-from simulated import limits_of, share_key
+from support.simulated import limits_of, share_key
 
 LEAVING, TOLD, END = 90.0, 120.0, 180.0
 WORKERS = (1, 4, 16, 64, 256)
@@ -25,7 +25,7 @@ def measure(name, rate, count, options):
     with closing(VirtualTimeLoop()) as loop:
         service = limits_of(rate, seed=0)[name]
         return loop.run_until_complete(
-            share_key(service, rate, count=count, seed=0, until=END, **(times if count > 1 else {}), **options)
+            share_key(service, rate, count=count, seed=0, until=END, **(times if count > 1 else {}), **options),
         )
 
 

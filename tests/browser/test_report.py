@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from payclient.reconcile import Bucket
-from planted import judged, page_of
+from support.planted import judged, page_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
@@ -165,11 +165,11 @@ def test_accessible_names(open_page):
         page.get_by_role("main").count(),
         page.get_by_role("heading", level=1, name="Incomplete", exact=True).count(),
         page.get_by_role("navigation", name="Sections").count(),
-        page.get_by_role("img", name="Bridge from the ledger total to the service total").count(),
+        page.get_by_role("img", name="Bridge from the ledger's paid total to the service's paid total").count(),
         page.get_by_role("table", name="Breaks by kind").count(),
         page.get_by_role("search").count(),
         page.get_by_role("searchbox", name="Filter rows").count(),
-        page.get_by_role("region", name="From the ledger to the service").count(),
+        page.get_by_role("region", name="From the ledger's paid total to the service's").count(),
         page.get_by_role("table", name="Paid twice").count(),
     ]
     assert found == [1] * len(found)

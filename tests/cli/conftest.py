@@ -11,7 +11,7 @@ import threading
 import pytest
 from attrs import frozen
 
-from payclient.cli._run import run
+from payclient.cli._app import run
 from payclient.cli._streams import Streams
 from payclient.testing import FakeService, serve
 

@@ -41,7 +41,7 @@ def test_environment_option(configured, service):
 def test_max_rate(configured):
     """`--max-rate` reaches the client, which refuses what is no rate."""
     result = configured("get", "T1", "--max-rate", "0")
-    expected = "payclient: max_rate must be a number of attempts per second above 0, or None, got 0.0\n"
+    expected = "payclient: --max-rate must be a number of attempts per second above 0, or None, got 0.0\n"
     assert (result.status, result.err) == (2, expected)
     assert configured("get", "T1", "--max-rate", "50").status == 0
 
@@ -79,7 +79,10 @@ def test_unusable_key(configured, content, message):
 def test_no_such_file(configured):
     """A key file that is not there is named."""
     result = configured("get", "T1", "--api-key-file", "no-such-file")
-    assert (result.status, result.err) == (2, "payclient: no-such-file: No such file or directory\n")
+    assert (result.status, result.err) == (
+        2,
+        "payclient: --api-key-file no-such-file cannot be read: No such file or directory\n",
+    )
 
 
 @pytest.mark.parametrize("argument", ["--api-key=hunter2hunter2", "--api-key", "--key=hunter2hunter2", "--token"])

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import attrs
 import pytest
 
+from payclient.cli._dataset import Expected, generate
 from payclient.cli._demo import Check
-from payclient.cli._planting import Verdict, plant
-from payclient.cli._sandbox_process import sandbox_process
+from payclient.cli._sandbox import sandbox_process
 from payclient.errors import ConfigurationError
 from payclient.ledger import RejectedEntry
 from payclient.reconcile import Bucket, Code, Row, Severity
@@ -33,7 +33,7 @@ def test_demo(command, tmp_path):
     assert (result.status, result.out.splitlines()[-2:], summary["tie_out"]["residual"], summary["rows"]) == (
         0,
         [
-            "CHECKED: 25 findings were planted; exactly these were found, and no other.",
+            "CHECKED: 30 findings were planted; exactly these were found, and no other.",
             "CHECKED: the report was written again from its journal, and every file has the same bytes.",
         ],
         0,
@@ -52,15 +52,15 @@ def test_temporary_folder(command, monkeypatch, tmp_path):
 
 def test_check_passed():
     """Rows that are as planted pass."""
-    assert check(Verdict(Bucket.REJECTED)).is_passed
+    assert check(Expected(Bucket.REJECTED)).is_passed
 
 
 @pytest.mark.parametrize(
     "checked",
     [
-        check(Verdict(Bucket.MATCHED)),
-        check(Verdict(Bucket.REJECTED, frozenset({(Code.UNDERPAID, Severity.HIGH)}))),
-        check(Verdict(Bucket.REJECTED), Verdict(Bucket.REJECTED)),
+        check(Expected(Bucket.MATCHED)),
+        check(Expected(Bucket.REJECTED, frozenset({(Code.UNDERPAID, Severity.HIGH)}))),
+        check(Expected(Bucket.REJECTED), Expected(Bucket.REJECTED)),
     ],
     ids=["bucket", "finding", "missing row"],
 )
@@ -71,25 +71,25 @@ def test_check_failed(checked):
 
 def test_difference_is_listed():
     """What is not as planted is listed with both sides."""
-    checked = check(Verdict(Bucket.BREAK, frozenset({(Code.UNDERPAID, Severity.HIGH)})))
+    checked = check(Expected(Bucket.BREAK, frozenset({(Code.UNDERPAID, Severity.HIGH)})))
     assert checked.lines() == [
-        "CHECK FAILED: 1 rows are not as planted, 0 rows are missing",
+        "CHECK FAILED: 1 row not as planted, 0 rows missing",
         "  line 2: rejected, planted break underpaid (high)",
     ]
 
 
-def test_uprooted(command, tmp_path, monkeypatch):
+def test_altered(command, tmp_path, monkeypatch):
     """A break that was planted and cannot be found makes the demo fail."""
 
-    def uprooted(rows, *, seed):
-        planted = plant(rows, seed=seed)
-        line = next(place for place, verdict in enumerate(planted.expected) if verdict.bucket is Bucket.MATCHED)
-        wrong = Verdict(Bucket.BREAK, frozenset({(Code.UNDERPAID, Severity.HIGH)}))
-        return attrs.evolve(planted, expected=(*planted.expected[:line], wrong, *planted.expected[line + 1 :]))
+    def altered(rows, *, seed):
+        dataset = generate(rows, seed=seed)
+        line = next(place for place, verdict in enumerate(dataset.expected) if verdict.bucket is Bucket.MATCHED)
+        wrong = Expected(Bucket.BREAK, frozenset({(Code.UNDERPAID, Severity.HIGH)}))
+        return attrs.evolve(dataset, expected=(*dataset.expected[:line], wrong, *dataset.expected[line + 1 :]))
 
-    monkeypatch.setattr("payclient.cli._demo.plant", uprooted)
+    monkeypatch.setattr("payclient.cli._demo.generate", altered)
     result = command("demo", "--rows", "30", "--out", str(tmp_path))
-    assert (result.status, "CHECK FAILED: 1 rows are not as planted" in result.out) == (1, True)
+    assert (result.status, "CHECK FAILED: 1 row not as planted" in result.out) == (1, True)
 
 
 def is_listening(url):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from payclient.testing import ODDITIES, Reply
+from payclient.testing import MALFORMED, Reply
 
 
 def lines(result):
@@ -46,7 +46,7 @@ def test_json_found(configured):
             "expdate": "2030-01-31 23:59:59",
             "status": "Paid",
             "deviations": [],
-        }
+        },
     ]
 
 
@@ -58,13 +58,13 @@ def test_json_failed(configured):
             "error": "TransactionNotFoundError",
             "message": "no such transaction: Transaction not found (HTTP 404)",
             "is_retryable": False,
-        }
+        },
     ]
 
 
 def test_deviations(configured, service):
     """What was tolerated stands beside the row it was tolerated in."""
-    service.script("T1", ODDITIES["amount_as_text"])
+    service.script("T1", MALFORMED["amount_as_text"])
     assert lines(configured("get", "T1", "--json"))[0]["deviations"] == ["amount: text '15000' read as integer"]
 
 
@@ -128,7 +128,7 @@ def test_empty_stdin(configured):
 
 def test_fatal_after_rows(configured, service):
     """Rows that were answered before the key was refused are not lost."""
-    service.script("T2", Reply(status=401))
+    service.script("T2", Reply(status=401), Reply(status=401))  # asked again over a fresh connection
     result = configured("get", "-", "--max-concurrency", "1", stdin=b"T1\nT2\n")
     assert (result.status, result.out.split()[-1]) == (3, "INV-1")
 
@@ -171,7 +171,7 @@ def test_markup_is_text(configured, service):
         (["get"], "payclient: get needs at least one reference, or - to read them from standard input"),
         (["get", "T1", "-"], "payclient: standard input holds either all references or the key; name - once"),
         (["get", "T1", "--tiemout=5"], "payclient: unknown option --tiemout (see payclient get --help)"),
-        (["get", "T1", "--timeout", "0"], "payclient: timeout must be a number of seconds above 0, got 0.0"),
+        (["get", "T1", "--timeout", "0"], "payclient: --timeout must be a number of seconds above 0, got 0.0"),
     ],
 )
 def test_usage(configured, arguments, message):

@@ -48,12 +48,12 @@ def test_not_found(configured, part, tmp_path):
     first, second = configured(*arguments), configured(*arguments)
     assert json.loads(first.out) == {"files": 1, "rows": 2, "ok": 1, "not_found": 1, "rejected": 0, "unresolved": 0}
     assert (first.status, second.status, second.out) == (1, 1, first.out)
-    assert second.err == f"{tmp_path / 'out' / 'part-0.parquet'}: 2 rows, 1 ok, 1 not_found; of an earlier run\n"
+    assert second.err == f"{tmp_path / 'out' / 'part-0.parquet'}: 2 rows, 1 ok, 1 not_found (skipped: already done)\n"
 
 
 def test_unresolved(configured, service, part, tmp_path):
     """A row that could not be asked for makes the status 75, and the user is told how to ask again."""
-    service.script("T2", Reply(status=400, body="<html>"))
+    service.script("T2", *[Reply(status=400, body="<html>")] * 2)  # asked again over a fresh connection
     out = tmp_path / "out"
     result = configured("lookup", str(part("T1", "T2")), "--reference", "trx", "--out", str(out))
     assert (result.status, result.out) == (75, "1 file: 2 rows, 1 ok, 1 unresolved\n")
@@ -79,7 +79,7 @@ def test_refused_key(configured, part, tmp_path, monkeypatch):
         (["--reference", "trx", "--keep", "none"], "no column is called 'none'"),
         (["--processes", "0"], "processes must be at least 1"),
         (["--processes", "65"], "--max-concurrency 64 is too few for 65 processes"),
-        (["--max-rate", "0"], "max_rate must be a number of attempts per second above 0"),
+        (["--max-rate", "0"], "--max-rate must be a number of attempts per second above 0"),
         (["--api-key-file", "-"], "cannot read the key from standard input"),
     ],
 )

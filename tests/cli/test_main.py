@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import signal
 import sys
+from importlib import import_module
 from importlib.metadata import version
 
 import pytest
 
 from payclient import AsyncClient, cli
-from payclient.cli import _run
+from payclient.cli import _app as _run
 from payclient.cli._streams import Streams
 
 COMMANDS = ["get", "reconcile", "sandbox", "demo"]
@@ -32,6 +34,13 @@ def test_version(command):
 def test_listed(command, name):
     """Every command is in the list that `--help` gives."""
     assert name in command("--help").out.split()
+
+
+@pytest.mark.parametrize("name", _run.COMMANDS)
+def test_summary(name):
+    """The list of commands says of each what the first line of its docstring says."""
+    command = getattr(import_module(f"payclient.cli._{name}"), name)
+    assert inspect.getdoc(command).partition("\n")[0] == _run.COMMANDS[name]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -123,7 +123,7 @@ def test_reading_terminal_is_left(configured):
 @pytest.fixture
 def reconciling(configured, service, tmp_path):
     """Start a reconciliation of many rows, all of which match, in a process of its own."""
-    service.load({"reference": f"T{number}"} for number in range(ROWS))
+    service.load({"reference": f"T{number}", "status": "Paid"} for number in range(ROWS))
     ledger = tmp_path / "ledger.csv"
     ledger.write_text("reference\n" + "".join(f"T{number}\n" for number in range(ROWS)))
     options = ("--out", tmp_path / "report", "--max-concurrency", str(CONCURRENCY))
@@ -163,8 +163,8 @@ def test_reconcile_interrupted(reconciling, asked, service, tmp_path, number):
     assert (process.returncode, names_in(report)) == (130, ["journal.sqlite"])
     again = f"payclient reconcile {tmp_path / 'ledger.csv'} --out {report} --max-concurrency {CONCURRENCY}"
     assert err.splitlines()[-3:] == [
-        "payclient: stopping; lookups under way are finished, for 15 s at most (again: stop at once)",
-        f"the answers so far are in {report / 'journal.sqlite'}; to go on: {again}",
+        "payclient: stopping; lookups in flight may finish within 15 s (again: stop at once)",
+        f"the answers so far are in {report / 'journal.sqlite'}; to resume: {again}",
         "payclient: the reconciliation was stopped; what was answered is kept",
     ]
     assert answered(report) == len({request.reference for request in service.requests}) < ROWS
@@ -174,7 +174,7 @@ def test_reconcile_interrupted_twice(reconciling, asked, service, tmp_path):
     """The second signal ends a run at once, although lookups are under way, and what was answered is kept."""
     report = tmp_path / "report"
     for row in range(CONCURRENCY + 5, ROWS):
-        service.script(f"T{row}", Reply(is_dead=True))
+        service.script(f"T{row}", Reply(never_responds=True))
     with reconciling() as process:
         asked(2 * CONCURRENCY + 5)
         process.send_signal(signal.SIGINT)
@@ -183,7 +183,7 @@ def test_reconcile_interrupted_twice(reconciling, asked, service, tmp_path):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
     assert (process.returncode, names_in(report)) == (130, ["journal.sqlite"])
-    assert (answered(report), "to go on: payclient reconcile" in err) == (CONCURRENCY + 5, True)
+    assert (answered(report), "to resume: payclient reconcile" in err) == (CONCURRENCY + 5, True)
 
 
 def test_reconcile_killed(reconciling, asked, service, tmp_path):

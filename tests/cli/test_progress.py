@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 
 import attrs
 import pytest
 
 from payclient import Stats
-from payclient.cli._progress import Meter, ProgressMode, duration, progress_line, shown
+from payclient.cli._progress import Meter, ProgressMode, duration, fitted, progress_line, shown
 from payclient.cli._streams import Streams
 from payclient.reconcile import Phase, Progress
 
@@ -62,6 +63,28 @@ def test_rate():
     assert rates == [100.0, 100.0, pytest.approx(900 / 19), 0.0]
 
 
+def test_rate_after_resume():
+    """The rate is of what this process did, and not of what an earlier run had done."""
+    meter = Meter()
+    meter.begin(0.0, 200_000)
+    assert meter.rate(200_100, 1.0) == 100.0
+
+
+def test_waiting():
+    """What holds a run up is said before anything that may be cut off."""
+    line = progress_line(attrs.evolve(ASKING, waiting="to ask 'T9' again (ServiceError)"), QUIET, 0.0)
+    assert line == "asking 1,200/10,000; waiting to ask 'T9' again (ServiceError); 4 in flight"
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(80, "asking 1/9; 5/s; 4 in flight"), (27, "asking 1/9; 5/s"), (12, "asking 1/9"), (3, "asking 1/9")],
+)
+def test_fitted(width, shown):
+    """A line that is too long loses whole parts from its end."""
+    assert fitted("asking 1/9; 5/s; 4 in flight", width) == shown
+
+
 def test_first_rate():
     """Before any time has passed there is no rate."""
     meter = Meter()
@@ -112,9 +135,11 @@ async def test_none(terminal):
 
 @pytest.mark.virtual_time
 async def test_narrow(terminal, monkeypatch):
-    """A narrow terminal cuts the line off instead of wrapping it."""
-    monkeypatch.setenv("COLUMNS", "20")
-    assert "in flight" not in await run(ProgressMode.LIVE, terminal)
+    """On a narrow terminal the line ends between two parts, and never inside a word."""
+    monkeypatch.setenv("COLUMNS", "30")
+    lines = re.findall("asking[^\r\n\x1b]*", await run(ProgressMode.LIVE, terminal))
+    whole = r"asking [\d,]+/10,000(; [\d,]+/s)?(; [\dhmins ]+ left)?(; 4 in flight)?"
+    assert [line for line in lines if not re.fullmatch(whole, line.rstrip())] == []
 
 
 @pytest.mark.virtual_time

@@ -12,6 +12,7 @@ import pytest
 from payclient.testing import Reply
 
 HEADER = "reference,amount,status"
+OTHERS = ("merchant_reff", "fee", "amount_received", "payment_method", "payment_code", "expdate")
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def report(tmp_path):
 def test_clean(reconcile):
     """A ledger that agrees has status 0 and says so first."""
     result = reconcile(lines=["T1,15000,Paid", "T2,7000,Canceled"])
-    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: 2 ledger rows: 2 matched.")
+    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: amount and status of 2 ledger rows: 2 matched.")
 
 
 def test_verdict(reconcile, report, tmp_path):
@@ -46,7 +47,8 @@ def test_verdict(reconcile, report, tmp_path):
     assert (
         result.out
         == f"""\
-BREAKS: 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
+BREAKS: amount and status of 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
+Not compared, because the ledger does not state it: {", ".join(OTHERS)}.
 
                       rows  ledger amount  service amount
 matched                  1         15,000          15,000
@@ -57,18 +59,24 @@ rejected                 1              0               0
   missing_at_service     1              1               0
   underpaid              1          9,000           7,000
 
-ledger total                             24,001
-  matched                        1 rows      +0
-  missing at the service         1 rows      -1
-  differ in amount or otherwise  1 rows  -2,000
-service total                            22,000
-residual                                      0
+                rows  added  taken off     net
+ledger, paid                            15,001
+  matched          1      0          0      +0
+  missing          1      0         -1      -1
+  other breaks     1      0          0      +0
+  rejected         1      0          0      +0
+service, paid                           15,000
+residual                                     0
+
+by status   ledger rows  ledger amount  service rows  service amount
+  paid                3         15,001             1          15,000
+  canceled            1          9,000             1           7,000
 
 the worst of 2 breaks:
   line 3, T2: high, underpaid: amount is 9000 in the ledger and 7000 at the service, which is 2000 less
   line 4, T3: high, missing_at_service: the service knows no transaction 'T3'; the ledger has an amount of 1
 
-The ledger was asked about, and nothing else: payments nobody listed in it cannot appear in this report.
+The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report.
 Expiry: no time zone was given: an expiry counts as passed only when it has passed everywhere (UTC-12).
 
 Report: {report / "report.html"}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json
@@ -108,7 +116,10 @@ def test_quiet_json(reconcile):
 def test_stdin(reconcile):
     """A ledger can come through standard input."""
     result = reconcile(lines=[], ledger="-", stdin=b"reference,amount\nT1,15000\n")
-    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: 1 ledger row: 1 matched.")
+    assert (result.status, result.out.splitlines()[0]) == (
+        0,
+        "CLEAN: amount and status (assumed paid) of 1 ledger row: 1 matched.",
+    )
 
 
 def test_columns_are_told(reconcile):
@@ -120,7 +131,12 @@ def test_columns_are_told(reconcile):
 def test_column_option(reconcile):
     """A column that is not recognised can be named, several times over."""
     result = reconcile(
-        "--column", "amount=Betrag", "--column", "status=Lage", lines=["T1,9,Paid"], header="reference,Betrag,Lage"
+        "--column",
+        "amount=Betrag",
+        "--column",
+        "status=Lage",
+        lines=["T1,9,Paid"],
+        header="reference,Betrag,Lage",
     )
     assert (result.status, "overpaid" in result.out) == (1, True)
 
@@ -174,25 +190,42 @@ def test_stdin_for_both(configured, tmp_path):
     assert (result.status, result.err) == (2, "payclient: standard input holds either the ledger or the key\n")
 
 
-def test_empty_ledger(reconcile):
-    """Where nothing was read, that is the verdict, and a warning."""
-    result = reconcile(lines=[])
-    assert (result.status, result.out.splitlines()[0], result.err.splitlines()[-1]) == (
-        0,
-        "EMPTY: Nothing was read, so nothing was compared.",
-        "payclient: the ledger has a header and no rows: nothing was read",
-    )
-
-
 def test_unresolved(reconcile, service):
     """A row without a trustworthy answer makes the run incomplete, and names the command that asks again."""
-    service.script("T2", Reply(status=405))
+    service.script("T2", Reply(status=403), Reply(status=403))
     result = reconcile(lines=["T1,15000,Paid", "T2,9000,Canceled"])
     assert (result.status, result.out.splitlines()[0], "asks again for what is unresolved" in result.out) == (
         75,
-        "INCOMPLETE: 2 ledger rows: 1 matched, 1 unresolved.",
+        "INCOMPLETE: amount and status of 2 ledger rows: 1 matched, 1 unresolved.",
         True,
     )
+
+
+def test_breaks_and_unresolved(reconcile, service):
+    """Breaks give 1 also when rows are unresolved, and both are said, with the command for each."""
+    service.script("T2", Reply(status=403), Reply(status=403))
+    result = reconcile(lines=["T1,14000,Paid", "T2,9000,Canceled"])
+    assert (result.status, "1 break, 1 unresolved" in result.out) == (1, True)
+    assert [line.split()[0] for line in result.out.splitlines()[-3:]] == ["Report:", "Next:", "Next:"]
+
+
+def test_nothing_found(reconcile, service):
+    """When nothing is found the status is 3, the canary is named, and the same command asks again."""
+    first, asked = reconcile(lines=["T8,15000,Paid", "T9,9000,Canceled"]), service.total
+    assert (first.status, first.out.splitlines()[-1]) == (
+        3,
+        "Nothing was found: wrong key or environment? Give a reference that exists with --canary",
+    )
+    second = reconcile(lines=["T8,15000,Paid", "T9,9000,Canceled"])
+    assert (second.status, service.total - asked) == (3, asked)
+    third = reconcile("--canary", "T1", lines=["T8,15000,Paid", "T9,9000,Canceled"])
+    assert (third.status, "2 breaks" in third.out) == (1, True)
+
+
+def test_confirm_after(reconcile):
+    """A wait that is no duration is refused before anything is asked."""
+    result = reconcile("--confirm-after", "soon", lines=["T1,15000,Paid"])
+    assert (result.status, "--confirm-after must be like 90m" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize(("fail_on", "status"), [("low", 1), ("medium", 0)])
@@ -207,6 +240,28 @@ def test_time_zone(reconcile):
     """The report says in which zone expiry was judged."""
     result = reconcile("--time-zone", "Asia/Jakarta", lines=["T1,15000,Paid"])
     assert "Expiry: expiry times were read in the time zone Asia/Jakarta." in result.out
+
+
+def test_grace_without_age(reconcile, report, service):
+    """A grace for a ledger that does not say how old its rows are is refused before anything is asked."""
+    result = reconcile("--grace", "24h", lines=["T1,15000,Paid"])
+    assert (result.status, service.total, report.exists()) == (2, 0, False)
+    assert "choose one with --column created_at=NAME" in result.err
+
+
+@pytest.mark.parametrize("made", ["2026-11-21T22:16:00Z", "2026-11-22T05:16:00+07:00", "2026-11-21"])
+def test_grace(reconcile, made):
+    """The age of a row is read with its zone, and from a date alone."""
+    result = reconcile(
+        "--grace",
+        "999999d",
+        lines=["T1,15000,Paid,", f"T404,1,Paid,{made}"],
+        header=f"{HEADER},created",
+    )
+    assert (result.status, result.out.splitlines()[0]) == (
+        0,
+        "CLEAN: amount and status of 2 ledger rows: 1 matched, 1 open.",
+    )
 
 
 def test_refused_key(reconcile, report, monkeypatch):
@@ -225,7 +280,7 @@ def test_unwritable_report(reconcile, tmp_path):
     result = reconcile(lines=["T1,15000,Paid"])
     assert (result.status, result.err.splitlines()[-1]) == (
         2,
-        f"payclient: {tmp_path / 'report'} cannot be made: File exists",
+        f"payclient: {tmp_path / 'report'} cannot be created: File exists",
     )
 
 
@@ -242,6 +297,75 @@ def test_interrupted(reconcile, report, interrupt, number):
     interrupt(number)
     result = reconcile("--max-concurrency", "1", lines=["T1,15000,Paid", "T2,9000,Canceled"])
     files = {path.name for path in report.iterdir()}
-    assert (result.status, files, "to go on: payclient reconcile" in result.err) == (130, {"journal.sqlite"}, True)
+    assert (result.status, files, "to resume: payclient reconcile" in result.err) == (130, {"journal.sqlite"}, True)
     again = reconcile("--max-concurrency", "1", lines=["T1,15000,Paid", "T2,9000,Canceled"])
-    assert (again.status, "1 of 2 references have their answer already" in again.err) == (1, True)
+    assert (again.status, "answered already: 1 of 2 references" in again.err) == (1, True)
+
+
+def test_assumed_paid(reconcile, service, report):
+    """Without a status column each row is taken as paid: one that is canceled or refunded is a break."""
+    words = ("Canceled", "Refunded", "Failed", "Expired", "Pending")
+    for word in words:
+        service.add(reference=word, status=word, amount=5)
+    result = reconcile("--canary", "T1", lines=[f"{word},5" for word in words], header="reference,amount")
+    summary = json.loads((report / "summary.json").read_text())
+    assert (result.status, result.out.splitlines()[0]) == (
+        1,
+        "BREAKS: amount and status (assumed paid) of 5 ledger rows: 5 breaks.",
+    )
+    assert (summary["compared"]["assumed_paid"], summary["breaks_by_severity"]["critical"]) == (5, 5)
+    assert json.loads((report / "manifest.json").read_text())["compared"]["assumed_paid"] == 5
+    assert "status (assumed paid)" in (report / "report.html").read_text()
+
+
+def test_nothing_assumed(reconcile, report):
+    """Where nothing is assumed, the verdict is never clean, and says how many rows are not paid."""
+    result = reconcile("--assume-status", "none", lines=["T1,15000", "T2,7000"], header="reference,amount")
+    assert (result.status, result.out.splitlines()[0]) == (1, "PARTIAL: amount of 2 ledger rows: 2 matched.")
+    assert result.out.splitlines()[1].endswith("Status not compared; 1 of 2 are not paid at the service.")
+
+
+def test_assumption_is_part_of_the_run(reconcile):
+    """A run that assumed something else is another run."""
+    reconcile(lines=["T1,15000"], header="reference,amount")
+    result = reconcile("--assume-status", "none", lines=["T1,15000"], header="reference,amount")
+    assert (result.status, "belongs to another run" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "arguments", "message"),
+    [
+        ("reference,Amount (IDR)", "T1,15000", [], "--ignore-column 'Amount (IDR)'"),
+        ("reference,wert", "T1,15000", [], "--ignore-column 'wert'"),
+        ("reference,status", "T1,Paid", ["--require", "amount,status"], "--column amount=NAME"),
+        ("reference,amount", None, [], "--allow-empty"),
+    ],
+)
+def test_refused_before_asking(reconcile, service, header, line, arguments, message):
+    """A ledger that could not be compared as meant is refused with the option that helps, and nothing is asked."""
+    result = reconcile(*arguments, header=header, lines=[] if line is None else [line])
+    assert (result.status, message in result.err, len(service.requests)) == (2, True, 0)
+
+
+def test_run_again_when_refused(reconcile):
+    """After a refusal, the same folder takes the ledger with the option that helps."""
+    ledger = {"header": "reference,status,wert", "lines": ["T1,Paid,15000"]}
+    assert reconcile(**ledger).status == 2
+    assert reconcile("--column", "amount=wert", **ledger).status == 0
+
+
+def test_allow_empty(reconcile):
+    """An empty ledger is reconciled where that is allowed."""
+    result = reconcile("--allow-empty", lines=[])
+    assert (result.status, result.out.splitlines()[0]) == (0, "EMPTY: Nothing was read, so nothing was compared.")
+
+
+def test_explain_paid_twice(reconcile, report, command, service):
+    """Of a payment made twice, the other one is explained too."""
+    service.add(reference="T3", amount=15000, fee=2500, status="Paid", merchant_reff="INV-1")
+    reconcile(lines=["T1,15000,Paid", "T2,7000,Canceled", "T3,15000,Paid"])
+    said = command("explain", str(report), "T1").out
+    assert [line for line in said.splitlines() if line.startswith("line ")] == [
+        "line 2, T1: BREAK",
+        "line 4, T3: BREAK",
+    ]

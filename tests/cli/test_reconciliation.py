@@ -45,7 +45,7 @@ def carry_out(tmp_path):
 
 def service_of(**options):
     service = FakeService(**options)
-    service.load([{"reference": "T1"}, {"reference": "T2"}])
+    service.load([{"reference": "T1", "status": "Paid"}, {"reference": "T2", "status": "Paid"}])
     return service
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import sqlite3
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -11,7 +12,6 @@ from payclient.testing import Reply
 
 LEDGER = "reference,amount,status\nT1,15000,Paid\nT2,9000,Canceled\nT3,1,Paid\n"
 REFUSED = Reply(status=401)
-DECLINED = Reply(status=422)
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def files(folder):
 
 def test_goes_on(reconcile, report, service):
     """A run that was refused midway goes on with the same command, says so, and asks for nothing twice."""
-    service.script("T2", REFUSED)
+    service.script("T2", REFUSED, REFUSED)
     first = reconcile()
     before = service.total
     second = reconcile()
-    assert (first.status, second.status, (before, service.total)) == (3, 1, (2, 6))
+    assert (first.status, second.status, (before, service.total)) == (3, 1, (3, 8))
     assert (
-        f"going on with {report / 'journal.sqlite'}: 1 of 3 references have their answer already; for new answers, "
+        f"resuming {report / 'journal.sqlite'}: answered already: 1 of 3 references; for new answers, "
         "choose another folder"
     ) in second.err.splitlines()
 
@@ -63,13 +63,13 @@ def test_finished(reconcile, report, service):
 
 def test_asks_again(reconcile, service):
     """What could not be answered is asked again, and only this."""
-    service.script("T3", DECLINED)
+    service.script("T3", Reply(status=403), Reply(status=403))
     first = reconcile()
     before = service.total
     second = reconcile()
-    assert (first.status, second.status) == (75, 1)
+    assert (first.status, second.status, "1 unresolved" in first.out) == (1, 1, True)
     assert [request.reference for request in service.requests[before:]] == ["T3", "T3"]
-    assert first.out.splitlines()[-1].endswith(", which asks again for what is unresolved")
+    assert first.out.splitlines()[-2].endswith(", which asks again for what is unresolved")
 
 
 @pytest.fixture
@@ -104,15 +104,15 @@ def test_other_ledger(refusal, ledger, change, found):
 
 def test_other_rules(refusal):
     """Other rules are refused; nothing is asked, and the old report is intact."""
-    status, told = refusal("--grace", "24h")
-    assert (status, told.startswith("payclient: the journal JOURNAL is of another run: rules was ")) == (2, True)
+    status, told = refusal("--time-zone", "Asia/Jakarta")
+    assert (status, told.startswith("payclient: the journal JOURNAL belongs to another run: rules was ")) == (2, True)
 
 
 @pytest.mark.parametrize("options", [("--environment", "live"), ("--base-url", "http://127.0.0.1:9")])
 def test_other_service(refusal, options):
     """Another service, or its other path, is refused; nothing is asked, and the old report is intact."""
     status, told = refusal(*options)
-    assert (status, told.startswith("payclient: the journal JOURNAL is of another run: service was ")) == (2, True)
+    assert (status, told.startswith("payclient: the journal JOURNAL belongs to another run: service was ")) == (2, True)
 
 
 def test_damaged(refusal, report):
@@ -146,7 +146,7 @@ def test_report(reconcile, report, command, monkeypatch):
 
 def test_report_of_interrupted(reconcile, report, command, service):
     """The report of a run that was refused midway is incomplete and says why; the next run is not hindered by it."""
-    service.script("T2", REFUSED)
+    service.script("T2", REFUSED, REFUSED)
     assert (reconcile().status, files(report)) == (3, {})
     result = command("report", str(report))
     assert (result.status, result.out.splitlines()[0].partition(":")[0]) == (75, "INCOMPLETE")
@@ -158,3 +158,15 @@ def test_report_of_nothing(command, report):
     result = command("report", str(report))
     assert (result.status, result.err) == (2, f"payclient: there is no journal at {report / 'journal.sqlite'}\n")
     assert not report.exists()
+
+
+def test_verify_reads_the_journal(reconcile, report, command):
+    """`verify` names the damaged row of the journal; a report without its journal is verified alone."""
+    reconcile()
+    journal = report / "journal.sqlite"
+    with closing(sqlite3.connect(journal)) as database, database:
+        database.execute("UPDATE entries SET amount = 7 WHERE position = 2")
+    result = command("verify", str(report))
+    assert (result.status, "is damaged (row 2 of entries is not what was written)" in result.out) == (1, True)
+    journal.unlink()
+    assert command("verify", str(report)).status == 0

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import socket
 
 import pytest
 
-from payclient.cli._sandbox import faults_of, limit_of, load
+from payclient.cli._sandbox import _end, faults_of, limit_of, load
 from payclient.errors import ConfigurationError
-from payclient.testing import FakeService, PerSecond, PerWindow, RetryAfter
+from payclient.testing import FakeService, FixedWindow, RetryAfter, TokenBucket
 
 
 @pytest.mark.parametrize(
     ("rate", "limit"),
-    [("50/s", PerSecond(rate=50)), ("600/min", PerWindow(count=600, retry_after=RetryAfter.SECONDS))],
+    [("50/s", TokenBucket(rate=50)), ("600/min", FixedWindow(count=600, retry_after=RetryAfter.SECONDS))],
 )
 def test_limit(rate, limit):
     """A rate is per second or per minute."""
@@ -42,12 +44,23 @@ def test_load(tmp_path):
     assert [service.add(reference="T3")["fee"], len(service._transactions)] == [2500, 3]
 
 
-@pytest.mark.parametrize("line", ["x", "[]", "1", '{"colour": "T1"}', "", '{"amount": "much"}'])
-def test_unusable_line(tmp_path, line):
-    """A line that is no transaction is refused with its number."""
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("x", "is not JSON (Expecting value: line 1 column 1 (char 0))"),
+        ("[]", "is a JSON list, not an object"),
+        ("1", "is a JSON int, not an object"),
+        ('{"colour": "T1"}', "a transaction has no field colour; it has reference, merchant_reff, payment_method, "),
+        ("", "is not JSON (Expecting value: line 1 column 1 (char 0))"),
+        ('{"amount": "much"}', "amount must be an int, got 'much'"),
+        ('{"fee": null}', "fee must be an int, got None"),
+    ],
+)
+def test_unusable_line(tmp_path, line, problem):
+    """A line that is no transaction is refused with its number, and says what it is."""
     file = tmp_path / "transactions.jsonl"
     file.write_text(f'{{"reference": "T1"}}\n{line}\n')
-    with pytest.raises(ConfigurationError, match="line 2: "):
+    with pytest.raises(ConfigurationError, match=rf"transactions\.jsonl, line 2: {re.escape(problem)}"):
         load(FakeService(), file)
 
 
@@ -64,3 +77,34 @@ def test_port_taken(command):
         result = command("sandbox", "--port", str(port))
     expected = f"payclient: cannot listen on 127.0.0.1 port {port}: "
     assert (result.status, result.err[: len(expected)]) == (2, expected)
+
+
+class Stubborn:
+    """A process that ends only when it is killed."""
+
+    def __init__(self):
+        self.killed = asyncio.Event()
+        self.returncode = None
+
+    def terminate(self):
+        pass
+
+    def kill(self):
+        self.killed.set()
+
+    async def wait(self):
+        await self.killed.wait()
+        self.returncode = -9
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("cancellations", [0, 1, 3])
+async def test_ended(cancellations):
+    """A process that does not end is killed and waited for, however often the wait is cancelled."""
+    process = Stubborn()
+    task = asyncio.create_task(_end(process))
+    for _ in range(cancellations):
+        await asyncio.sleep(0)
+        task.cancel()
+    await asyncio.wait([task])
+    assert (process.returncode, task.cancelled()) == (-9, cancellations > 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from payclient.cli._verdict import Worst
+from payclient.cli._verdict import Worst, aligned
 from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row
 
@@ -24,4 +24,14 @@ def test_breaks_only():
     """A row that is no break is not among the worst breaks, whatever was found."""
     worst = Worst()
     worst.add(row(1, Code.TOLERATED_DEVIATION, Bucket.MATCHED))
-    assert worst.rows() == []
+    assert worst.rows() == ()
+
+
+def test_aligned():
+    """Text begins at the same place, numbers end at the same place, and no line ends with blanks."""
+    assert aligned([("a", "1", "x"), ("bcd", "200", "")], right=[1]) == ["a      1  x", "bcd  200"]
+
+
+def test_wide_characters():
+    """A character that takes two places counts twice."""
+    assert aligned([("支付", "x"), ("a", "x")]) == ["支付  x", "a     x"]

@@ -6,7 +6,7 @@ Runs the blocks of a page the way its reader would.
 - `output`: what the Python block above it printed.
 - `console`: each line after `$ ` runs in bash, and what stands below it is what it prints. A
   failure must be shown: by `$ echo $?` as the next command.
-- `toml`, and `text` under "Save this as": saved under the name that the line above gives in backticks.
+- `toml`, `bash`, and `text` under "Save this as": saved under the name that the line above gives in backticks.
 - Other `text`, `json` and Sphinx directives are for the eye.
 
 In shown output `…` stands for anything.
@@ -27,6 +27,7 @@ from sybil import Document
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
+PROJECT = Path(__file__).parents[2]
 ADDRESS = "http://127.0.0.1:8080"
 """Where the pages say that the sandbox is; it is replaced by where it really is."""
 
@@ -41,12 +42,14 @@ NOT_RUN = {
 }
 """Commands that are shown and not run, each with the reason."""
 
-FOR_THE_EYE = {"json"}
-SAVED = {"text", "toml"}
+EXAMPLES = {path.read_text(encoding="utf-8") for path in (PROJECT / "docs" / "examples").glob("*.py")}
+FOR_THE_EYE = {"json", "ini"}
+SAVED = {"text", "toml", "bash"}
 RUN = {"python", "output", "console"}
 
 _FENCE = re.compile(
-    r"^[ \t]*(`{3,}|~{3,}|:{3,})(?P<language>[^\n`]*)\n(?:.*?\n)?[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL
+    r"^[ \t]*(`{3,}|~{3,}|:{3,})(?P<language>[^\n`]*)\n(?:.*?\n)?[ \t]*\1[ \t]*$",
+    re.MULTILINE | re.DOTALL,
 )
 _DEFINES_TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)
 
@@ -115,7 +118,9 @@ class Reader:
         return text.replace(ADDRESS, self.address)
 
     def python(self, example):
-        """Execute a block, or keep it for pytest."""
+        """Execute a block, or keep it for pytest; an example application is a file with tests of its own."""
+        if example.parsed in EXAMPLES:
+            return
         if _DEFINES_TEST.search(example.parsed):
             (self.folder / f"test_line_{example.line}.py").write_text(example.parsed, encoding="utf-8")
             return

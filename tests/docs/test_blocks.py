@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import shutil
 from contextlib import contextmanager
 from importlib import import_module
@@ -93,3 +94,20 @@ def test_languages(page):
         for found in languages(page.read_text(encoding="utf-8"))
         if found not in known and not found.startswith("{")
     ] == []
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=name)
+def test_examples_are_shown(example):
+    """Each example application stands on a page in whole, so that the page also reads well on a forge."""
+    shown = f"```python\n{example.read_text(encoding='utf-8')}```"
+    assert [name(page) for page in PAGES if shown in page.read_text(encoding="utf-8")] != []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in ("index.md", "api.md")], ids=name)
+def test_plain_markdown(page):
+    """A page is plain Markdown, without a role or a directive of Sphinx, and each link leads to a file."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    assert ("```{" in page.read_text(encoding="utf-8"), re.findall(r"\{[a-z:]+\}`", text)) == (False, [])
+    assert [link for link in links if not (page.parent / link).exists()] == []
+    assert "[](" not in text

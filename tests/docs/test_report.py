@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from payclient.report import FORMATS, MANIFEST, ReportFiles
-from payclient.report._shape import BREAK_COLUMNS
+from payclient.report._rows import BREAK_COLUMNS
 from payclient.report._workbook import COLUMNS
-from planted import about, judged
+from support.planted import about, judged
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
 

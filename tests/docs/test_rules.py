@@ -34,7 +34,8 @@ def shown(field):
 
 
 @pytest.mark.parametrize(
-    ("heading", "kind"), [("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)]
+    ("heading", "kind"),
+    [("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)],
 )
 def test_tables(heading, kind):
     """Every key of a table stands in its section, with its default."""
@@ -49,7 +50,8 @@ def test_top():
 
 
 @pytest.mark.parametrize(
-    ("heading", "names"), [("columns", COLUMN_FIELDS), ("tolerances", MONEY), ("statuses", tuple(Status))]
+    ("heading", "names"),
+    [("columns", COLUMN_FIELDS), ("tolerances", MONEY), ("statuses", tuple(Status))],
 )
 def test_names(heading, names):
     """Every field and every state that may be named is named."""

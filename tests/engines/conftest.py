@@ -1,4 +1,4 @@
-"""What the tests of the engines share: residents above a scripted transport, and a service behind a real server."""
+"""What the tests of the engines share: background clients over a scripted transport, and a service on a real server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fakes import ScriptedTransport, client
-from payclient.engines._resident import Resident
+from payclient.engines._background import BackgroundClient
 from payclient.testing import FakeService, Latency, serve
+from support.fakes import ScriptedTransport, client
 
 
 @pytest.fixture
@@ -23,22 +23,22 @@ def transport():
 
 
 @pytest.fixture
-def residents():
-    """Give what makes a resident of a transport, and end each."""
+def background_clients():
+    """Give a function that makes a background client over a transport; all are closed at the end."""
     made = []
 
     def make(transport, *, loop=None, **options):
-        made.append(Resident(client(transport, **options), loop))
+        made.append(BackgroundClient(client(transport, **options), loop))
         return made[-1]
 
     yield make
-    for resident in made:
-        resident.close()
+    for background in made:
+        background.close()
 
 
 @pytest.fixture
-def resident(residents, transport):
-    return residents(transport)
+def background(background_clients, transport):
+    return background_clients(transport)
 
 
 def process_at(scope):

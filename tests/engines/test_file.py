@@ -8,16 +8,16 @@ import pytest
 
 from payclient import AuthenticationError, ConfigurationError
 from payclient.engines import LookupSpec
+from payclient.engines._background import _registries
 from payclient.engines._file import known_outcomes, look_up_file
-from payclient.engines._resident import _homes
 from payclient.ledger import LedgerError
 
 
 @pytest.fixture(autouse=True)
 def clean():
     yield
-    for resident in (_homes.pop(os.getpid()).residents if os.getpid() in _homes else {}).values():
-        resident.close()
+    for background in (_registries.pop(os.getpid()).clients if os.getpid() in _registries else {}).values():
+        background.close()
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_known(served, source, tmp_path):
     ("changed", "message"),
     [
         ("in", r"has 33 rows and .* has 1"),
-        ("out", r"is no result of ours"),
+        ("out", r"was not written by payclient"),
     ],
 )
 def test_changed(served, source, tmp_path, changed, message):
@@ -63,11 +63,11 @@ def test_changed(served, source, tmp_path, changed, message):
         known_outcomes(source, tmp_path / "out", LookupSpec())
 
 
-def test_other_question(served, source, tmp_path):
+def test_other_options(served, source, tmp_path):
     """A result of the sandbox is not taken for one of the live service."""
     served(30)
     look_up_file(source, tmp_path / "out", LookupSpec())
-    with pytest.raises(ConfigurationError, match=r'was made for another question.*"environment": "live"'):
+    with pytest.raises(ConfigurationError, match=r'was made with other options.*"environment": "live"'):
         known_outcomes(source, tmp_path / "out", LookupSpec(environment="sandbox"))
 
 

@@ -90,10 +90,17 @@ def test_refused_key(served, tmp_path, monkeypatch):
 
 
 def test_same_name(tmp_path):
-    """Two files that would have one result are refused before anything is asked."""
+    """Two files that with the same result are refused before anything is asked."""
     spec = LookupSpec(base_url="https://pay.example")
-    with pytest.raises(ConfigurationError, match="would have one result"):
+    with pytest.raises(ConfigurationError, match="would have the same result"):
         look_up_files(["a/x.parquet", "b/x.parquet"], out=tmp_path, spec=spec)
+
+
+@pytest.mark.parametrize("kind", [str, os.fsencode, lambda path: path], ids=["str", "bytes", "path"])
+def test_one_path(tmp_path, kind):
+    """One path in the place of several is refused: its characters are no files."""
+    with pytest.raises(TypeError, match="sources must be an iterable of paths, got one"):
+        look_up_files(kind(tmp_path), out=tmp_path / "out", spec=LookupSpec(base_url="https://pay.example"))
 
 
 def test_same_folder(tmp_path):

@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fakes import KEY
 from payclient import ConfigurationError, Environment, RetryPolicy
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.engines._spec import key_of, rules_of
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Tolerance
+from support.fakes import KEY
 
 URL = "https://pay.example"
 RULES = Rules(
@@ -20,11 +20,20 @@ RULES = Rules(
     grace=timedelta(hours=2),
     time_zone=ZoneInfo("Asia/Jakarta"),
     fees={"VA": FeeSchedule(flat=4000)},
-    accepted=[Accepted(code="underpaid", reference="T1", reason="x", owner="Ana", expires=date(2026, 12, 31))],
+    accepted=[
+        Accepted(
+            code="underpaid",
+            reference="T1",
+            reason="x",
+            owner="Ana",
+            expires=date(2026, 12, 31),
+            largest_difference=500,
+        ),
+    ],
 )
 SPECS = [
     LookupSpec(base_url=URL),
-    LookupSpec(base_url=URL, keep=["a", "b"], retry=RetryPolicy(attempts=2), key_file="/run/secrets/pay"),
+    LookupSpec(base_url=URL, keep=["a", "b"], retry=RetryPolicy(max_attempts=2), key_file="/run/secrets/pay"),
     ReconcileSpec(base_url=URL, rules=RULES, canary="T1"),
 ]
 

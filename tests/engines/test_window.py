@@ -9,7 +9,6 @@ from contextlib import closing
 import pytest
 
 from conftest import VirtualTimeLoop
-from fakes import ScriptedTransport, answer, document
 from payclient import (
     AuthenticationError,
     ClientClosedError,
@@ -19,6 +18,7 @@ from payclient import (
     ServiceError,
 )
 from payclient.engines._window import Batch, Window
+from support.fakes import ScriptedTransport, answer, document
 
 
 def batch(*references):
@@ -33,20 +33,20 @@ def sent(transport):
     return [json.loads(request.body)["reference"] for request in transport.sent]
 
 
-def tasks(resident):
-    """Return the tasks that the resident's event loop has, when it has done what was asked of it so far."""
+def tasks(background):
+    """Return the tasks that the background's event loop has, when it has done what was asked of it so far."""
 
     async def look():
         return asyncio.all_tasks() - {asyncio.current_task()}
 
-    return asyncio.run_coroutine_threadsafe(look(), resident.loop).result()
+    return asyncio.run_coroutine_threadsafe(look(), background.loop).result()
 
 
 class Gate:
     """Holds back the answers to some references until it is opened, from another thread."""
 
-    def __init__(self, transport, resident, *references):
-        self._event, self._resident = asyncio.Event(), resident
+    def __init__(self, transport, background, *references):
+        self._event, self._background = asyncio.Event(), background
         for reference in references:
             transport.script(reference, lambda name=reference: self._pass(name))
 
@@ -55,21 +55,21 @@ class Gate:
         return answer(document(reference))
 
     def open(self):
-        self._resident.loop.call_soon_threadsafe(self._event.set)
+        self._background.loop.call_soon_threadsafe(self._event.set)
 
 
-def test_order(resident, transport):
+def test_order(background, transport):
     """Batches come in the order in which they went, each with a result for each of its references."""
     given = batches(20, 7)
-    got = list(Window(resident, rows=30).through(iter(given)))
+    got = list(Window(background, rows=30).through(iter(given)))
     assert got == given
     assert all(set(each.first) == set(each.references) for each in got)
     assert sorted(sent(transport)) == sorted(reference for each in given for reference in each.references)
 
 
-def test_slow_row(resident, transport):
+def test_slow_row(background, transport):
     """While one row of the first batch is under way, rows of the batches after it are asked for."""
-    gate = Gate(transport, resident, "T3")
+    gate = Gate(transport, background, "T3")
     taken = []
 
     def source():
@@ -79,28 +79,28 @@ def test_slow_row(resident, transport):
                 gate.open()
             yield each
 
-    assert len(list(Window(resident, rows=10).through(source()))) == 10
+    assert len(list(Window(background, rows=10).through(source()))) == 10
     assert taken == list(range(10))
 
 
-def test_ahead(resident, transport):
+def test_ahead(background, transport):
     """However slow a row of the first batch is, no more is taken than four windows."""
-    gate = Gate(transport, resident, "T3")
+    gate = Gate(transport, background, "T3")
     taken = []
 
     def source():
         for n, each in enumerate(batches(100, 10)):
             taken.append(n)
             if n == 3:
-                resident.loop.call_soon_threadsafe(resident.loop.call_later, 0.05, gate.open)
+                background.loop.call_soon_threadsafe(background.loop.call_later, 0.05, gate.open)
             yield each
 
-    with closing(Window(resident, rows=10).through(source())) as got:
+    with closing(Window(background, rows=10).through(source())) as got:
         next(got)
         assert taken == [0, 1, 2, 3]
 
 
-def test_pace(resident, transport):
+def test_pace(background, transport):
     """Whoever does not read on is not read ahead for, beyond four windows."""
     taken = []
 
@@ -109,33 +109,33 @@ def test_pace(resident, transport):
             taken.append(n)
             yield each
 
-    with closing(Window(resident, rows=10).through(source())) as got:
+    with closing(Window(background, rows=10).through(source())) as got:
         for n in range(20):
             next(got)
             assert len(taken) <= n + 1 + 4
 
 
-def test_small_window(resident):
+def test_small_window(background):
     """A batch that is larger than the window passes, and so does an empty one."""
     given = [batch(), batch(*(f"T{n}" for n in range(50))), batch(), batch("T50")]
-    assert list(Window(resident, rows=1).through(iter(given))) == given
+    assert list(Window(background, rows=1).through(iter(given))) == given
 
 
-def test_asked_once(resident, transport):
+def test_asked_once(background, transport):
     """A reference is asked once, however many batches of the window have it, and each has the result."""
-    gate = Gate(transport, resident, "T1")
+    gate = Gate(transport, background, "T1")
     given = [batch("T1", "T2"), batch("T1"), batch("T1", "T3")]
 
     def source():
         yield from given
         gate.open()
 
-    got = list(Window(resident, rows=100).through(source()))
+    got = list(Window(background, rows=100).through(source()))
     assert sorted(sent(transport)) == ["T1", "T2", "T3"]
     assert got[0].first["T1"] is got[1].first["T1"] is got[2].first["T1"]
 
 
-def test_source_in_the_callers_thread(resident):
+def test_source_in_the_callers_thread(background):
     """The source is read by the thread that reads the results, and by no other."""
     threads = set()
 
@@ -144,56 +144,56 @@ def test_source_in_the_callers_thread(resident):
             threads.add(threading.current_thread())
             yield each
 
-    list(Window(resident, rows=4).through(source()))
+    list(Window(background, rows=4).through(source()))
     assert threads == {threading.current_thread()}
 
 
-def test_leaving_early(resident, transport):
+def test_leaving_early(background, transport):
     """Who leaves early leaves no lookup and no task behind."""
-    Gate(transport, resident, "T9")
-    with closing(Window(resident, rows=10).through(iter(batches(3, 9)))) as got:
+    Gate(transport, background, "T9")
+    with closing(Window(background, rows=10).through(iter(batches(3, 9)))) as got:
         next(got)
-    assert (tasks(resident), transport.in_flight) == (set(), 0)
+    assert (tasks(background), transport.in_flight) == (set(), 0)
 
 
-def test_nothing_left(resident):
+def test_nothing_left(background):
     """When everything is answered, no task is left in the event loop."""
-    list(Window(resident, rows=10).through(iter(batches(3, 9))))
-    assert tasks(resident) == set()
+    list(Window(background, rows=10).through(iter(batches(3, 9))))
+    assert tasks(background) == set()
 
 
-def test_source_fails(resident, transport):
+def test_source_fails(background, transport):
     """What the source raises comes out, and ends what is under way."""
-    Gate(transport, resident, "T1")
+    Gate(transport, background, "T1")
 
     def source():
         yield batch("T1")
         raise LookupError
 
     with pytest.raises(LookupError):
-        list(Window(resident, rows=10).through(source()))
-    assert tasks(resident) == set()
+        list(Window(background, rows=10).through(source()))
+    assert tasks(background) == set()
 
 
-def test_fatal(resident, transport):
+def test_fatal(background, transport):
     """What is the same for every row is raised once, after the batches that were answered before it."""
     refused = answer(b'{"success": false, "message": "Unauthenticated."}', 401, content_type="application/json")
     transport.script("T10", refused)
     got = []
     with pytest.raises(AuthenticationError):
-        got.extend(Window(resident, rows=5).through(iter(batches(100, 5))))
+        got.extend(Window(background, rows=5).through(iter(batches(100, 5))))
     assert len(got) <= 2
 
 
 @pytest.mark.parametrize("place", [0, 4, 9])
-def test_poison(residents, place):
+def test_poison(background_clients, place):
     """A row that always fails has its error in the end, wherever it is, and holds nothing up for good."""
     transport = ScriptedTransport(latency=0.01)
     given = batches(10, 5)
     poison = given[place].references[2]
     transport.script(poison, *[answer(b"", 503)] * 1000)
-    resident = residents(transport, loop=VirtualTimeLoop())
-    got = list(Window(resident, rows=10).through(iter(given)))
+    background = background_clients(transport, loop=VirtualTimeLoop())
+    got = list(Window(background, rows=10).through(iter(given)))
     failed = {
         name: result.outcome.error
         for each in got
@@ -204,55 +204,55 @@ def test_poison(residents, place):
     assert got[place].first[poison].attempts == sent(transport).count(poison)
 
 
-def test_attempts(residents, transport):
+def test_attempts(background_clients, transport):
     """A result counts every attempt, and tells the status of the last."""
     transport.script("T1", answer(b"", 503), answer(b"", 502))
-    resident = residents(transport, loop=VirtualTimeLoop())
-    (got,) = Window(resident, rows=10).through(iter([batch("T1", "T2")]))
+    background = background_clients(transport, loop=VirtualTimeLoop())
+    (got,) = Window(background, rows=10).through(iter([batch("T1", "T2")]))
     accounts = {name: (result.attempts, result.status_code) for name, result in got.first.items()}
     assert accounts == {"T1": (3, 200), "T2": (1, 200)}
 
 
-def test_no_answer(residents, transport):
+def test_no_answer(background_clients, transport):
     """When the last attempt got no answer, there is no status."""
     transport.script("T2", *[ConnectionFailedError("broken", sent="unknown")] * 100)
-    resident = residents(transport, loop=VirtualTimeLoop())
-    (got,) = Window(resident, rows=10).through(iter([batch("T1", "T2")]))
+    background = background_clients(transport, loop=VirtualTimeLoop())
+    (got,) = Window(background, rows=10).through(iter([batch("T1", "T2")]))
     result = got.first["T2"]
     assert (type(result.outcome.error), result.status_code) == (ConnectionFailedError, None)
 
 
-def test_unaskable(resident, transport):
+def test_unaskable(background, transport):
     """What cannot be a reference is not sent."""
-    (got,) = Window(resident, rows=10).through(iter([batch("", "T1")]))
+    (got,) = Window(background, rows=10).through(iter([batch("", "T1")]))
     result = got.first[""]
     assert (result.attempts, result.status_code, result.observed_at, sent(transport)) == (0, None, None, ["T1"])
 
 
-def test_canary(resident, transport):
+def test_canary(background, transport):
     """A canary is asked first; one that is not found ends it before anything else is asked."""
     missing = answer(b'{"success": false, "message": "Transaction not found"}', 404, content_type="application/json")
     transport.script("C1", missing)
     with pytest.raises(ConfigurationError, match="does not know the canary 'C1'"):
-        list(Window(resident, rows=10, canary="C1").through(iter(batches(1, 5))))
+        list(Window(background, rows=10, canary="C1").through(iter(batches(1, 5))))
     assert sent(transport) == ["C1"]
 
 
-def test_closed(resident, transport):
+def test_closed(background, transport):
     """When the process ends, who waits for a batch is told so."""
-    Gate(transport, resident, "T0")
+    Gate(transport, background, "T0")
 
     def source():
         yield batch("T0")
-        resident.close()
+        background.close()
 
     with pytest.raises(ClientClosedError):
-        list(Window(resident, rows=10).through(source()))
+        list(Window(background, rows=10).through(source()))
 
 
-def test_fork(resident):
+def test_fork(background):
     """In a fork, what was begun before it is refused at once, and its end waits for nobody."""
-    got = Window(resident, rows=1).through(iter(batches(50, 1)))
+    got = Window(background, rows=1).through(iter(batches(50, 1)))
     next(got)
     child = os.fork()
     if child == 0:

@@ -10,13 +10,14 @@ from payclient import (
     AuthenticationError,
     PermissionDeniedError,
     RateLimitedError,
+    ReferenceMismatchError,
     RejectedError,
     ServiceError,
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient._signal import Signal
-from raw_server import http, send
+from payclient.policies._retry import Signal
+from support.raw_server import http, send
 
 HTML = "Content-Type: text/html; charset=utf-8"
 TEXT = "Content-Type: text/plain; charset=utf-8"
@@ -52,6 +53,52 @@ def limited(*headers):
     return text("429 Too Many Requests", "slow down", *headers)
 
 
+MISMATCHED = {"verdict": ReferenceMismatchError, "signal": Signal.OVERLOADED, "attempts": 2, "says": "about 'T2'"}
+NOT_FOUND = "404 Not Found"
+WORDS = (
+    Fault("404 and maintenance", envelope(NOT_FOUND, message="Service under maintenance, try later"), **OVERLOADED),
+    Fault(
+        "404 and a database that is away",
+        envelope(NOT_FOUND, message="SQLSTATE[HY000] [2002] Connection refused"),
+        **OVERLOADED,
+    ),
+    Fault(
+        "404 and not found beside maintenance",
+        envelope(NOT_FOUND, message="Transaction not found", error="The service is under maintenance"),
+        **OVERLOADED,
+    ),
+    Fault("200 and maintenance", envelope("200 OK", message="Sistem sedang dalam pemeliharaan"), **OVERLOADED),
+    Fault(
+        "404 and a route",
+        envelope(NOT_FOUND, message="The route api/transaction/detail could not be found."),
+        says="check base_url",
+        **MISPLACED,
+    ),
+    Fault(
+        "405 and a method",
+        envelope("405 Method Not Allowed", message="The POST method is not supported for this route."),
+        says="check base_url",
+        **MISPLACED,
+    ),
+    Fault("404 and a merchant", envelope(NOT_FOUND, message="Merchant not found"), **DENIED),
+    Fault("404 and a key", envelope(NOT_FOUND, message="API key does not exist"), **DENIED),
+    Fault("404 in unknown words", envelope(NOT_FOUND, message="Lorem ipsum"), says="not_found_messages", **MISPLACED),
+    *(
+        Fault(
+            f"{status} that names another reference {place}",
+            envelope(status, message=message, **fields),
+            **MISMATCHED,
+        )
+        for status, message in (
+            ("200 OK", "Transaction not found"),
+            ("400 Bad Request", "Bad reference"),
+            ("401 Unauthorized", "Unauthenticated."),
+            ("404 Not Found", "Transaction not found"),
+            ("422 Unprocessable Content", "The given data was invalid."),
+        )
+        for place, fields in (("in data", {"data": {"reference": "T2"}}), ("at the top", {"reference": "T2"}))
+    ),
+)
 REDIRECTS = tuple(
     Fault(f"{status} to {place}", page(status, f"Location: {address}"), says="redirect to .* not followed", **MISPLACED)
     for status in ("301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect")
@@ -146,6 +193,7 @@ FAULTS = (
         RejectedError,
         says=r"declined: \[2J evil evil .*…",
     ),
+    *WORDS,
     *REDIRECTS,
     Fault("300 without a place to go", page("300 Multiple Choices"), says="redirect to nowhere", **MISPLACED),
     Fault("304 for a POST", [send(http(b"", "304 Not Modified"))], **MISPLACED),

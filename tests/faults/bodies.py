@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from fakes import SAMPLE
 from faults.answers import GARBLED
 from faults.fault import Fault
 from faults.stage import FOUND, OK
@@ -16,8 +15,9 @@ from payclient import (
     Transaction,
     TransactionNotFoundError,
 )
-from payclient._signal import Signal
-from raw_server import bomb, chunked, drip, garble, gzipped, head, http, repeat, send, slices, truncate
+from payclient.policies._retry import Signal
+from support.fakes import KEY, SAMPLE
+from support.raw_server import bomb, chunked, drip, garble, gzipped, head, http, repeat, send, slices, truncate
 
 CUT = {"verdict": ConnectionFailedError, "signal": Signal.OVERLOADED, "attempts": 4}
 GIGABYTE = head("HTTP/1.1 200 OK", "Content-Type: application/json", f"Content-Length: {2**30}")
@@ -54,7 +54,9 @@ BOMBS = (
     garbled("gzip: a gigabyte in a megabyte", body(bomb(2**30)[: 2**18], "Content-Encoding: gzip"), "grows beyond"),
     garbled("gzip: 128 megabytes, twice", body(bomb(2**27, 2), "Content-Encoding: gzip, gzip"), "grows beyond"),
     garbled(
-        "gzip: 128 megabytes, twice, named once", body(bomb(2**27, 2), "Content-Encoding: gzip"), "grows beyond|UTF-8"
+        "gzip: 128 megabytes, twice, named once",
+        body(bomb(2**27, 2), "Content-Encoding: gzip"),
+        "grows beyond|UTF-8",
     ),
     garbled("gzip: tenfold", body(bomb(2**30, 10), f"Content-Encoding: {', '.join(['gzip'] * 10)}"), "10 content cod"),
     garbled("a gibibyte of spaces", [send(GIGABYTE), repeat(BLOCK, 2**14)], "longer than 262144 bytes"),
@@ -121,6 +123,7 @@ FAULTS = (
         "not found, in words and with status 200",
         says(success=False, message="Data Not Found."),
         TransactionNotFoundError,
+        attempts=2,
     ),
     Fault(
         "not found, in Indonesian",
@@ -164,9 +167,13 @@ FAULTS = (
     tolerated("money with a point", field("amount", "15000.0"), r"amount: number 15000\.0 read as integer"),
     tolerated("an optional field is null", field("merchant_reff", "null"), "merchant_reff: null read as nothing"),
     tolerated("an optional field is a number", field("payment_code", "7001"), "payment_code: a value that is not text"),
+    tolerated("the API key in a field", field("merchant_reff", f'"{KEY}"'), "the API key stood in it"),
+    garbled("the API key in the status", field("status", f'"Paid {KEY}"'), "the API key stands in it"),
     tolerated("an unknown field", field("currency", '"IDR"'), "unknown field 'currency'"),
     tolerated(
-        "a date in another format", field("expdate", '"21/11/2026"'), "expdate: text '21/11/2026' read as nothing"
+        "a date in another format",
+        field("expdate", '"21/11/2026"'),
+        "expdate: text '21/11/2026' read as nothing",
     ),
     tolerated("a date that is none", field("expdate", '"0000-00-00 00:00:00"'), "expdate: .* read as nothing"),
     garbled("money with fractions", field("amount", "15000.5"), r"amount: number 15000\.5 is not an exact whole"),

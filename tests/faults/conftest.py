@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fakes import KEY
+from support.fakes import KEY
 
 pytest.register_assert_rewrite("faults.stage")
 if sys.platform != "linux":
@@ -17,13 +17,19 @@ if sys.platform != "linux":
 
 def pytest_addoption(parser):
     """Let `pytest tests/faults --full` make the storm as long as the table says."""
-    parser.addoption("--full", action="store_true", help="cancel 10,000 lookups in a storm, in the place of 500")
+    parser.addoption("--full", action="store_true", help="10,000 cancelled lookups for 500, 20,000 rows for 2,000")
+
+
+@pytest.fixture(params=[100, pytest.param(500, marks=pytest.mark.slow)])
+def storm(request):
+    """How many lookups are cancelled in a storm."""
+    return 20 * request.param if request.config.getoption("full", default=False) else request.param
 
 
 @pytest.fixture
-def storm(request):
-    """How many lookups are cancelled in a storm."""
-    return 10_000 if request.config.getoption("full", default=False) else 500
+def rows(request):
+    """How many rows are reconciled."""
+    return 20_000 if request.config.getoption("full", default=False) else 2_000
 
 
 @pytest.fixture(params=["httpx", "fast"])

@@ -6,7 +6,6 @@ import gzip
 
 import attrs
 
-from fakes import KEY
 from faults.answers import (
     DENIED,
     GARBLED,
@@ -25,10 +24,11 @@ from faults.fault import Fault
 from faults.network import BROKEN, TOO_SLOW
 from faults.stage import FOUND, OK, ok
 from payclient import PermissionDeniedError, ReferenceMismatchError, RejectedError
-from payclient._signal import Signal
-from raw_server import chunked, close, head, http, repeat, send, stall
+from payclient.policies._retry import Signal
+from support.fakes import KEY
+from support.raw_server import chunked, close, head, http, repeat, send, stall
 
-UNASKED = {**BROKEN, "options": {}, "says": "not HTTP|nobody had asked for"}
+UNASKED = {**BROKEN, "options": {}, "says": "not HTTP|unsolicited bytes"}
 
 CLOUDFLARE = ("Server: cloudflare", "CF-RAY: 9a1b2c3d4e5f6a7b-SIN")
 CHALLENGE = (
@@ -55,7 +55,9 @@ CONTENT_NETWORK = (
         )
     ),
     Fault(
-        "Cloudflare 1015 with status 429", text("429 Too Many Requests", "error code: 1015", *CLOUDFLARE), **THROTTLED
+        "Cloudflare 1015 with status 429",
+        text("429 Too Many Requests", "error code: 1015", *CLOUDFLARE),
+        **THROTTLED,
     ),
     Fault("Cloudflare 1015 with status 403", text("403 Forbidden", "error code: 1015", *CLOUDFLARE), **THROTTLED),
     Fault("Cloudflare 1015 with status 200", text("200 OK", "error code: 1015", *CLOUDFLARE), **THROTTLED),
@@ -68,8 +70,8 @@ CONTENT_NETWORK = (
                     "429 Too Many Requests",
                     HTML,
                     "Retry-After: 86400",
-                )
-            )
+                ),
+            ),
         ],
         pause=86400,
         **TOLD_TO_WAIT,
@@ -87,9 +89,21 @@ BEFORE_THE_ANSWER = (
     tolerated("100 Continue that nobody asked for", [send(head("HTTP/1.1 100 Continue")), ok]),
     tolerated("five times 102 Processing", [send(head("HTTP/1.1 102 Processing") * 5), ok]),
     Fault("early hints without end", [repeat(head("HTTP/1.1 103 Early Hints"))], **TOO_SLOW),
+    Fault(
+        "an interim answer with a body",
+        [send(head("HTTP/1.1 103 Early Hints", "Content-Length: 5") + b"12345" + OK)],
+        **BROKEN,
+    ),
+    Fault(
+        "an interim answer with chunks",
+        [send(head("HTTP/1.1 103 Early Hints", "Transfer-Encoding: chunked") + chunked(b"12345") + OK)],
+        **BROKEN,
+    ),
     Fault("101 Switching Protocols", [send(head("HTTP/1.1 101 Switching Protocols", "Upgrade: h2c"))], **BROKEN),
     Fault(
-        "101 and silence", [send(head("HTTP/1.1 101 X", "Upgrade: websocket", "Connection: upgrade")), stall], **BROKEN
+        "101 and silence",
+        [send(head("HTTP/1.1 101 X", "Upgrade: websocket", "Connection: upgrade")), stall],
+        **BROKEN,
     ),
 )
 
@@ -137,14 +151,18 @@ PORTALS_AND_PROXIES = (
 ECHOES = (
     Fault("an error page that shows the request", text("500 Oops", f"POST / HTTP/1.1\r\n{HEADER}\r\n"), **OVERLOADED),
     garbled("a debug page with status 200", body(f"<html><pre>{HEADER}</pre></html>".encode(), HTML), "a web page"),
+    Fault("a message with the key in it", envelope("400 No", message=f"Unusual: {KEY}"), RejectedError, says="Unusual"),
     Fault(
-        "a message with the key in it", envelope("400 No", message=f"Unknown key {KEY}"), RejectedError, says="Unknown"
+        "a refusal of the key that shows it",
+        envelope("400 No", message=f"Unknown key {KEY}"),
+        says="Unknown",
+        **DENIED,
     ),
     Fault(
         "a message with the key as the name of a field",
         envelope("422 No", errors={f"Bearer {KEY}": ["is not allowed"]}),
-        RejectedError,
         says="is not allowed",
+        **DENIED,
     ),
     Fault(
         "a denial with the key cut short",
@@ -186,7 +204,9 @@ LENGTHS = (
     Fault("a length of 5,000 digits", [send(head("HTTP/1.1 200 OK", "Content-Length: " + "9" * 5000))], **BROKEN),
     garbled("a length that is too short", [send(head("HTTP/1.1 200 OK", "Content-Length: 40") + FOUND)], "not JSON"),
     Fault(
-        "a length that is too long", [send(head("HTTP/1.1 200 OK", "Content-Length: 999") + FOUND), stall], **TOO_SLOW
+        "a length that is too long",
+        [send(head("HTTP/1.1 200 OK", "Content-Length: 999") + FOUND), stall],
+        **TOO_SLOW,
     ),
     Fault(
         "a chunk without a size",
@@ -203,15 +223,25 @@ LENGTHS = (
         [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"f" * 30 + b"\r\n")],
         **BROKEN,
     ),
+    *(
+        tolerated(
+            f"chunked and {name} behind it",
+            [send(head("HTTP/1.1 200 OK", f"Transfer-Encoding: chunked{blank}") + chunked(FOUND))],
+        )
+        for name, blank in (("a tab", "\t"), ("a space", " "), ("blanks", " \t \t"))
+    ),
     Fault(
-        "a transfer coding of its own", [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"))], **BROKEN
+        "a transfer coding of its own",
+        [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"))],
+        **BROKEN,
     ),
     tolerated(
         "chunks with a trailer",
         [
             send(
-                head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + chunked(FOUND, trailer=b"Server-Timing: db\r\n")
-            )
+                head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked")
+                + chunked(FOUND, trailer=b"Server-Timing: db\r\n"),
+            ),
         ],
     ),
 )
@@ -232,16 +262,28 @@ HEADS = (
     Fault("a space before the colon", [send(http(FOUND, "200 OK", "X-Odd : 1"))], **BROKEN),
     Fault("a header without a colon", [send(http(FOUND, "200 OK", "nonsense"))], **BROKEN),
     Fault("a zero byte in a header", [send(http(FOUND, "200 OK", "X-Zero: a\0b"))], **BROKEN),
+    Fault("a bare CR in a header", [send(http(FOUND, "200 OK", "X-Odd: a\rb"))], **BROKEN),
+    Fault("a bare CR at the end of a header", [send(http(FOUND, "200 OK", "X-Odd: a\r"))], **BROKEN),
+    Fault("status 000", [send(http(FOUND, "000 X"))], **BROKEN),
+    Fault("status 099", [send(http(FOUND, "099 X"))], **BROKEN),
     Fault("a status of two digits", [send(http(FOUND, "20 OK"))], **BROKEN),
     Fault("a status line without HTTP", [send(OK.replace(b"HTTP/1.1", b"ICY"))], **BROKEN),
     Fault("HTTP/2 that nobody agreed on", [send(b"\0\0\x12\x04\0\0\0\0\0" + b"\0\3\0\0\0\x64" * 3)], **BROKEN),
     Fault("HTTP/0.9", [send(FOUND), close], **BROKEN),
     Fault("random bytes", [send(bytes(range(256)) * 8)], **BROKEN),
     Fault(
-        "an SSH server on the port", (), greeting=[send(b"SSH-2.0-OpenSSH_9.6\r\n"), stall], fast=UNASKED, **TOO_SLOW
+        "an SSH server on the port",
+        (),
+        greeting=[send(b"SSH-2.0-OpenSSH_9.6\r\n"), stall],
+        fast=UNASKED,
+        **TOO_SLOW,
     ),
     Fault(
-        "a mail server on the port", (), greeting=[send(b"220 mail.example ESMTP\r\n"), stall], fast=UNASKED, **TOO_SLOW
+        "a mail server on the port",
+        (),
+        greeting=[send(b"220 mail.example ESMTP\r\n"), stall],
+        fast=UNASKED,
+        **TOO_SLOW,
     ),
     Fault("a TLS server on the plain port", [send(b"\x15\x03\x01\x00\x02\x02\x46"), close], **BROKEN),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from faults.fault import Fault
 from faults.stage import FOUND, OK
 from payclient import AttemptTimeoutError, ConnectionFailedError, UnexpectedResponseError
-from payclient._signal import Signal
-from raw_server import chunked, close, drip, head, repeat, reset, reset_after, send, stall, truncate
+from payclient.policies._retry import Signal
+from support.raw_server import chunked, close, drip, head, repeat, reset, reset_after, send, stall, truncate
 
 HEAD = OK.index(b"\r\n\r\n") + 4
 CHUNKED = head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + chunked(FOUND)
@@ -31,7 +31,9 @@ FAULTS = (
     Fault("a FIN in a chunk", [truncate(CHUNKED, -150)], **BROKEN),
     Fault("a FIN before the last chunk", [truncate(CHUNKED, -5)], **BROKEN),
     Fault(
-        "a RST while a body that never ends is sent", [send(CHUNKED[:300]), repeat(b"1\r\nx\r\n", 50), reset], **BROKEN
+        "a RST while a body that never ends is sent",
+        [send(CHUNKED[:300]), repeat(b"1\r\nx\r\n", 50), reset],
+        **BROKEN,
     ),
     Fault("accepts and never answers", [stall], **TOO_SLOW),
     Fault("accepts and never reads", (), greeting=[stall], **TOO_SLOW),

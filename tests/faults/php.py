@@ -7,7 +7,7 @@ from faults.bodies import body, field, garbled, tolerated
 from faults.fault import Fault
 from faults.stage import FOUND
 from payclient import RejectedError
-from raw_server import http, send
+from support.raw_server import http, send
 
 WARNING = b'<br />\n<b>Warning</b>:  Undefined array key "fee" in <b>/srv/www/Detail.php</b> on line <b>61</b><br />\n'
 FATAL = b"PHP Fatal error:  Allowed memory size of 134217728 bytes exhausted (tried to allocate 20480 bytes) in x.php"
@@ -40,7 +40,9 @@ FAULTS = (
     garbled("money that a float has touched", field("amount", "14999.999999999998"), "is not an exact whole number"),
     garbled("money with its currency", field("amount", '"Rp 15.000"'), "is not an exact whole number"),
     garbled(
-        "a message in two encodings", body(b'{"success":false,"message":"R\xe9f\xc3\xa9rence"}'), "not UTF-8 at byte"
+        "a message in two encodings",
+        body(b'{"success":false,"message":"R\xe9f\xc3\xa9rence"}'),
+        "not UTF-8 at byte",
     ),
     Fault(
         "a message in two encodings, with status 422",
@@ -54,11 +56,15 @@ FAULTS = (
         says="<p>Missing <b>field</b></p>",
     ),
     Fault(
-        "a framework's own 500", [send(http(b'{"message":"Server Error"}', "500 Internal Server Error"))], **OVERLOADED
+        "a framework's own 500",
+        [send(http(b'{"message":"Server Error"}', "500 Internal Server Error"))],
+        **OVERLOADED,
     ),
     Fault("a framework in maintenance", [send(http(b'{"message":"Service Unavailable"}', "503 No"))], **OVERLOADED),
     Fault("no workers left in the pool", text("502 Bad Gateway", "upstream sent no valid header"), **OVERLOADED),
     Fault(
-        "a database that is away, with status 200", body(b"SQLSTATE[HY000] [2002] Connection refused", HTML), **GARBLED
+        "a database that is away, with status 200",
+        body(b"SQLSTATE[HY000] [2002] Connection refused", HTML),
+        **GARBLED,
     ),
 )

@@ -12,18 +12,19 @@ from pathlib import Path
 import httpx
 import httpx2
 
-from fakes import KEY, document
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
-from payclient._signal import Signal
+from payclient.policies._retry import Signal
 from payclient.transports import HttpxTransport
 from payclient.transports._client import HttpxClientTransport
 from payclient.transports.fast import FastTransport
-from raw_server import http, send
+from pools import connections, idle
+from support.fakes import KEY, document
+from support.raw_server import http, send
 
 FOUND = document("T1")
 OK = http(FOUND)
 ok = send(OK)
-AT_ONCE = RetryPolicy(first_backoff=0)
+AT_ONCE = RetryPolicy(initial_backoff=0)
 LIBRARIES = {"httpx": httpx, "httpx2": httpx2}
 DESCRIPTORS = Path("/proc/self/fd")
 NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy connections": 0}
@@ -55,10 +56,12 @@ async def stage(server, *, carrier="own", scheme=None, **options):
         async with AsyncClient(api_key=KEY, **options) as pay:
             yield pay
             assert at_rest(pay) == NOTHING
+        if not isinstance(options.get("transport", ""), str):
+            await options["transport"].aclose()
         assert all(f"Authorization: Bearer {KEY}".encode() in request for request in server.requests)
         if carrier in ("own", "fast"):
             assert await server.deserted() == 0
-            assert len(pay._engine._transport._connections) == 0
+            assert len(connections(pay._session._transport)) == 0
     await settle()
     assert traces() == before
 
@@ -90,21 +93,21 @@ def descriptors():
 
 def at_rest(pay):
     """Return what a client holds while nobody asks it anything; that must be `NOTHING`."""
-    limiter = pay._engine._limiter
+    limiter = pay._session._limiter
     return {
         "in flight": pay.stats.in_flight,
         "queued": limiter.waiting,
-        "flights": len(pay._flights),
-        "busy connections": len(busy(pay._engine._transport)),
+        "flights": len(pay._calls),
+        "busy connections": len(busy(pay._session._transport)),
     }
 
 
 def busy(transport):
     """Return the connections that are neither idle nor closed, in the caller's own pool too."""
-    if isinstance(transport, HttpxClientTransport):
+    if type(transport) is HttpxClientTransport:
         pool = transport._client._transport._pool
         return [connection for connection in pool.connections if not (connection.is_idle() or connection.is_closed())]
-    return getattr(transport, "_connections", set()) - set(getattr(transport, "_idle", ()))
+    return connections(transport) - set(idle(transport))
 
 
 async def ask(pay, reference="T1"):

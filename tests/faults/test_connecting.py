@@ -12,7 +12,6 @@ import httpx
 import pytest
 import trustme
 
-from fakes import KEY
 from faults.stage import AT_ONCE, ask, ours, signal_of, stage
 from payclient import (
     AsyncClient,
@@ -21,8 +20,9 @@ from payclient import (
     TLSVerificationError,
     Transaction,
 )
-from payclient._signal import Signal
-from raw_server import RawServer, Script, close, head, reset, send, server_context, stall, well_behaved
+from payclient.policies._retry import Signal
+from support.fakes import KEY
+from support.raw_server import RawServer, Script, close, head, reset, send, server_context, stall, well_behaved
 
 AUTHORITY = trustme.CA()
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -81,6 +81,7 @@ async def test_unknown_host(monkeypatch, row):
         assert await signal_of(pay) is Signal.OVERLOADED
 
 
+@pytest.mark.virtual_time
 async def test_black_hole(row):
     """When the first packet is swallowed, the attempt's time ends it, and it is tried again."""
     row("a host that swallows the first packet", AttemptTimeoutError.__name__)
@@ -167,6 +168,7 @@ async def test_certificate(sentence, context, trusted, reason, row, tmp_path):
     ],
     ids=["plain", "reset", "close", "stall"],
 )
+@pytest.mark.virtual_time
 async def test_handshake(sentence, greeting, verdict, attempts, signal, row):
     """What does not speak TLS is never asked without; a handshake that breaks is tried again."""
     row(sentence, verdict.__name__)

@@ -14,14 +14,16 @@ from faults.fault import UNCOUNTED
 from faults.stage import AT_ONCE, ask, ok, signal_of, stage, words
 from payclient import RetryPolicy, Transaction
 from payclient.transports.fast import FastTransport
-from raw_server import RawServer, Script, server_context, well_behaved
+from support.raw_server import RawServer, Script, server_context, well_behaved
 
 FAULTS = (*network.FAULTS, *answers.FAULTS, *bodies.FAULTS, *php.FAULTS, *gateways.FAULTS)
 CARRIED = [(fault.over(carrier), carrier) for carrier in ("own", "fast") for fault in FAULTS]
 CARRIED += [(fault, "httpx") for fault in (*network.FAULTS, *bodies.BOMBS, *gateways.ON_THE_WIRE, *answers.REDIRECTS)]
 each_carried = pytest.mark.parametrize(("fault", "carrier"), CARRIED, ids=[f"{f}, over {c}" for f, c in CARRIED])
 each_over_ours = pytest.mark.parametrize(
-    ("fault", "carrier"), OURS := CARRIED[: 2 * len(FAULTS)], ids=[f"{f}, over {c}" for f, c in OURS]
+    ("fault", "carrier"),
+    OURS := CARRIED[: 2 * len(FAULTS)],
+    ids=[f"{f}, over {c}" for f, c in OURS],
 )
 
 
@@ -71,7 +73,7 @@ async def test_passing(fault, carrier, row):
     verdict = Transaction if fault.is_survived else fault.verdict
     times = 2 if fault.attempts is UNCOUNTED else 1
     attempts = 1 if fault.attempts == 1 else times + 1
-    options = {"retry": RetryPolicy(first_backoff=0, attempts=2), **fault.options}
+    options = {"retry": RetryPolicy(initial_backoff=0, max_attempts=2), **fault.options}
     if verdict is Transaction and "timeout" in options:
         options["timeout"] = 0.5  # or a busy machine would miss it once more
     async with stage(server_with(fault, times=times), carrier=carrier, **options) as pay:

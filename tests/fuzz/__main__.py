@@ -13,10 +13,10 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["payclient"]):
-    from payclient import _wire
-    from payclient._http import Response
-    from payclient._secret import ApiKey
     from payclient.errors import ResponseError
+    from payclient.protocol import _wire
+    from payclient.protocol._http import Response
+    from payclient.protocol._secret import ApiKey
 
 CORPUS = Path(__file__).parent / "corpus"
 SECONDS = 600

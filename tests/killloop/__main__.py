@@ -2,7 +2,7 @@
 Kill reconciliations, go on with them, and compare: `python -m killloop [KILLS] [SEED]`.
 
 Each run asks a service in another process, over HTTP, which fails now and then. It dies without a warning: of so many
-questions at the service, of time, before it touches a file, at a row, or in the middle of a write.
+questions at the service, of calls of a function, before it touches a file, at a row, or in the middle of a write.
 
 Exits with 1 when an answer was lost, more lookups than were under way were repeated, or a report is not, byte for byte,
 that of a run that nothing broke.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import os
 import resource
 import signal
@@ -31,28 +32,46 @@ def reconcile(folder, url, key, kind, at):
         folder: Where the ledger is.
         url: Of the service.
         key: Of the service.
-        kind: What this process dies of: `file` (it touches the report's folder for the n-th time), `row` (the n-th row
-            is judged), `size` (a file grows beyond n bytes, in the middle of the write that does it); any other
-            kind is somebody else's business.
+        kind: What this process dies of: `call` (the n-th call of a function), `file` (it touches the report folder for
+            the n-th time), `place` (it puts the n-th file there in its place), `row` (the n-th row is judged), `size`
+            (a file grows beyond n bytes, in the middle of the write that does it). Of `count` it does not die, but
+            writes the number of its calls to `calls`; any other kind is somebody else's business.
         at: The n.
     """
     report = Path(folder, "report")
-    if kind == "file":
-        die_at_touch(str(report), at)
+    if kind in {"call", "count"}:
+        calls = die_at_call(at)
+    elif kind in {"file", "place"}:
+        die_at_touch(str(report), at, TOUCHES if kind == "file" else frozenset({"os.rename"}))
     elif kind == "size":
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
-    sys.exit(asyncio.run(_reconcile(Path(folder, "ledger.csv"), report, url, key, at if kind == "row" else 0)))
+    status = asyncio.run(_reconcile(Path(folder, "ledger.csv"), report, url, key, at if kind == "row" else 0))
+    if kind == "count":
+        Path(folder, "calls").write_text(str(next(calls)))
+    sys.exit(status)
 
 
-def die_at_touch(folder, times):
-    """Kill this process just before it touches a file of *folder* for so many times."""
+def die_at_call(number):
+    """Kill this process at the n-th call of a function, in Python or in C; return the count of the calls."""
+    calls = itertools.count()
+
+    def hook(_frame, event, _argument):
+        if event in {"call", "c_call"} and next(calls) == number - 1:
+            die()
+
+    sys.setprofile(hook)
+    return calls
+
+
+def die_at_touch(folder, times, touches):
+    """Kill this process just before it touches a file of *folder* for the n-th time."""
     left = times
 
     def hook(event, arguments):
         nonlocal left
-        if event in TOUCHES and str(arguments[0]).startswith(folder):
+        if event in touches and str(arguments[0]).startswith(folder):
             left -= 1
             if not left:
                 die()
@@ -74,7 +93,7 @@ async def _reconcile(path, report, url, key, last_row):
             die()
 
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO())
-    retry = RetryPolicy(first_backoff=0.01)
+    retry = RetryPolicy(initial_backoff=0.01)
     async with AsyncClient(api_key=key, base_url=url, max_concurrency=CONCURRENCY, retry=retry) as client:
         with open_ledger(path) as ledger:
             job = Reconciliation(

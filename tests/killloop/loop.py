@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from random import Random
 from attrs import define, field, frozen
 
 from killloop import child, service
-from payclient.cli._planting import COLUMNS, plant
+from payclient.cli._dataset import COLUMNS, generate
 from payclient.reconcile import Journal
 from payclient.report import FORMATS, MANIFEST
 
@@ -90,7 +89,7 @@ class Loop:
     def __init__(self, folder, *, rows, seed):
         self.tally = Tally()
         self._folder, self._random = Path(folder), Random(seed)
-        planted = plant(rows, seed=seed)
+        planted = generate(rows, seed=seed)
         self._rows = rows
         with (self._folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
@@ -115,22 +114,25 @@ class Loop:
                 self._service.stdin.close()
 
     def _run_unbroken(self):
-        self._process("none", 0)  # and one before, so that what is imported late is imported
+        self._process("count", 0)
+        self._calls = int((self._folder / "calls").read_text())
         self._begin()
-        started_at = time.perf_counter()
         self._process("none", 0)
-        self._duration = time.perf_counter() - started_at
         self._expected, self._sizes = self._files(), [path.stat().st_size for path in self._report.iterdir()]
         self._asked, self._answers = len(self._counts()), self._answered()
         self._names = sorted(path.name for path in self._report.iterdir())
 
-    def cycle(self):
+    def first_cycle(self):
+        """Kill a run while it asks, and as it puts the first file in its place; these two phases come each time."""
+        self.cycle([("request", self._asked // 2), ("place", 1)])
+
+    def cycle(self, kills=()):
         """Kill a run once or a few times, go on with it to the end, and compare."""
         self._begin()
         self.tally.cycles += 1
         wasted = 0
-        for _ in range(self._random.randint(1, MOST_KILLS)):
-            kind, at = self._choose()
+        for kill in kills or [()] * self._random.randint(1, MOST_KILLS):
+            kind, at = kill or self._choose()
             if self._process(kind, at) >= 0:
                 break  # it came to its end before its end came
             phase, stored = self._left_behind()
@@ -161,13 +163,13 @@ class Loop:
     def _choose(self):
         """Return what the next run dies of, and when."""
         left = self._answers - self._left_behind()[1]
-        kinds = ["request"] * 8 * bool(left) + ["time"] * 4 + ["file"] * 4 + ["row"] * 2 + ["size"] * 2
+        kinds = ["request"] * 8 * bool(left) + ["call"] * 4 + ["file"] * 4 + ["row"] * 2 + ["size"] * 2
         kind = self._random.choice(kinds)
         if kind == "request":
             confirming = min(left, self._answers - self._asked)
             most = confirming if self._random.random() < 0.3 else left
             return kind, left - self._random.randrange(most)
-        bounds = {"time": int(self._duration * 1000), "file": MOST_TOUCHES, "row": self._rows, "size": max(self._sizes)}
+        bounds = {"call": self._calls, "file": MOST_TOUCHES, "row": self._rows, "size": max(self._sizes)}
         return kind, self._random.randint(1, bounds[kind])
 
     def _process(self, kind, at):
@@ -177,9 +179,6 @@ class Loop:
         process.start()
         if kind == "request":
             self._command("kill", process.pid, at)
-        elif kind == "time":
-            process.join(at / 1000)
-            process.kill()
         process.join(PATIENCE)
         if process.is_alive():
             process.kill()
@@ -210,7 +209,7 @@ class Loop:
         return {name: (self._report / name).read_bytes() for name in NAMES if (self._report / name).exists()}
 
     def _left_behind(self):
-        """Return which phase a run was in, and how many answers it kept, as seen in a copy of its journal."""
+        """Return which phase a run was in, and how many found answers it kept, as seen in a copy of its journal."""
         with tempfile.TemporaryDirectory() as copy:
             for path in self._report.glob("journal.sqlite*"):
                 shutil.copy(path, copy)
@@ -221,7 +220,7 @@ class Loop:
                 is_read, to_ask = journal.is_ledger_complete, journal.count_to_ask()
                 to_confirm = journal.count_to_confirm()
             with closing(sqlite3.connect(path)) as database:
-                ((stored,),) = database.execute("SELECT count(*) FROM answers")
+                ((stored,),) = database.execute("SELECT count(*) FROM answers WHERE answer = ?", ["found"])
         if not is_read:
             return "reading", stored
         if to_ask or to_confirm:
@@ -236,6 +235,7 @@ def kill_often(kills, seed, *, rows=300, folder=None):
         tempfile.TemporaryDirectory(dir=folder) as temporary,
         Loop(temporary, rows=rows, seed=seed).served(seed) as loop,
     ):
+        loop.first_cycle()
         while len(loop.tally.kills) < kills:
             loop.cycle()
         return loop.tally

@@ -21,34 +21,40 @@ LATENCY = 0.002
 
 class KillingService:
     """
-    A fake service that counts what it answers for each reference; faults are no answers, and not counted.
+    A fake service that counts what it answers for each reference that it knows.
 
-    When it is told so, it kills a process as soon as so many more questions have come; whether the last of them gets
-    its answer first is left to chance, as with every kill.
+    Faults are no answers, and not counted. Nor is *not found*: a lookup asks twice before it believes that.
+
+    When it is told so, it kills a process at the n-th question from then on, before or after that is answered.
     """
 
     def __init__(self, transactions, *, seed):
         self._fake = FakeService(latency=Latency(seconds=LATENCY), seed=seed)
         self._fake.load(transactions)
+        self._known = {transaction["reference"] for transaction in transactions}
         self._random = Random(seed)
         self._answers, self._under_way = Counter(), 0
-        self._victim, self._patience = 0, 0
+        self._at_rest = asyncio.Event()
+        self._at_rest.set()
+        self._victim, self._left = 0, 0
 
-    def kill(self, victim, after):
-        self._victim, self._patience = victim, after
+    def kill(self, victim, at):
+        self._victim, self._left = victim, at
 
     async def counts(self):
         """Return how many answers each reference got, when none is under way any more."""
-        while self._under_way:
-            await asyncio.sleep(0.001)
+        await self._at_rest.wait()
         return dict(self._answers)
 
     async def __call__(self, scope, receive, send):
         self._under_way += 1
+        self._at_rest.clear()
         try:
             await self._answer(scope, receive, send)
         finally:
             self._under_way -= 1
+            if not self._under_way:
+                self._at_rest.set()
 
     async def _answer(self, scope, receive, send):
         message = await receive()
@@ -57,21 +63,29 @@ class KillingService:
         if self._random.random() < FAULT_SHARE:
             await self._random.choice([_fail, _throttle, _cut, _garble])(send)
             return
-        self._answers[json.loads(message["body"])["reference"]] += 1
-        self._kill_when_due()
+        victim = 0
+        if (reference := json.loads(message["body"])["reference"]) in self._known:
+            self._answers[reference] += 1
+            victim = self._due()
+        if victim and self._random.random() < 0.5:
+            _end(victim)
+            victim = 0
         messages = [message]
 
         async def with_body():
             return messages.pop() if messages else await receive()
 
         await self._fake(scope, with_body, send)
+        if victim:
+            _end(victim)
 
-    def _kill_when_due(self):
-        if self._victim:
-            self._patience -= 1
-            if self._patience <= 0:
-                asyncio.get_running_loop().call_later(self._random.random() * 2 * LATENCY, _end, self._victim)
-                self._victim = 0
+    def _due(self):
+        """Return the process that is to be killed at this question, or 0."""
+        self._left -= 1
+        victim = self._victim if self._left <= 0 else 0
+        if victim:
+            self._victim = 0
+        return victim
 
 
 def _end(process):

@@ -14,15 +14,84 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+from layout import words
+
 Rule: TypeAlias = Callable[[Path], Iterator[str]]
 
 FILE_LINES = 400
+CLASS_LINES = 250
+PROSE_WIDTH = 100
 FUNCTION_LINES = 50
+SMALL_MODULE_LINES = 60
 TOP_LEVEL = frozenset({"LICENSE", "README.md", "docs", "noxfile.py", "payclient", "pyproject.toml", "tests", "uv.lock"})
 MADE_BY_TOOLS = frozenset({"dist", "__pycache__"})
 HTTP_LIBRARIES = frozenset({"httpcore", "httpx", "httpx2"})
 KNOWS_HTTP = frozenset({"testing", "transports"})
 EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "utils"})
+
+MAY_BE_LONG = {"Journal": "one SQLite file: its methods are the queries on it"}
+"""Classes of 250 lines and more, each with the reason."""
+
+MAY_BE_ENTERED = {
+    "payclient.ledger._parquet": "it needs pyarrow, so `payclient.ledger` cannot import it",
+    "payclient.protocol._wire": "used as a namespace: `_wire.build_request`",
+}
+"""Private modules that other packages import, each with the reason."""
+
+MAY_BE_SMALL = {
+    "cli/_completion.py": "a command",
+    "cli/_report.py": "a command",
+    "cli/_verify.py": "a command",
+    "engines/_registry.py": "its test runs where Ray is not installed",
+    "reconcile/_identity.py": "the rule by which a journal belongs to a run, without SQLite",
+    "reconcile/_progress.py": "values for users, who import them from the package",
+    "transports/_cancel.py": "works around a defect of httpcore; goes when that is repaired",
+    "transports/_protocol.py": "the shape of a transport, for transports of users",
+}
+"""Modules under 60 lines that only one other module imports, each with the reason."""
+
+TESTED_ELSEWHERE = {
+    "__main__.py": "cli/test_process.py",
+    "_lazy.py": "test_package.py",
+    "_session.py": "test_client.py",
+    "_until_done.py": "test_cancellation.py",
+    "cli/_app.py": "cli/test_main.py",
+    "cli/_completion.py": "cli/test_main.py",
+    "cli/_explain.py": "cli/test_reconciliation.py",
+    "cli/_options.py": "cli/test_reconcile.py",
+    "cli/_report.py": "cli/test_reconciliation.py",
+    "cli/_verify.py": "cli/test_reconciliation.py",
+    "engines/_judging.py": "engines/test_arrow.py",
+    "engines/ray.py": "engines/ray/test_ray.py",
+    "engines/spark.py": "engines/spark/test_spark.py",
+    "ledger/_archive.py": "ledger/test_xlsx.py",
+    "ledger/_errors.py": "ledger/test_open.py",
+    "ledger/_ledger.py": "ledger/test_open.py",
+    "ledger/_workbook.py": "ledger/test_xlsx.py",
+    "protocol/_http.py": "transports/test_transports.py",
+    "reconcile/_alike.py": "reconcile/test_compare.py",
+    "reconcile/_compared.py": "reconcile/test_summary.py",
+    "reconcile/_errors.py": "reconcile/test_run.py",
+    "reconcile/_finding.py": "reconcile/test_judge.py",
+    "reconcile/_identity.py": "reconcile/test_journal.py",
+    "reconcile/_observation.py": "reconcile/test_stored.py",
+    "reconcile/_progress.py": "reconcile/test_run.py",
+    "reconcile/_question.py": "reconcile/test_journal.py",
+    "reconcile/_rule_values.py": "reconcile/test_rules.py",
+    "reconcile/_schema.py": "reconcile/test_database.py",
+    "report/_wording.py": "report/test_html.py",
+    "testing/_asgi.py": "testing/test_service.py",
+    "transports/_cancel.py": "faults/test_cancel.py",
+    "transports/_client.py": "transports/test_transports.py",
+    "transports/_dial.py": "faults/test_connecting.py",
+    "transports/_exchange.py": "faults/test_rows.py",
+    "transports/_failures.py": "faults/test_rows.py",
+    "transports/_message.py": "transports/test_connection.py",
+    "transports/_pooled.py": "transports/test_transports.py",
+    "transports/_protocol.py": "transports/test_choice.py",
+}
+"""Modules without a test file of their name, each with the file that tests it."""
+
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SILENCED_WITHOUT_CODE = re.compile(r"(type|pyright): ?ignore(?!\[[\w, -]+\])|noqa(?!: ?[A-Z]+\d+)", re.IGNORECASE)
@@ -59,6 +128,106 @@ def functions_are_short(root: Path) -> Iterator[str]:
             if lines >= FUNCTION_LINES:
                 where = _at(root, path, function.lineno)
                 yield f"{where}: {function.name} has {lines} lines; a function stays under {FUNCTION_LINES}"
+
+
+def classes_are_short(root: Path) -> Iterator[str]:
+    """Bound the length of a class; docstrings in it do not count."""
+    for path in _package(root):
+        for node in ast.walk(_tree(path)):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            documented = (inner for inner in ast.walk(node) if isinstance(inner, (ast.ClassDef, *FUNCTIONS)))
+            lines = node.end_lineno - node.lineno + 1 - sum(map(_docstring_lines, documented))
+            if lines >= CLASS_LINES and node.name not in MAY_BE_LONG:
+                where = _at(root, path, node.lineno)
+                yield f"{where}: {node.name} has {lines} lines; a class stays under {CLASS_LINES}"
+
+
+def private_modules_stay_in_their_package(root: Path) -> Iterator[str]:
+    """Forbid the import of a private module of another package: what others need is imported from the package."""
+    for path, line, module in _imports_of_ours(root):
+        package, _, private = module.removeprefix("payclient.").partition(".")
+        is_outside = path.parent.relative_to(root).as_posix() != f"payclient/{package}"
+        if is_outside and private.startswith("_") and module not in MAY_BE_ENTERED:
+            yield f"{_at(root, path, line)}: {module} is private; import from payclient.{package}"
+
+
+def small_modules_have_a_reason(root: Path) -> Iterator[str]:
+    """Ask a module under 60 lines with a single importer why it is not part of that importer."""
+    importers: dict[str, set[str]] = {}
+    for path, _, module in _imports_of_ours(root):
+        if path.name != "__init__.py":
+            importers.setdefault(module, set()).add(path.name)
+    for path in _package(root):
+        name = path.relative_to(root / "payclient").as_posix()
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        users = importers.get(_module_name(root, path), set())
+        if lines < SMALL_MODULE_LINES and len(users) == 1 and path.name != "__init__.py" and name not in MAY_BE_SMALL:
+            (user,) = users
+            yield f"{_at(root, path)}: {lines} lines, and only {user} imports it; merge them, or give a reason"
+
+
+def modules_have_tests(root: Path) -> Iterator[str]:
+    """Ask each module `x/_y.py` for `tests/x/test_y.py`, or for the name of the file that tests it."""
+    for path in _package(root):
+        module = path.relative_to(root / "payclient")
+        if path.name == "__init__.py":
+            continue
+        test = module.with_name(f"test_{path.stem.strip('_')}.py").as_posix()
+        test = TESTED_ELSEWHERE.get(module.as_posix(), test)
+        if not (root / "tests" / test).exists():
+            yield f"{_at(root, path)}: tests/{test} does not exist"
+
+
+def contributing_names_each_part(root: Path) -> Iterator[str]:
+    """Ask the table of files for files that exist, each named once, and for every part of the package."""
+    page = root / "docs" / "contributing.md"
+    if not page.exists():
+        return
+    text = page.read_text(encoding="utf-8")
+    section = re.search(r"^## Which file does what\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)[1]
+    named = [name for row in section.splitlines() if row[:1] == "|" for name in re.findall(r"`([\w./]+[./]\w*)`", row)]
+    named = [name for name in named if name.endswith((".py", "/"))]
+    parts = {f"{path.name}{'/' * path.is_dir()}" for path in (root / "payclient").iterdir() if path.name[:2] != "__"}
+    where = "docs/contributing.md:1"
+    yield from (f"{where}: {name} does not exist" for name in named if not (root / "payclient" / name).exists())
+    yield from (f"{where}: {name} is named twice" for name in sorted({name for name in named if named.count(name) > 1}))
+    yield from (f"{where}: {name} is missing" for name in sorted(parts - {*named, "py.typed"}))
+
+
+def settings_name_files(root: Path) -> Iterator[str]:
+    """Ask each Python file that `pyproject.toml` names to be there: a tool silently skips one that is not."""
+    for number, line in enumerate((root / "pyproject.toml").read_text(encoding="utf-8").splitlines(), 1):
+        for name in re.findall(r"\b(?:payclient|tests)/[\w/]+\.py\b", line):
+            if not (root / name).exists():
+                yield f"pyproject.toml:{number}: {name} does not exist"
+
+
+def pages_wrap(root: Path) -> Iterator[str]:
+    """Bound the width of prose on a page; code, tables, pictures and a single long word or link are left alone."""
+    for path in sorted((root / "docs").rglob("*.md")):
+        is_code = False
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            is_fence = line.lstrip().startswith("```")
+            is_code ^= is_fence
+            is_prose = not (is_code or is_fence or line.lstrip().startswith(("|", "![")))
+            is_wide = len(line) > PROSE_WIDTH and " " in line.strip().removeprefix("- ")
+            if is_prose and is_wide:
+                yield f"{_at(root, path, number)}: {len(line)} characters; prose wraps at {PROSE_WIDTH}"
+
+
+def words_are_ours(root: Path) -> Iterator[str]:
+    """Refuse words that have been replaced, in the package and on the pages."""
+    refused = {
+        re.compile(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", re.IGNORECASE if pattern.islower() else 0): instead
+        for pattern, instead in words.REPLACED.items()
+    }
+    for path in [*_package(root), *sorted((root / "docs").rglob("*.md")), root / "README.md"]:
+        if path.relative_to(root).as_posix() in words.ALLOWED:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            found = ((pattern.search(line), instead) for pattern, instead in refused.items())
+            yield from (f"{_at(root, path, number)}: {hit[0]!r}: write {instead}" for hit, instead in found if hit)
 
 
 def names_say_something(root: Path) -> Iterator[str]:
@@ -119,6 +288,14 @@ RULES: tuple[Rule, ...] = (
     folders_nest_once,
     files_are_short,
     functions_are_short,
+    classes_are_short,
+    private_modules_stay_in_their_package,
+    small_modules_have_a_reason,
+    modules_have_tests,
+    contributing_names_each_part,
+    settings_name_files,
+    pages_wrap,
+    words_are_ours,
     names_say_something,
     modules_have_docstrings,
     public_modules_have_all,
@@ -144,7 +321,7 @@ def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     return (node for node in ast.walk(_tree(path)) if isinstance(node, FUNCTIONS))
 
 
-def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def _docstring_lines(function: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     if ast.get_docstring(function) is None:
         return 0
     return function.body[0].end_lineno - function.body[0].lineno + 1
@@ -162,6 +339,25 @@ def _imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.lineno, node.module
+
+
+def _module_name(root: Path, path: Path) -> str:
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imports_of_ours(root: Path) -> list[tuple[Path, int, str]]:
+    """Return which file imports which module of the package, also by name: `from payclient.x import _y`."""
+    files = _package(root)
+    known = {_module_name(root, path) for path in files}
+    found = []
+    for path in files:
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.Import):
+                found += [(path, node.lineno, alias.name) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                found += [(path, node.lineno, name if name in known else node.module) for name in inner]
+    return [each for each in found if each[2] in known]
 
 
 def _comments(path: Path) -> Iterator[tuple[int, str]]:

@@ -27,6 +27,7 @@ def tree(tmp_path):
     add("payclient/__init__.py", '"""The package."""\n\n__all__ = ["ask"]\n\nfrom payclient._ask import ask\n')
     add("payclient/_ask.py", '"""Asks."""\n\n\ndef ask():\n    """Ask."""\n')
     add("payclient/transports/_send.py", '"""Sends."""\n\nimport httpx\n')
+    add("tests/transports/test_send.py", 'def test_send():\n    """It sends."""\n')
     add("tests/test_ask.py", 'def test_ask():\n    """It asks."""\n')
     return add
 
@@ -80,6 +81,95 @@ def test_function_length(tree, kind, lines, complaints):
     docstring = '    """\n    Long.\n\n    Very.\n    """\n'
     text = f"{kind} f():\n{docstring}" + "    x = 1\n" * (lines - 1)
     assert len(list(rules.functions_are_short(tree("payclient/long.py", text)))) == complaints
+
+
+@pytest.mark.parametrize(("lines", "complaints"), [(248, 0), (249, 1)])
+def test_class_length(tree, lines, complaints):
+    """A class of 250 lines is too long, one of 249 is not; its docstring and those of its methods do not count."""
+    text = 'class C:\n    """\n    Long.\n    """\n' + "    x = 1\n" * (lines - 1) + '    def f(self): """One."""\n'
+    assert len(list(rules.classes_are_short(tree("payclient/long.py", text + "    y = 1\n")))) == complaints
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "complaints"),
+    [
+        ("payclient/_x.py", "from payclient.a._b import c\n", 1),
+        ("payclient/_x.py", "from payclient.a import _b\n", 1),
+        ("payclient/_x.py", "import payclient.a._b\n", 1),
+        ("payclient/c/_x.py", "from payclient.a._b import c\n", 1),
+        ("payclient/a/_x.py", "from payclient.a._b import c\n", 0),
+        ("payclient/c/_x.py", "from payclient._ask import ask\n", 0),
+        ("payclient/c/_x.py", "from payclient.a import b\n", 0),
+    ],
+)
+def test_private_module(tree, path, text, complaints):
+    """A private module of another package is not imported, in any form; one of the same package may be."""
+    tree("payclient/a/_b.py", "c = 1\n")
+    tree("payclient/a/__init__.py", "from payclient.a._b import c as b\n")
+    assert len(list(rules.private_modules_stay_in_their_package(tree(path, text)))) == complaints
+
+
+@pytest.mark.parametrize(("lines", "users", "complaints"), [(59, 1, 1), (60, 1, 0), (59, 2, 0), (59, 0, 0)])
+def test_small_module(tree, lines, users, complaints):
+    """A module under 60 lines with one importer needs a reason; a package that passes its names on is none."""
+    root = tree("payclient/_small.py", "x = 1\n" * lines)
+    tree("payclient/a/__init__.py", "from payclient._small import x\n")
+    for number in range(users):
+        tree(f"payclient/_user{number}.py", "from payclient._small import x\n" * 60)
+    assert len(list(rules.small_modules_have_a_reason(root))) == complaints
+
+
+def test_module_without_test(tree):
+    """A module without a test file of its name is named."""
+    root = tree("payclient/a/_b.py", "c = 1\n")
+    assert list(rules.modules_have_tests(root)) == ["payclient/a/_b.py:1: tests/a/test_b.py does not exist"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ("| ask | `_ask.py` |\n| send | `transports/` |\n", ""),
+        ("| ask | `_ask.py` |\n", "transports/ is missing"),
+        ("| ask | `_ask.py` |\n| ask | `_ask.py`, `transports/` |\n", "_ask.py is named twice"),
+        ("| ask | `_ask.py` |\n| send | `transports/`, `_gone.py` |\n", "_gone.py does not exist"),
+    ],
+)
+def test_table_of_files(tree, rows, complaint):
+    """The table of contributing names each part of the package, each file once, and no file that is not there."""
+    root = tree("docs/contributing.md", f"## Which file does what\n\n| what | file |\n|---|---|\n{rows}\n## Code\n")
+    expected = [f"docs/contributing.md:1: {complaint}"] if complaint else []
+    assert list(rules.contributing_names_each_part(root)) == expected
+
+
+def test_settings(tree):
+    """A file that the settings name and that has been moved is named, in front of a test of it as well."""
+    root = tree(
+        "pyproject.toml", 'a = ["payclient/_ask.py", "tests/test_ask.py"]\nb = "--x=tests/a/test_b.py::test_c"\n'
+    )
+    assert list(rules.settings_name_files(root)) == ["pyproject.toml:2: tests/a/test_b.py does not exist"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaints"),
+    [
+        ("a" * 50 + " " + "b" * 49, 0),
+        ("a" * 50 + " " + "b" * 50, 1),
+        ("a" * 101, 0),
+        ("| a | " + "b" * 100, 0),
+        ("```text\n" + "a " * 60 + "\n```", 0),
+        ("```text\na\n```\n" + "a " * 60, 1),
+    ],
+)
+def test_width(tree, text, complaints):
+    """Prose of more than 100 characters is refused; code, tables and a single word are not."""
+    assert len(list(rules.pages_wrap(tree("docs/page.md", text)))) == complaints
+
+
+@pytest.mark.parametrize("path", ["payclient/_x.py", "docs/page.md", "README.md"])
+@pytest.mark.parametrize(("text", "complaints"), [("storey", 1), ("Storeys", 1), ("history", 0), ("layer", 0)])
+def test_replaced_word(tree, path, text, complaints):
+    """A word that has been replaced is refused in code and prose, in either case, and not inside of another word."""
+    assert len(list(rules.words_are_ours(tree(path, f"# {text}\n")))) == complaints
 
 
 @pytest.mark.parametrize("name", ["utils", "_helpers", "_base"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
-from payclient.ledger._cells import CellProblem, read_code, read_money, read_time, read_word
+from payclient.ledger._cells import CellProblem, read_code, read_creation, read_money, read_time, read_word
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,20 @@ def test_ambiguous_point():
 
 
 @pytest.mark.parametrize(
-    "cell", ["1.23457E+15", "1,23457E+15", "9E+11", "1001.0", "1001.00", "#N/A", "#NAME?", "########", '="0012"']
+    "cell",
+    [
+        "1.23457E+15",
+        "1,23457E+15",
+        "1.23457E15",
+        "1.5e-07",
+        "9E+11",
+        "1001.0",
+        "1001.00",
+        "#N/A",
+        "#NAME?",
+        "########",
+        '="0012"',
+    ],
 )
 def test_damaged_code(cell):
     """An identifier that a spreadsheet has taken for a number is refused, and the reason says so."""
@@ -110,9 +123,41 @@ def test_time(cell, time):
         "2026-11-21 10:00:05.5",
         "2026-11-21 10:00:05+07:00",
         "46347.41",
+        "2026-11-21 10:00.0",
     ],
 )
 def test_time_is_not_guessed(cell):
     """Another order of day and month, a missing time of day, an impossible day and a zone are refused."""
     with pytest.raises(CellProblem):
         read_time(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "time", "offset"),
+    [
+        ("2026-11-21 22:16:00", "2026-11-21 22:16:00", None),
+        ("2026-11-21T22:16:00.123456789", "2026-11-21 22:16:00", None),
+        ("2026-11-21", "2026-11-21 00:00:00", None),
+        ("2026-11-21T22:16:00Z", "2026-11-21 22:16:00", 0),
+        ("2026-11-21T22:16:00.5z", "2026-11-21 22:16:00", 0),
+        ("2026-11-21 22:16:00 UTC", "2026-11-21 22:16:00", 0),
+        ("2026-11-21T22:16:00+00:00", "2026-11-21 22:16:00", 0),
+        ("2026-11-21T22:16+0700", "2026-11-21 22:16:00", 420),
+        ("2026-11-21 22:16:00 -03", "2026-11-21 22:16:00", -180),
+    ],
+)
+def test_creation(cell, time, offset):
+    """A time of creation may state its zone, leave the time of day out, or hold a fraction of a second."""
+    found = read_creation(cell)
+    assert found.replace(tzinfo=None) == datetime.fromisoformat(time)
+    assert found.utcoffset() == (None if offset is None else timedelta(minutes=offset))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["21/11/2026", "11/21/2026 22:16", "2026-02-31", "2026-11-21 WIB", "2026-11-21Z", "1795299360", "20261121"],
+)
+def test_creation_is_not_guessed(cell):
+    """Another order of day and month, an unknown zone and a bare number are refused."""
+    with pytest.raises(CellProblem, match="is not a time such as"):
+        read_creation(cell)

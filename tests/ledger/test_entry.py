@@ -41,7 +41,7 @@ def test_reference():
 
 def test_expiry_has_no_zone():
     """An expiry with a time zone cannot be compared with one without, so it is refused."""
-    with pytest.raises(ValueError, match="without a time zone"):
+    with pytest.raises(ValueError, match="expdate must be without a time zone"):
         Entry(line=1, reference="T1", expdate=datetime(2026, 1, 1, tzinfo=UTC))
 
 
@@ -69,10 +69,3 @@ def test_rejected_amount():
     """What a rejected row adds to a total is an int, if anything."""
     with pytest.raises(TypeError, match="amount must be an int"):
         RejectedEntry(line=1, reason="unusable", amount=1.0)
-
-
-@pytest.mark.parametrize("name", ["expdate", "created_at"])
-def test_zone_is_named(name):
-    """The field that has a time zone is named."""
-    with pytest.raises(ValueError, match=f"{name} must be without a time zone"):
-        Entry(line=1, reference="T1", **{name: datetime(2026, 1, 1, tzinfo=UTC)})

@@ -75,7 +75,7 @@ def test_columns_chosen():
         ('{"reference": "T1", "amount": "15.000"}', "amount: '15.000' may mean 15 or 15000"),
         ('{"reference": "T1", "amount": 15.000}', "amount: '15.000' may mean 15 or 15000"),
         ('{"reference": "T1", "amount": 1.5}', "amount: '1.5' is not a whole number"),
-        ('{"reference": "T1", "amount": 1e30}', "amount: '1E+30' looks damaged"),
+        ('{"reference": "T1", "amount": 1e30}', "amount: 1E+30 is not a whole number of at most 18 digits"),
         ('{"reference": "T1", "amount": 9223372036854775808}', "amount: 9223372036854775808 is not a whole number"),
         ('{"reference": "T1", "amount": true}', "amount: True is not a whole number"),
         ('{"reference": "T1\u00a0", "amount": 1}', "reference: 'T1<U+00A0>' holds U+00A0"),
@@ -88,6 +88,12 @@ def test_rejected(line, reason):
     row = after_first(line)
     assert isinstance(row, RejectedEntry)
     assert (row.line, reason in row.reason) == (2, True), row.reason
+
+
+@pytest.mark.parametrize("number", ["1.5e4", "15E3", "15000.0", "15000"])
+def test_whole_number(number):
+    """A JSON number that is exactly whole is that amount, however it is written."""
+    assert after_first(f'{{"reference": "T1", "amount": {number}}}').amount == 15000
 
 
 def test_rejected_keeps_what_can_be_read():

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from payclient.ledger import Entry, LedgerChangedError, LedgerError, open_ledger
 from payclient.ledger._columns import FIELDS
-from payclient.ledger._format import SUFFIXES
-from workbooks import by_openpyxl, by_xlsxwriter
+from payclient.ledger._open import SUFFIXES
+from support.workbooks import by_openpyxl, by_xlsxwriter
 
 HEADER = ("reference", "amount")
 ROWS = (("T1", 1), ("T2", 2))
@@ -45,7 +45,8 @@ def as_json_lines(header, rows):
 def as_parquet(header, rows):
     file = io.BytesIO()
     kinds = {"amount": pa.int64(), "fee": pa.int64(), "amount_received": pa.int64()} | dict.fromkeys(
-        TIMES, pa.timestamp("us")
+        TIMES,
+        pa.timestamp("us"),
     )
     columns = {
         name: pa.array([row[place] for row in rows], kinds.get(name, pa.string())) for place, name in enumerate(header)
@@ -135,7 +136,8 @@ def test_packed_twice(form):
 
 
 @pytest.mark.parametrize(
-    ("named", "real"), [("csv", "xlsx"), ("xlsx", "csv"), ("parquet", "xlsx"), ("jsonl", "parquet")]
+    ("named", "real"),
+    [("csv", "xlsx"), ("xlsx", "csv"), ("parquet", "xlsx"), ("jsonl", "parquet")],
 )
 def test_misnamed(named, real, tmp_path):
     """A file that is not what its name says is refused with both, unless the real format was chosen."""
@@ -191,12 +193,13 @@ def test_fingerprint(form, tmp_path):
 
 @pytest.mark.parametrize("form", FILES)
 def test_time_of_creation(form):
-    """A time of creation that cannot be read is taken as empty, with one warning, and rejects no row."""
-    rows = [("T1", "2026-11-21"), ("T2", "yesterday")]
+    """Times of creation that cannot be read reject no row, and one warning counts them and says what is lost."""
+    rows = [("T1", "2026-11-21"), ("T2", "yesterday"), ("T3", "21/11/2026")]
     with open_ledger(io.BytesIO(WRITERS[form](("reference", "Tanggal"), rows))) as ledger:
-        assert [(row.reference, row.created_at) for row in ledger] == [("T1", None), ("T2", None)]
+        assert [row.created_at for row in ledger] == [datetime.fromisoformat("2026-11-21"), None, None]
         (warning,) = ledger.warnings
-    assert "Tanggal: '2026-11-21' is not a time" in warning
+    assert warning.startswith("'Tanggal': 2 cells cannot be read, such as 'yesterday' is not a time such as ")
+    assert warning.endswith("; no grace applies to a row without a known age")
 
 
 def test_missing_package():

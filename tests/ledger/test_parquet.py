@@ -150,7 +150,8 @@ def test_nothing_to_read(columns, warning):
 
 
 @pytest.mark.parametrize(
-    ("names", "reason"), [(["amount"], "no column is called reference"), (["ref", "trx_id"], "both mean")]
+    ("names", "reason"),
+    [(["amount"], "no column is called reference"), (["ref", "trx_id"], "both mean")],
 )
 def test_header(names, reason):
     """Columns that cannot be understood refuse the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from contextlib import suppress
 from datetime import date, datetime
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.ledger import Entry, LedgerError, RejectedEntry, open_ledger
-from workbooks import by_openpyxl, by_xlsxwriter, changed, with_rows
+from support.workbooks import by_openpyxl, by_xlsxwriter, changed, with_rows
 
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
 HEADER = ("reference", "amount", "expdate")
@@ -118,7 +119,8 @@ def test_date_formats(code, is_date):
 
 
 @pytest.mark.parametrize(
-    ("code", "is_read"), [("yyyy-mm-dd", False), ("yyyy-mm-dd hh:mm", True), ("mm-dd-yy", False), ("m/d/yy h:mm", True)]
+    ("code", "is_read"),
+    [("yyyy-mm-dd", False), ("yyyy-mm-dd hh:mm", True), ("mm-dd-yy", False), ("m/d/yy h:mm", True)],
 )
 def test_date_alone(code, is_read):
     """A date whose format shows no time of day is refused, as in CSV; where it shows one, it is midnight."""
@@ -240,7 +242,8 @@ def test_uncertain_rows(xml, reason):
 def test_text_that_is_not_there(number):
     """A cell that points to no text refuses the file; a number from the end is none."""
     damaged = changed(
-        by_xlsxwriter(("reference", "T1")), sheet=lambda xml: xml.replace(b"<v>1</v>", b"<v>%s</v>" % number)
+        by_xlsxwriter(("reference", "T1")),
+        sheet=lambda xml: xml.replace(b"<v>1</v>", b"<v>%s</v>" % number),
     )
     with pytest.raises(LedgerError, match="damaged"):
         read(damaged)
@@ -269,6 +272,65 @@ def test_bomb(part):
     """A part that unpacks to far more than any ledger is refused before it is unpacked."""
     with pytest.raises(LedgerError, match="200 times its size"):
         read(changed(by_xlsxwriter(HEADER), **{part: lambda xml: xml + b" " * (80 << 20)}))
+
+
+HUGE = 2 << 20
+MANY = " ".join(f"a{number}='1'" for number in range(HUGE // 8))
+SILENT = "a megabyte between two elements"
+
+
+@pytest.mark.parametrize(
+    ("xml", "reason"),
+    [
+        (f'<row r="1" x="{"a" * HUGE}"/>', SILENT),
+        (f"<{'a' * HUGE}/>", SILENT),
+        (f"<!--{'a' * HUGE}-->", SILENT),
+        (f"<?a {'a' * HUGE}?>", SILENT),
+        (f"<row {MANY}/>", SILENT),
+        (f'<row r="1"><c><v>{"1" * HUGE}</v></c></row>', "more than 1048576 characters"),
+        (f'<row r="1"><c t="str"><v>{"&amp;" * HUGE}</v></c></row>', "more than 1048576 characters|unpacks to more"),
+        ("<a>" * 65 + "</a>" * 65, "nested 64 deep"),
+        ("<a/>" * 600_000, "more elements than any ledger of its size"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_endless(xml, reason):
+    """What lies between two elements is bounded, as are their number and depth: a small file takes little time."""
+    with pytest.raises(LedgerError, match=reason):
+        read(with_rows(xml))
+
+
+def test_endless_texts():
+    """The number of shared texts is bounded by the size of the file."""
+    many = b"<sst>" + b"<si><t/></si>" * 400_000 + b"</sst>"
+    with pytest.raises(LedgerError, match="more elements than any ledger of its size"):
+        read(changed(by_xlsxwriter(HEADER), texts=lambda _: many))
+
+
+def test_one_sheet_many_times():
+    """A part that is named as each of many sheets is paid for each time."""
+    data = with_rows("<a/>" * 40_000)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        book = archive.read("xl/workbook.xml")
+    sheet = re.search(rb"<sheet [^>]*/>", book)[0]
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for info in old.infolist():
+            content = old.read(info)
+            more = b"".join(sheet.replace(b'name="Sheet"', b'name="S%d"' % number) for number in range(50))
+            new.writestr(info.filename, content.replace(sheet, more) if content == book else content)
+    with pytest.raises(LedgerError, match="more elements than any ledger of its size"):
+        read(file.getvalue())
+
+
+def test_format_of_brackets():
+    """A format that no program writes takes no time that grows with its square."""
+    styles = b'<numFmts><numFmt numFmtId="164" formatCode="%s"/></numFmts><fonts' % (b"[" * 900_000)
+    data, file = by_openpyxl(HEADER, ("T1", 1, None)), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for info in old.infolist():
+            new.writestr(info.filename, old.read(info).replace(b"<fonts", styles, 1))
+    assert len(read(file.getvalue())) > 0
 
 
 def test_too_many_texts():
@@ -310,7 +372,7 @@ def test_cut(share):
 
 GOOD = by_openpyxl(HEADER, ("T1", 1, TIME), ("T2", 2, None))
 ROWS = b"".join(
-    [b'<row r="1"><c r="A1" t="inlineStr"><is><t>reference</t></is></c></row><row><c s="1"><v>5</v></c></row>']
+    [b'<row r="1"><c r="A1" t="inlineStr"><is><t>reference</t></is></c></row><row><c s="1"><v>5</v></c></row>'],
 )
 
 
@@ -322,7 +384,9 @@ def test_any_bytes(place, data, lost):
 
 
 @given(
-    st.integers(0, len(ROWS)), st.binary(max_size=8) | st.sampled_from([b"<f>", b' t="s"', b"<v>"]), st.integers(0, 8)
+    st.integers(0, len(ROWS)),
+    st.binary(max_size=8) | st.sampled_from([b"<f>", b' t="s"', b"<v>"]),
+    st.integers(0, 8),
 )
 def test_any_sheet(place, data, lost):
     """A sheet with any damage inside the zip file gives entries or a `LedgerError`."""

@@ -7,9 +7,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from payclient.reconcile import Accepted, Code, RulesError
+from payclient.reconcile import Accepted, Code, Finding, RulesError
 
-FIELDS = {"code": "underpaid", "reference": "T1", "reason": "agreed", "owner": "Ana", "expires": date(2026, 12, 31)}
+FIELDS = {
+    "code": "underpaid",
+    "reference": "T1",
+    "reason": "agreed",
+    "owner": "Ana",
+    "expires": date(2026, 12, 31),
+    "largest_difference": 500,
+}
 ACCEPTED = Accepted(**FIELDS)
 JAKARTA = ZoneInfo("Asia/Jakarta")
 
@@ -55,6 +62,9 @@ def test_words():
         ("reference", 1, "text that is not empty, got 1"),
         ("reason", " \n", "text that is not empty"),
         ("owner", None, "text that is not empty, got nothing"),
+        ("ledger", True, "text or a whole number"),
+        ("service", 1.5, "text or a whole number"),
+        ("largest_difference", -1, "a whole number that is not negative"),
         ("expires", datetime(2026, 12, 31), "a date such as 2026-12-31, got 2026-12-31 00:00:00"),  # noqa: DTZ001
         ("expires", "31.12.2026", "a date such as 2026-12-31"),
         ("expires", "20261231", "a date such as 2026-12-31"),
@@ -67,3 +77,62 @@ def test_refused(field, value, wanted):
         Accepted(**FIELDS | {field: value})
     assert str(caught.value).startswith(f"{field} must be {wanted}")
     assert caught.value.key == (field,)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{}, {"ledger": 100}, {"service": 100}, {"ledger": 100, "largest_difference": 5}],
+    ids=str,
+)
+def test_unbounded(bounds):
+    """An acceptance names both values or a largest difference, or else it would hide any later difference."""
+    fields = {name: value for name, value in FIELDS.items() if name != "largest_difference"}
+    with pytest.raises(RulesError, match="must be given, or both ledger and service"):
+        Accepted(**fields, **bounds)
+
+
+SIDES = {"largest_difference": None, "ledger": 15_000, "service": 14_500}
+
+
+@pytest.mark.parametrize(
+    ("fields", "finding", "expected"),
+    [
+        ({}, ("underpaid", 15_000, 14_500), True),
+        ({}, ("underpaid", 15_000, 14_499), False),
+        ({}, ("underpaid", 99_999, 0), False),
+        (SIDES, ("underpaid", 15_000, 14_500), True),
+        (SIDES, ("underpaid", 15_000, 14_501), False),
+        (SIDES, ("underpaid", 15_001, 14_500), False),
+        ({"ledger": 15_000, "service": 14_500, "largest_difference": 499}, ("underpaid", 15_000, 14_500), False),
+        ({}, ("fee_differs", None, 500), True),
+        ({}, ("fee_differs", None, 501), False),
+        ({}, ("recorded_not_paid", "Paid", "Pending"), False),
+        ({"largest_difference": 15_000}, ("recorded_not_paid", "Paid", "Pending"), True),
+        (SIDES | {"ledger": "Paid", "service": "Pending"}, ("recorded_not_paid", "Paid", "Pending"), True),
+        (SIDES | {"ledger": "Paid", "service": "Pending"}, ("recorded_not_paid", "Paid", "Refunded"), False),
+        (SIDES | {"service": ""}, ("missing_at_service", 15_000, None), True),
+        (SIDES | {"service": ""}, ("missing_at_service", 99_999, None), False),
+        (SIDES | {"ledger": "T2", "service": "INV"}, ("paid_twice", "T2", "INV"), True),
+        (SIDES | {"ledger": "T2", "service": "INV"}, ("paid_twice", "T2, T3", "INV"), False),
+    ],
+    ids=str,
+)
+def test_covers(fields, finding, expected):
+    """It holds for what was accepted, and no longer when either side has changed or more money is at stake."""
+    code, ledger, service = finding
+    accepted = Accepted(**FIELDS | {"code": code} | fields)
+    assert accepted.covers(Finding(Code(code), "", ledger=ledger, service=service), (15_000, 14_500)) is expected
+
+
+@pytest.mark.parametrize("leakage", [500, -500, 501])
+@pytest.mark.parametrize("code", ["short_received", "fee_off_schedule"])
+def test_covers_leakage(code, leakage):
+    """Of a leakage, what is lacking is bounded, to either side."""
+    finding = Finding(Code(code), "", leakage=leakage)
+    assert Accepted(**FIELDS | {"code": code}).covers(finding, (15_000, 15_000)) is (abs(leakage) <= 500)
+
+
+def test_covers_no_amount():
+    """Where no amount is known, no largest difference covers it."""
+    finding = Finding(Code.MISSING_AT_SERVICE, "", ledger="T1")
+    assert not Accepted(**FIELDS | {"code": "missing_at_service"}).covers(finding, (None, None))

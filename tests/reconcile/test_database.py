@@ -15,6 +15,8 @@ import pytest
 
 from payclient.reconcile import Journal, JournalError, JournalWriteError
 from payclient.reconcile._database import Database
+from payclient.reconcile._integrity import checksum
+from payclient.reconcile._schema import SET_NOTE
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are those of POSIX")
 ON_ANOTHER = "; choose another folder for a new run"
@@ -151,8 +153,8 @@ def test_other_version(path):
     before = content(path.parent)
     told = refusal(path)
     assert told == (
-        f"{path} is a journal of version 7, and this payclient writes version 1; go on with the payclient that began "
-        f"it, or {ON_ANOTHER[2:]}"
+        f"{path} is a journal of version 7, and this payclient writes version 3; use the payclient version that "
+        f"created it, or {ON_ANOTHER[2:]}"
     )
     assert content(path.parent) == before
 
@@ -165,12 +167,14 @@ def test_other_application(path, mode):
         connection.execute(f"PRAGMA journal_mode = {mode}")
         connection.execute("CREATE TABLE people (name)")
     before = content(path.parent)
-    assert refusal(path) == f"{path} is no journal of payclient{ON_ANOTHER}"
+    assert refusal(path) == f"{path} is not a journal of payclient{ON_ANOTHER}"
     assert content(path.parent) == before
 
 
 @pytest.mark.parametrize(
-    "bytes_", [b"reference,amount\nA,1\n" * 99, b"\x00" * 4096, b"x"], ids=["text", "nul", "short"]
+    "bytes_",
+    [b"reference,amount\nA,1\n" * 99, b"\x00" * 4096, b"x"],
+    ids=["text", "nul", "short"],
 )
 def test_no_database(path, bytes_):
     """A file that is no database is refused, and left as it is."""
@@ -220,15 +224,15 @@ def test_emptied(path):
 
 
 def test_folder_is_a_file(tmp_path):
-    """A folder that cannot be made is named."""
+    """A folder that cannot be created is named."""
     (tmp_path / "report").write_text("a file")
-    assert refusal(tmp_path / "report" / "journal.sqlite") == f"{tmp_path / 'report'} cannot be made: File exists"
+    assert refusal(tmp_path / "report" / "journal.sqlite") == f"{tmp_path / 'report'} cannot be created: File exists"
 
 
 def test_path_is_a_folder(path):
     """A journal that cannot be opened is named."""
     path.mkdir(parents=True)
-    assert refusal(path) == f"{path} cannot be opened (unable to open database file)"
+    assert refusal(path).startswith(f"{path} is no regular file, so it is not used")
 
 
 @POSIX
@@ -274,7 +278,7 @@ def small(path):
 
 def note(database, name, size=10):
     with database.writing() as db:
-        db.execute("INSERT INTO notes VALUES (?, ?)", (name, "x" * size))
+        db.execute(SET_NOTE, (name, "x" * size, checksum(name, "x" * size)))
 
 
 def test_full(small):
@@ -282,7 +286,7 @@ def test_full(small):
     with pytest.raises(JournalWriteError) as caught:
         note(small, "big", 100_000)
     assert str(caught.value) == (
-        f"the journal {small.path} cannot be written (database or disk is full); all answers before are kept: mend "
+        f"the journal {small.path} cannot be written (database or disk is full); all earlier answers are kept: fix "
         "that, and run the same command again"
     )
     assert caught.value.__cause__.sqlite_errorcode == sqlite3.SQLITE_FULL

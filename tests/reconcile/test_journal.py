@@ -17,10 +17,9 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-import broken_disk
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import (
@@ -36,10 +35,12 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from reconciling import NOON
+from support import broken_disk
+from support.chance import examples
+from support.reconciling import NOON
 
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
-REJECTED = errors.RejectedError("no")
+REFUSED = errors.PermissionDeniedError("no")
 
 
 class Cut(Exception):  # noqa: N818  it is no error
@@ -118,11 +119,11 @@ ANSWERS = st.fixed_dictionaries(
         reference: st.sampled_from(
             [
                 *(paid(reference), paid(reference, amount=90), paid(reference, merchant_reff="M")),
-                *(paid(reference, status="pending"), NOT_FOUND, REJECTED, errors.InvalidReferenceError("bad")),
-            ]
+                *(paid(reference, status="pending"), NOT_FOUND, REFUSED, errors.InvalidReferenceError("bad")),
+            ],
         )
         for reference in REFERENCES
-    }
+    },
 )
 CUTS = st.lists(st.tuples(st.sampled_from(["error", "cancel", "kill"]), st.integers(0, 20)), max_size=3)
 
@@ -148,10 +149,10 @@ async def cut_run(ledger, answers, path, folder, how, at):
     return lookup.asked, left[-1]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(ledger=ENTRIES, answers=ANSWERS, cuts=CUTS)
 async def test_resumed(ledger, answers, cuts):
-    """A run that is broken off anywhere, however often, and gone on with equals an unbroken one."""
+    """A run that is broken off anywhere, however often, and resumed equals an unbroken one."""
     whole = Lookup(answers)
     with Journal() as journal:
         expected = await rows_of(ledger, whole, journal)
@@ -168,7 +169,7 @@ async def test_resumed(ledger, answers, cuts):
     asked.update(last.asked)
     repeats = asked - Counter(whole.asked)
     assert (rows, again) == (expected, expected)
-    assert sum(number for name, number in repeats.items() if answers[name] is not REJECTED) <= 3 * len(cuts)
+    assert sum(number for name, number in repeats.items() if answers[name] is not REFUSED) <= 3 * len(cuts)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -188,7 +189,7 @@ async def test_committed_in_time(path, tmp_path, concurrency):
 
 async def test_failures_are_asked_again(path):
     """The next run asks for what could not be answered, and for nothing else."""
-    ledger, answers = ledger_of("ABC"), {"A": paid("A"), "B": REJECTED, "C": NOT_FOUND}
+    ledger, answers = ledger_of("ABC"), {"A": paid("A"), "B": REFUSED, "C": NOT_FOUND}
     with Journal(path) as journal:
         first = await rows_of(ledger, Lookup(answers), journal)
     lookup = Lookup(answers | {"B": paid("B")})
@@ -199,7 +200,7 @@ async def test_failures_are_asked_again(path):
 
 
 async def test_same_journal_again(path):
-    """A run may be gone on with in the journal that is still open."""
+    """A run may be resumed in the journal that is still open."""
     ledger = ledger_of("ABC")
     with Journal(path) as journal:
         with pytest.raises(Cut):
@@ -326,20 +327,26 @@ BEGUN = [entry(2, "A"), entry(3, "B", fee=1), RejectedEntry(line=4, reason="bad"
         ),
         pytest.param([BEGUN[0], entry(3, "B"), BEGUN[2]], "on line 3, fee was different", id="column gone"),
         pytest.param(
-            [BEGUN[1], BEGUN[0], BEGUN[2]], "on line 3, line and reference and fee were different", id="sorted"
+            [BEGUN[1], BEGUN[0], BEGUN[2]],
+            "on line 3, line and reference and fee were different",
+            id="sorted",
         ),
         pytest.param(
-            [*BEGUN[:2], entry(4, "C")], "on line 4, the row was rejected, and is not now", id="rejected before"
+            [*BEGUN[:2], entry(4, "C")],
+            "on line 4, the row was rejected, and is not now",
+            id="rejected before",
         ),
         pytest.param(
-            [RejectedEntry(line=2, reason="bad"), *BEGUN[1:]], "on line 2, the row was usable, and is not now", id="now"
+            [RejectedEntry(line=2, reason="bad"), *BEGUN[1:]],
+            "on line 2, the row was usable, and is not now",
+            id="now",
         ),
     ],
 )
 async def test_other_ledger(path, ledger, found):
     """A journal takes no other ledger than it began with, says where they part, and is none the worse for it."""
     with Journal(path) as journal:
-        rows = await rows_of(BEGUN, Lookup({}), journal)
+        rows = await rows_of(BEGUN, Lookup({"A": paid("A")}), journal)
     lookup = Lookup({})
     with Journal(path) as journal, pytest.raises(JournalError) as caught:
         await rows_of(ledger, lookup, journal)
@@ -377,7 +384,7 @@ def test_other_identity(path, identity, found):
     with pytest.raises(JournalError) as caught:
         Journal(path, identity=SERVICE | identity)
     named = found.format(SERVICE["service"])
-    assert str(caught.value) == f"the journal {path} is of another run: {named}"
+    assert str(caught.value) == f"the journal {path} belongs to another run: {named}"
     Journal(path, identity=SERVICE).close()  # and it is free again
     Journal(path).close()  # who does not say what he expects gets it too
 
@@ -418,7 +425,7 @@ def on_broken_disk(fault, path):
         path.parent.mkdir()
         command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL]
         command += [place, path.parent, sys.executable, broken_disk.__file__, path.name]
-    environment = {**os.environ, "PYTHONPATH": str(Path(broken_disk.__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(broken_disk.__file__).parents[1])}
     told = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, env=environment)
     if any(refusal in told.stderr for refusal in REFUSALS):
         pytest.skip(f"no such disk can be had here: {told.stderr}")
@@ -429,10 +436,10 @@ def on_broken_disk(fault, path):
 @pytest.mark.skipif(sys.platform != "linux", reason="the disks are made with means of Linux")
 @pytest.mark.parametrize("fault", DISKS)
 async def test_disk(path, tmp_path, fault):
-    """When the disk fails, a run ends at once, loses no more than was under way, and is gone on with elsewhere."""
+    """When the disk fails, a run ends at once, loses no more than was in flight, and is resumed elsewhere."""
     told = on_broken_disk(fault, path)
     assert told["ended_by"].endswith(
-        f"cannot be written ({DISKS[fault]}); all answers before are kept: mend that, and run the same command again"
+        f"cannot be written ({DISKS[fault]}); all earlier answers are kept: fix that, and run the same command again",
     )
     kept, calls = stored(as_killed(path, tmp_path / "copy")), []
     assert 0 <= told["asked"] - kept <= broken_disk.CONCURRENCY
@@ -445,8 +452,8 @@ async def test_full_in_between(path):
     """A journal that cannot grow ends the run with an error that is no lookup's, before any row is given."""
     names, rows = [f"T{number}" for number in range(500)], []
     with Journal(path) as journal:
-        (pages,) = journal._db.execute("PRAGMA page_count").fetchone()
-        journal._db.execute(f"PRAGMA max_page_count = {pages + 20}")
+        (pages,) = journal._database.connection.execute("PRAGMA page_count").fetchone()
+        journal._database.connection.execute(f"PRAGMA max_page_count = {pages + 20}")
         with pytest.raises(JournalWriteError):
             async for row in reconcile(ledger_of(names), Lookup({}), journal=journal, clock=lambda: NOON):
                 rows.append(row)
@@ -464,7 +471,9 @@ def peak_mib(path, rows):
         journal.finish_ledger()
         for question in journal.to_ask():
             found = paid(question.reference)
-            journal.add_answer(question.position, Observation(answer=Answer.FOUND, at=NOON, transaction=found), look=0)
+            journal.add_answer(
+                question.position, Observation(answer=Answer.FOUND, at=NOON, transaction=found), is_second=False
+            )
         journal.commit()
         for _ in replay(journal):
             pass
@@ -473,6 +482,7 @@ def peak_mib(path, rows):
     return peak / 2**20
 
 
+@pytest.mark.slow
 def test_memory(tmp_path):
     """Memory does not grow with the ledger once a batch is full, neither reading, nor asking, nor judging."""
     small, large = (peak_mib(tmp_path / str(rows), rows) for rows in (10_000, 20_000))

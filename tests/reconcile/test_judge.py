@@ -9,7 +9,7 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Accepted, Bucket, Code, Rules, Tolerance
+from payclient.reconcile import Accepted, Bucket, Code, Rules, Severity, Tolerance
 from payclient.reconcile._judge import Case, judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, failure
 
@@ -36,7 +36,7 @@ def bucket(**case):
 
 
 def test_matched():
-    """What agrees is matched after one look."""
+    """What agrees is matched after one given."""
     row = judge(Case(entry=ENTRY, first=found()))
     assert (row.bucket, row.findings, row.observed_at, row.confirmed_at) == (Bucket.MATCHED, (), NOON, None)
 
@@ -49,22 +49,22 @@ def test_break():
 
 
 def test_seen_once():
-    """What differs in one look is no break: it is unresolved."""
+    """What differs in one lookup is no break: it is unresolved."""
     row = judge(Case(entry=ENTRY, first=found(amount=90), ended_by=failed(DOWN)))
     assert (row.bucket, row.findings) == (Bucket.UNRESOLVED, ())
     assert "seen once and is not confirmed: the run ended early, because the service cannot" in row.reason
 
 
 def test_moved_to_agreement():
-    """What differed and agrees at the second look is matched, and marked."""
+    """What differed and agrees at the second lookup is matched, and marked."""
     row = judge(Case(entry=ENTRY, first=found(amount=90), second=found(LATER)))
     assert (row.bucket, row.is_changed_during_run, row.confirmed_at) == (Bucket.MATCHED, True, LATER)
 
 
 def test_moved_to_another_difference():
-    """What differs in another way at the second look is judged by that, and marked."""
+    """What differs in another way at the second lookup is judged by that, and marked."""
     row = judge(Case(entry=ENTRY, first=found(amount=90), second=found(LATER, status="refunded")))
-    assert ([f.code for f in row.findings], row.is_changed_during_run) == (["recorded_not_paid"], True)
+    assert ([f.code for f in row.findings], row.is_changed_during_run) == (["refund_not_recorded"], True)
 
 
 def test_confirmation_failed():
@@ -76,21 +76,21 @@ def test_confirmation_failed():
 
 def test_missing():
     """Not found twice is missing when somebody else was found."""
-    row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), witnesses=1))
+    row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), other_found=1))
     assert (row.bucket, row.primary.code) == (Bucket.BREAK, "missing_at_service")
     assert "amount of 100" in row.primary.sentence
 
 
 def test_missing_without_witness():
     """Not found twice is unresolved when nobody was found."""
-    row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), witnesses=0))
+    row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), other_found=0))
     assert (row.bucket, row.error) == (Bucket.UNRESOLVED, "TransactionNotFoundError")
-    assert "the key or the environment may be wrong" in row.reason
+    assert ("wrong key or environment" in row.reason, row.lacks_probe) == (True, True)
 
 
 def test_missing_once():
-    """Not found in one look is unresolved, witness or not."""
-    assert bucket(first=failed(NOT_FOUND), witnesses=5) is Bucket.UNRESOLVED
+    """Not found in one lookup is unresolved, probe or not."""
+    assert bucket(first=failed(NOT_FOUND), other_found=5) is Bucket.UNRESOLVED
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,52 @@ def test_missing_once():
         errors.AttemptTimeoutError("too slow"),
         errors.PermissionDeniedError("no"),
         errors.UnexpectedResponseError("a 404 that is not from the service", status_code=404),
-        errors.RejectedError("the service declined"),
         errors.AuthenticationError("bad key"),
-        errors.ReferenceMismatchError("another"),
     ],
 )
 def test_could_not_ask(error):
-    """Whatever else fails is unresolved, with the error's name and text: never missing."""
-    row = judge(Case(entry=ENTRY, first=failed(error), witnesses=5))
+    """What could not be asked is unresolved, with the error's name and text: never missing."""
+    row = judge(Case(entry=ENTRY, first=failed(error), other_found=5))
     assert (row.bucket, row.error, row.reason) == (Bucket.UNRESOLVED, type(error).__name__, str(error))
+
+
+MALFORMED = errors.UnexpectedResponseError("the answer cannot be read: data.amount is a list", status_code=200)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MALFORMED, errors.RejectedError("the service declined"), errors.ReferenceMismatchError("another")],
+)
+def test_unusable_answer(error):
+    """An answer that cannot be used is a break when it came twice, with the service's words and no transaction."""
+    assert bucket(first=failed(error), other_found=1) is Bucket.UNRESOLVED
+    assert needs_confirmation(ENTRY, failed(error)) is True
+    row = judge(Case(entry=ENTRY, first=failed(error), second=failed(error, LATER), other_found=1))
+    assert (row.bucket, row.primary.code, row.severity) == (Bucket.BREAK, "unusable_answer", Severity.HIGH)
+    assert (str(error) in row.primary.sentence, row.transaction, row.confirmed_at) == (True, None, LATER)
+
+
+def test_unusable_without_probe():
+    """When no other reference was found, an unusable answer may come from a wrong key: the row is unresolved."""
+    row = judge(Case(entry=ENTRY, first=failed(MALFORMED), second=failed(MALFORMED, LATER), other_found=0))
+    assert (row.bucket, row.lacks_probe) == (Bucket.UNRESOLVED, True)
+
+
+@pytest.mark.parametrize("second", [failed(NOT_FOUND, LATER), found(LATER, amount=90)], ids=["not found", "differs"])
+def test_unusable_at_first(second):
+    """A difference behind an unusable answer was seen once, so it is unresolved."""
+    assert bucket(first=failed(MALFORMED), second=second, other_found=5) is Bucket.UNRESOLVED
+
+
+def test_unusable_second():
+    """A difference whose second answer cannot be used was seen once, so it is unresolved."""
+    row = judge(Case(entry=ENTRY, first=found(amount=90), second=failed(MALFORMED, LATER), other_found=5))
+    assert (row.bucket, "asking again failed" in row.reason, row.service_amount) == (Bucket.UNRESOLVED, True, 90)
+
+
+def test_unusable_then_agreed():
+    """A usable second answer that agrees is matched, as it would have been at first."""
+    assert bucket(first=failed(MALFORMED), second=found(LATER), other_found=5) is Bucket.MATCHED
 
 
 def test_not_asked():
@@ -132,7 +169,8 @@ def test_rejected_entry():
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "expected"), [("pending", "Pending", Bucket.OPEN), ("paid", "paid", Bucket.MATCHED)]
+    ("ours", "theirs", "expected"),
+    [("pending", "Pending", Bucket.OPEN), ("paid", "paid", Bucket.MATCHED)],
 )
 def test_open(ours, theirs, expected):
     """Pending on both sides, and nothing else the matter, is open."""
@@ -140,9 +178,11 @@ def test_open(ours, theirs, expected):
     assert judge(Case(entry=entry, first=found(status=theirs))).bucket is expected
 
 
-def test_pending_without_status_column():
-    """A ledger without states cannot be pending, so a pending transaction that agrees is matched."""
-    assert judge(Case(entry=Entry(line=1, reference="T1"), first=found(status="pending"))).bucket is Bucket.MATCHED
+@pytest.mark.parametrize(("assumed", "expected"), [("paid", Bucket.BREAK), ("none", Bucket.MATCHED)])
+def test_pending_without_status_column(assumed, expected):
+    """A ledger without states cannot be pending: its rows are taken as paid, or their state is not compared."""
+    entry, seen = Entry(line=1, reference="T1"), found(status="pending")
+    assert judge(Case(entry=entry, first=seen, second=seen), rules=Rules(assume_status=assumed)).bucket is expected
 
 
 def test_pending_and_different():
@@ -153,7 +193,7 @@ def test_pending_and_different():
 
 def test_soft_findings():
     """A remark about the service's answer alone leaves the row matched."""
-    row = judge(Case(entry=ENTRY, first=found(fee=1, amount_received=1, deviations=("odd",))))
+    row = judge(Case(entry=ENTRY, first=found(fee=1, amount_received=10**6, deviations=("odd",))))
     assert (row.bucket, [f.code for f in row.findings]) == (
         Bucket.MATCHED,
         ["service_arithmetic", "tolerated_deviation"],
@@ -161,16 +201,17 @@ def test_soft_findings():
 
 
 @pytest.mark.parametrize(
-    "case", [{"first": found()}, {"first": failed(DOWN)}, {}, {"first": failed(NOT_FOUND), "second": failed(NOT_FOUND)}]
+    "case",
+    [{"first": found()}, {"first": failed(DOWN)}, {}, {"first": failed(NOT_FOUND), "second": failed(NOT_FOUND)}],
 )
 def test_duplicate(case):
     """Each row of a doubled reference is marked, whatever else becomes of it."""
-    row = judge(Case(entry=ENTRY, rows=2, is_repeat=True, witnesses=1, **case))
+    row = judge(Case(entry=ENTRY, rows=2, is_repeat=True, other_found=1, **case))
     assert ("duplicate_reference" in [f.code for f in row.findings], row.is_repeat) == (True, True)
 
 
 def test_duplicate_is_a_break():
-    """A doubled reference is a break by itself, and needs no second look."""
+    """A doubled reference is a break by itself, and needs no second lookup."""
     assert bucket(first=found(), rows=2) is Bucket.BREAK
 
 
@@ -215,17 +256,18 @@ def test_hostile_reason():
     ],
 )
 def test_needs_confirmation(first, expected):
-    """A second look is for what differs and for what was not found, and for nothing else."""
+    """A second lookup is for what differs and for what was not found, and for nothing else."""
     assert needs_confirmation(ENTRY, first) is expected
 
 
 def rules_accepting(*codes, reference="T1", expires="2026-11-21", **rules):
     fields = {"reference": reference, "reason": "agreed", "owner": "Ana", "expires": expires}
-    return Rules(accepted=[Accepted(code=code, **fields) for code in codes], time_zone=UTC, **rules)
+    bounds = rules.pop("bounds", {"largest_difference": 100})
+    return Rules(accepted=[Accepted(code=code, **fields, **bounds) for code in codes], time_zone=UTC, **rules)
 
 
 def judged(entry, first, second=None, *, rules, **case):
-    row = judge(Case(entry=entry, first=first, second=second, **{"witnesses": 1} | case), rules=rules)
+    row = judge(Case(entry=entry, first=first, second=second, **{"other_found": 1} | case), rules=rules)
     return row.bucket.value, [(finding.code.value, finding.waived) for finding in row.findings]
 
 
@@ -235,7 +277,7 @@ ANA = "accepted by Ana until 2026-11-21: agreed"
 
 
 def test_within_tolerance():
-    """What is within tolerance is matched after one look, and says so."""
+    """What is within tolerance is matched after one lookup, and says so."""
     assert judged(ENTRY, found(amount=90), rules=TEN_BELOW) == ("matched", [("underpaid", WITHIN)])
     assert not needs_confirmation(ENTRY, found(amount=90), rules=TEN_BELOW)
 
@@ -260,7 +302,7 @@ def test_within_tolerance_and_pending():
     ("seen", "code"),
     [
         (found(amount=90), "underpaid"),
-        (found(status="refunded"), "recorded_not_paid"),
+        (found(status="refunded"), "refund_not_recorded"),
         (found(status="odd"), "unknown_status"),
         (found(payment_code="78"), "payment_code_differs"),
         (failed(NOT_FOUND), "missing_at_service"),
@@ -286,6 +328,31 @@ def test_accepted(seen, code):
 def test_not_accepted(rules):
     """Another difference, another row, or a day that has passed: the break is one."""
     assert judged(ENTRY, found(amount=90), found(amount=90), rules=rules) == ("break", [("underpaid", "")])
+
+
+@pytest.mark.parametrize(
+    ("bounds", "ours", "theirs", "bucket"),
+    [
+        ({"ledger": 100, "service": 90}, 100, 90, "matched"),
+        ({"ledger": 100, "service": 90}, 100, 1, "break"),
+        ({"ledger": 100, "service": 90}, 99_999, 90, "break"),
+        ({"largest_difference": 10}, 100, 95, "matched"),
+        ({"largest_difference": 10}, 100, 89, "break"),
+    ],
+)
+def test_acceptance_is_bounded(bounds, ours, theirs, bucket):
+    """What was accepted ends when either side changes, or when more is lacking than was accepted."""
+    entry, seen = attrs.evolve(ENTRY, amount=ours), found(amount=theirs)
+    assert judged(entry, seen, seen, rules=rules_accepting("underpaid", bounds=bounds))[0] == bucket
+
+
+@pytest.mark.parametrize(("amount", "bucket"), [(100, "matched"), (99_999, "break")])
+def test_acceptance_of_missing(amount, bucket):
+    """A row that may be missing may not become another amount."""
+    entry, seen = attrs.evolve(ENTRY, amount=amount), failed(NOT_FOUND)
+    for bounds in ({"ledger": 100, "service": ""}, {"largest_difference": 100}):
+        rules = rules_accepting("missing_at_service", bounds=bounds)
+        assert judged(entry, seen, seen, rules=rules)[0] == bucket
 
 
 def test_last_answer_decides():
@@ -330,7 +397,7 @@ def test_accepted_paid_twice():
 def test_accepted_missing_without_witness():
     """Accepted or not, a row is missing only when somebody else was found."""
     seen = failed(NOT_FOUND)
-    assert judged(ENTRY, seen, seen, rules=rules_accepting("missing_at_service"), witnesses=0)[0] == "unresolved"
+    assert judged(ENTRY, seen, seen, rules=rules_accepting("missing_at_service"), other_found=0)[0] == "unresolved"
 
 
 def test_accepted_lost_zeros():
@@ -355,10 +422,11 @@ EXCUSE = "the row is younger than the grace of 1h"
 
 
 @pytest.mark.parametrize(
-    ("seen", "code"), [(found(status="pending"), "recorded_not_paid"), (failed(NOT_FOUND), "missing_at_service")]
+    ("seen", "code"),
+    [(found(status="pending"), "recorded_not_paid"), (failed(NOT_FOUND), "missing_at_service")],
 )
 def test_grace(seen, code):
-    """A young row that is missing, or pending on one side, is open after one look."""
+    """A young row that is missing, or pending on one side, is open after one given."""
     assert not needs_confirmation(YOUNG, seen, rules=GRACE)
     assert judged(YOUNG, seen, rules=GRACE) == ("open", [(code, EXCUSE)])
     assert judged(YOUNG, seen, attrs.evolve(seen, at=LATER), rules=GRACE) == ("break", [(code, "")])
@@ -366,7 +434,7 @@ def test_grace(seen, code):
 
 def test_grace_without_witness():
     """A young row is not called open when the key may be wrong."""
-    assert judged(YOUNG, failed(NOT_FOUND), rules=GRACE, witnesses=0)[0] == "unresolved"
+    assert judged(YOUNG, failed(NOT_FOUND), rules=GRACE, other_found=0)[0] == "unresolved"
 
 
 def test_grace_and_different():
@@ -403,7 +471,7 @@ def test_every_code_can_be_accepted():
 
 def test_sentences():
     """What a row says by itself names the reference, and how often or where else it is."""
-    missing = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND), witnesses=1, rows=2))
+    missing = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND), other_found=1, rows=2))
     assert [finding.sentence for finding in missing.findings] == [
         "the service knows no transaction 'T1'; the ledger has an amount of 100",
         "2 rows of the ledger have the reference 'T1'",

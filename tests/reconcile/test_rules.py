@@ -6,17 +6,20 @@ import copy
 import json
 import pickle
 from datetime import UTC, date, timedelta, timezone
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import attrs
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from payclient.reconcile import (
     STRICT,
     Accepted,
     Code,
     FeeSchedule,
+    Rounding,
     Rules,
     RulesError,
     Status,
@@ -24,9 +27,16 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from ruling import DAYS, rules_of
+from support.ruling import DAYS, rules_of
 
-ACCEPTED = Accepted(code="underpaid", reference="T1", reason="agreed", owner="Ana", expires=date(2026, 12, 31))
+ACCEPTED = Accepted(
+    code="underpaid",
+    reference="T1",
+    reason="agreed",
+    owner="Ana",
+    expires=date(2026, 12, 31),
+    largest_difference=500,
+)
 OTHER = attrs.evolve(ACCEPTED, reference="T2")
 FULL = Rules(
     columns={"amount": "Betrag"},
@@ -45,6 +55,7 @@ def test_strict():
     assert rules_as_json(STRICT) == {
         "time_zone": None,
         "grace": "0s",
+        "assume_status": "paid",
         "columns": {},
         "tolerances": {},
         "statuses": {},
@@ -75,15 +86,15 @@ def test_read_status(word, status):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"Paid": "failed"}, "statuses.Paid must not be failed: everybody reads 'Paid' as paid"),
-        ({"CANCELLED": "expired"}, "statuses.CANCELLED must not be expired: everybody reads 'CANCELLED' as canceled"),
+        ({"Paid": "failed"}, "statuses.Paid must not be failed: 'Paid' always means paid"),
+        ({"CANCELLED": "expired"}, "statuses.CANCELLED must not be expired: 'CANCELLED' always means canceled"),
         ({"done": "paidd"}, "statuses.done must be one of paid, pending, "),
         ({"done": ["paid"]}, "statuses.done must be one of paid, pending, "),
         ({"Done": "paid", "done ": "failed"}, "statuses.done  must be paid, as the same word in other letters is"),
-        ({"1": "paid"}, "statuses: '1' is no word; a number is never given a meaning"),
-        ({"-0.0": "paid"}, "statuses: '-0.0' is no word"),
-        ({"\uff11": "paid"}, "statuses: '\uff11' is no word"),
-        ({"": "paid"}, "statuses: '' is no word"),
+        ({"1": "paid"}, "statuses: '1' is not a word; a number cannot have a meaning"),
+        ({"-0.0": "paid"}, "statuses: '-0.0' is not a word"),
+        ({"\uff11": "paid"}, "statuses: '\uff11' is not a word"),
+        ({"": "paid"}, "statuses: '' is not a word"),
     ],
 )
 def test_words(words, message):
@@ -114,7 +125,7 @@ def test_same_meaning():
         ({"grace": 3600}, "grace must be a duration in whole seconds that is not negative, got 3600"),
         ({"time_zone": timezone(timedelta(seconds=1))}, "time_zone must be a ZoneInfo with a name, or a timezone of "),
         ({"time_zone": "UTC"}, "time_zone must be a ZoneInfo with a name, or a timezone of whole minutes, got 'UTC'"),
-        ({"accepted": [ACCEPTED, OTHER, ACCEPTED]}, "accepted: underpaid of 'T1' is there twice"),
+        ({"accepted": [ACCEPTED, OTHER, ACCEPTED]}, "accepted: underpaid of 'T1' is listed twice"),
     ],
 )
 def test_refused(fields, message):
@@ -150,12 +161,20 @@ def test_as_json():
     assert rules_as_json(FULL) == {
         "time_zone": "Asia/Jakarta",
         "grace": "1d 12h",
+        "assume_status": "paid",
         "columns": {"amount": "Betrag"},
         "tolerances": {"amount": {"below": 500, "above_percent": "0.5"}},
         "statuses": {"settled": "paid"},
         "fees": {"VA": {"flat": 4000, "percent": "0.7", "minimum": 0, "maximum": 9000, "rounding": "up"}},
         "accepted": [
-            {"code": "underpaid", "reference": name, "reason": "agreed", "owner": "Ana", "expires": "2026-12-31"}
+            {
+                "code": "underpaid",
+                "reference": name,
+                "largest_difference": 500,
+                "reason": "agreed",
+                "owner": "Ana",
+                "expires": "2026-12-31",
+            }
             for name in ("T1", "T2")
         ],
     }
@@ -219,7 +238,7 @@ def test_fingerprint_stays(change):
 
 def test_fingerprint_is_stable():
     """A journal of an earlier version knows the same rules again."""
-    assert FULL.fingerprint == "b21e12c2f161b8a45dd7d9d772c8fa2eb1bdcae31b6daa5170a6c32f6ca3f98c"
+    assert FULL.fingerprint == "2ac3db5ab966f638120ced1a4566a861ef77ec507b47729e26c20433631d92dc"
 
 
 @pytest.mark.parametrize("again", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
@@ -227,3 +246,129 @@ def test_error(again):
     """The error keeps its key and its line when it is copied, and is one of configuration."""
     error = again(RulesError("no", key=("accepted", 0), line=3))
     assert (str(error), error.key, error.line, isinstance(error, ValueError)) == ("no", ("accepted", 0), 3, True)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "amount", "fee"),
+    [
+        ({}, 15_000, 0),
+        ({"flat": 4_000}, 15_000, 4_000),
+        ({"percent": "0.7"}, 15_000, 105),
+        ({"flat": 1_000, "percent": "0.7"}, 15_000, 1_105),
+        ({"percent": "0.7", "minimum": 200}, 15_000, 200),
+        ({"percent": "0.7", "minimum": 105}, 15_000, 105),
+        ({"percent": "0.7", "maximum": 100}, 15_000, 100),
+        ({"flat": 50, "maximum": 0}, 15_000, 0),
+        ({"percent": 1}, 150, 2),
+        ({"percent": 1}, 149, 1),
+        ({"percent": 1, "rounding": "up"}, 101, 2),
+        ({"percent": 1, "rounding": "up"}, 100, 1),
+        ({"percent": 1, "rounding": "down"}, 199, 1),
+        ({"percent": 1}, -150, 0),
+        ({"flat": 10, "percent": 1}, -150, 9),
+    ],
+)
+def test_fee(schedule, amount, fee):
+    """Flat and percentage are added, rounded as the schedule says, and then bounded."""
+    assert FeeSchedule(**schedule).fee_of(amount) == fee
+
+
+@given(amount=st.integers(0, 10**18), millionths=st.integers(0, 10**8), rounding=st.sampled_from(list(Rounding)))
+def test_exact(amount, millionths, rounding):
+    """However large the amount, the percentage is rounded once, from its exact value."""
+    fee = FeeSchedule(percent=Decimal(millionths).scaleb(-6), rounding=rounding).fee_of(amount)
+    down, rest = divmod(amount * millionths, 10**8)
+    expected = {"down": down, "up": down + bool(rest), "half_up": down + (2 * rest >= 10**8)}[rounding]
+    assert fee == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    [
+        ("flat", -1, "a whole number"),
+        ("flat", Decimal(1), "a whole number"),
+        ("minimum", None, "a whole number"),
+        ("maximum", 5.0, "a whole number"),
+        ("percent", None, "a percentage"),
+        ("percent", "101", "a percentage"),
+        ("rounding", "half_even", "one of half_up, up, down"),
+        ("rounding", ["up"], "one of half_up, up, down"),
+    ],
+)
+def test_refused_of_fees(field, value, wanted):
+    """What is no schedule is refused by the name of its field."""
+    with pytest.raises(RulesError, match=f"^{field} must be {wanted}") as caught:
+        FeeSchedule(**{field: value})
+    assert caught.value.key == (field,)
+
+
+def test_empty_range():
+    """A highest fee below the least one is refused."""
+    with pytest.raises(RulesError, match=r"^maximum must be at least the minimum 5, got 4$"):
+        FeeSchedule(minimum=5, maximum=4)
+
+
+MONEY = st.integers(-(10**18), 10**18)
+PERCENT = st.decimals(0, 100, places=6)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "theirs", "expected"),
+    [
+        ({"below": 500}, 9_500, "within the tolerance of 500 below"),
+        ({"below": 500}, 9_499, ""),
+        ({"below": 500}, 10_001, ""),
+        ({"above": 500}, 10_500, "within the tolerance of 500 above"),
+        ({"above": 500}, 10_501, ""),
+        ({"above": 500}, 9_999, ""),
+        ({"above": 0}, 10_001, ""),
+        ({"below_percent": "0.50"}, 9_950, "within the tolerance of 0.5 % below"),
+        ({"below_percent": "0.50"}, 9_949, ""),
+        ({"above_percent": 1}, 10_100, "within the tolerance of 1 % above"),
+        ({"above_percent": 1}, 10_101, ""),
+        ({"below": 60, "below_percent": "0.5"}, 9_950, "within the tolerance of 60 and 0.5 % below"),
+        ({"below": 60, "below_percent": "0.5"}, 9_945, ""),
+        ({"below": 40, "below_percent": "0.5"}, 9_955, ""),
+        ({}, 9_999, ""),
+    ],
+)
+def test_bounds(bounds, theirs, expected):
+    """A difference is within when every bound of its own side holds, and there is one."""
+    assert Tolerance(**bounds).waiver(10_000, theirs) == expected
+
+
+def test_negative():
+    """A percentage is one of the ledger's number without its sign."""
+    assert Tolerance(below_percent=1).waiver(-100, -101) == "within the tolerance of 1 % below"
+
+
+@given(ours=MONEY, theirs=MONEY, percent=PERCENT)
+def test_exact_of_tolerance(ours, theirs, percent):
+    """However large the numbers, the percentage is compared exactly."""
+    is_within = bool(Tolerance(above_percent=percent, below_percent=percent).waiver(ours, theirs))
+    millionths = int(percent.scaleb(6))
+    assert is_within == (abs(theirs - ours) * 100 * 10**6 <= abs(ours) * millionths)
+
+
+@given(ours=MONEY, theirs=MONEY, bound=st.integers(0, 10**18))
+def test_sides(ours, theirs, bound):
+    """What one side allows says nothing of the other."""
+    assert not (Tolerance(above=bound).waiver(ours, theirs) and theirs < ours)
+    assert not (Tolerance(below=bound).waiver(ours, theirs) and theirs > ours)
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, "5", True, 10**18 + 1])
+def test_not_a_number(value):
+    """A bound is a whole number that is not negative."""
+    with pytest.raises(RulesError, match=r"^below must be a whole number that is not negative, got "):
+        Tolerance(below=value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [-1, 101, 0.5, "half", " 5", "1_0", "1e1", "", "0.0000001", Decimal("NaN"), Decimal("Infinity"), True, []],
+)
+def test_not_a_percentage(value):
+    """A percentage is exact: from 0 to 100, with few places, and never a float."""
+    with pytest.raises(RulesError, match=r"^above_percent must be a percentage from 0 to 100"):
+        Tolerance(above_percent=value)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile import (
@@ -21,6 +21,8 @@ from payclient.reconcile import (
     read_rules,
     rules_from_json,
 )
+from payclient.reconcile._rules_file import line_of
+from support.chance import examples
 
 TEXT = """\
 time_zone = "Asia/Jakarta"
@@ -41,6 +43,8 @@ rounding = "up"
 [[accepted]]
 code = "underpaid"
 reference = "T1"
+ledger = 100
+service = 99
 reason = "agreed"
 owner = "Ana"
 expires = 2026-12-31
@@ -52,7 +56,17 @@ RULES = Rules(
     tolerances={"amount": Tolerance(below=500, above_percent="0.5"), "fee": Tolerance(above=1)},
     statuses={"settled": "paid"},
     fees={"VA": FeeSchedule(flat=4000, percent=Decimal("0.7"), rounding="up")},
-    accepted=[Accepted(code="underpaid", reference="T1", reason="agreed", owner="Ana", expires=date(2026, 12, 31))],
+    accepted=[
+        Accepted(
+            code="underpaid",
+            reference="T1",
+            reason="agreed",
+            owner="Ana",
+            expires=date(2026, 12, 31),
+            ledger=100,
+            service=99,
+        ),
+    ],
 )
 
 
@@ -74,7 +88,8 @@ def test_nothing(text):
 
 
 @pytest.mark.parametrize(
-    "content", [TEXT.encode(), TEXT.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + TEXT.encode()]
+    "content",
+    [TEXT.encode(), TEXT.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + TEXT.encode()],
 )
 def test_file(tmp_path, content):
     """A file may have a byte order mark and the line ends of any system."""
@@ -125,12 +140,17 @@ def test_file(tmp_path, content):
         ("Asia/Jakarta", "../../etc", 1, "time_zone must be a name"),
         ("Asia/Jakarta", "Asia", 1, "time_zone must be a name"),
         ("Asia/Jakarta", "", 1, "time_zone must be a name"),
-        ("[columns]", "[column]", 3, "there is no key 'column'; the keys are time_zone, grace, columns, tolerances, "),
+        (
+            "[columns]",
+            "[column]",
+            3,
+            "there is no key 'column'; the keys are time_zone, grace, assume_status, columns, ",
+        ),
         ("amount =", "sum =", 4, "columns: there is no field 'sum'"),
         ('"Betrag"', "3", 4, "columns.amount must be the name of a column, got 3"),
         ('"paid"', '"paidd"', 11, "statuses.Settled must be one of paid, pending, "),
-        ("Settled", "Canceled", 11, "statuses.Canceled must not be paid: everybody reads 'Canceled' as canceled"),
-        ("Settled", "1", 11, "statuses: '1' is no word"),
+        ("Settled", "Canceled", 11, "statuses.Canceled must not be paid: 'Canceled' always means canceled"),
+        ("Settled", "1", 11, "statuses: '1' is not a word"),
         ('"up"', '"even"', 15, "fees.VA.rounding must be one of half_up, up, down, got 'even'"),
         (
             "[fees.VA]",
@@ -140,8 +160,16 @@ def test_file(tmp_path, content):
         ),
         ("[[accepted]]", "[accepted]", 16, "accepted must be a list of tables, each under [[accepted]]"),
         ('owner = "Ana"\n', "", 16, "accepted has no owner; owner must be given"),
-        ('"agreed"', '""', 19, "accepted.reason must be text that is not empty, got ''"),
-        ("2026-12-31", "2026-12-31T10:00:00", 21, "accepted.expires must be a date such as 2026-12-31, got "),
+        ('"agreed"', '""', 21, "accepted.reason must be text that is not empty, got ''"),
+        ("2026-12-31", "2026-12-31T10:00:00", 23, "accepted.expires must be a date such as 2026-12-31, got "),
+        (
+            "ledger = 100\nservice = 99\n",
+            "",
+            16,
+            "accepted.largest_difference must be given, or both ledger and service",
+        ),
+        ("ledger = 100\n", "", 16, "accepted.largest_difference must be given, or both ledger and service"),
+        ("service = 99", "service = 9.9", 20, "accepted.service must be text or a whole number"),
         ("underpaid", "underpaidd", 17, "accepted.code must be one of "),
         ("flat = 4000", "flat = ", 13, "it is not TOML: Invalid value"),
         ("flat = 4000", "flat = 1\nflat = 2", 14, "it is not TOML: Cannot overwrite a value"),
@@ -158,8 +186,8 @@ def test_twice():
     """A difference that is accepted twice is refused at its second place."""
     block = TEXT[TEXT.index("[[accepted]]") :]
     assert refusal(TEXT + block) == (
-        "rules.toml, line 22: accepted: underpaid of 'T1' is there twice; keep one, with one last day",
-        22,
+        "rules.toml, line 24: accepted: underpaid of 'T1' is listed twice; keep one, with one last day",
+        24,
     )
 
 
@@ -190,7 +218,8 @@ def test_time_zone(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90m", 5400), ("1d 12h", 129600), ("2h30m", 9000), ("5s", 5), ("0s", 0), (" 3d ", 259200)]
+    ("text", "seconds"),
+    [("90m", 5400), ("1d 12h", 129600), ("2h30m", 9000), ("5s", 5), ("0s", 0), (" 3d ", 259200)],
 )
 def test_grace(text, seconds):
     """A duration is days, hours, minutes and seconds, in this order."""
@@ -250,11 +279,11 @@ PIECES = st.sampled_from(
             "below = 0x1F",
         ),
         *("percent = inf", "percent = '7'", "expires = 10:00:00", "code = {}", "columns.amount = []", "]", "a.b.c = 1"),
-    ]
+    ],
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(lines=st.lists(PIECES, max_size=12))
 def test_any_text(lines):
     """Any text gives rules, or an error that names a line of it."""
@@ -262,6 +291,87 @@ def test_any_text(lines):
         rules = parse_rules("\n".join(lines), name="r")
     except RulesError as error:
         assert error.line in range(len(lines) + 1)
-        assert error.line or "at end of document" in str(error)
+        assert error.line
     else:
         assert isinstance(rules, Rules)
+
+
+TEXT_TOML_LINES = '''# rules
+zone = "Asia/Jakarta"
+
+[tolerances.amount]
+below = 500   # whole units
+
+above = 1
+[tolerances]
+fee = { above = 1, below = 2 }
+"amount received".above = 3
+
+[[accepted]]
+code = "a"
+reason = """
+code = "b"
+[tolerances.x]
+"""
+owner = "Ana"
+
+[[accepted]]
+code = "b"
+list = [
+  1,
+  { x = 2 },
+]
+[accepted.more]
+z = 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        (("zone",), 2),
+        (("tolerances",), 4),
+        (("tolerances", "amount"), 4),
+        (("tolerances", "amount", "below"), 5),
+        (("tolerances", "amount", "above"), 7),
+        (("tolerances", "fee"), 9),
+        (("tolerances", "fee", "below"), 9),
+        (("tolerances", "amount received", "above"), 10),
+        (("accepted",), 12),
+        (("accepted", 0, "code"), 13),
+        (("accepted", 0, "reason"), 14),
+        (("accepted", 0, "owner"), 18),
+        (("accepted", 1), 20),
+        (("accepted", 1, "code"), 21),
+        (("accepted", 1, "list"), 22),
+        (("accepted", 1, "list", 1, "x"), 22),
+        (("accepted", 1, "more", "z"), 27),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line(key, line, end):
+    """Headers, dotted keys, inline tables and values of several lines are on the line where they begin."""
+    assert line_of(TEXT_TOML_LINES.replace("\n", end), key) == line
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [(("accepted", 1, "owner"), 20), (("tolerances", "fee", "x", "y"), 9), (("zone", "x"), 2)],
+)
+def test_missing(key, line):
+    """A key that is not there is where the table around it begins."""
+    assert line_of(TEXT_TOML_LINES, key) == line
+
+
+@pytest.mark.parametrize("key", [(), ("nothing",), ("accepted ", 0)])
+def test_nowhere(key):
+    """What is in no table has no line."""
+    assert line_of(TEXT_TOML_LINES, key) == 0
+
+
+@given(before=st.lists(st.sampled_from(["", "# x", "a = 1"]), max_size=40), after=st.integers(0, 40))
+def test_anywhere(before, after):
+    """However much stands before and behind it, a key is found on its own line."""
+    lines = [f"{line.replace('a', f'a{place}')}" for place, line in enumerate(before)]
+    text = "\n".join([*lines, "key = 1", *["# y"] * after])
+    assert line_of(text, ("key",)) == len(lines) + 1

@@ -11,7 +11,9 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket, Phase, Rules, reconcile
+from payclient.protocol._http import needs_fresh_connection
+from payclient.reconcile import Bucket, Journal, Phase, Rules, StoppedError, reconcile
+from support.reconciling import NOON
 
 DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
@@ -58,7 +60,7 @@ async def test_buckets(service_of, rows_of):
     answers = {
         "A": [paid("A")],
         "B": [paid("B", amount=90)],
-        "D": [errors.RejectedError("no")],
+        "D": [errors.PermissionDeniedError("no")],
         "E": [paid("E", status="pending")],
     }
     ledger = [
@@ -71,10 +73,11 @@ async def test_buckets(service_of, rows_of):
 
 
 async def test_second_look(service_of, rows_of):
-    """Only what differs and what is not found is asked again, after everything was asked once."""
-    service = service_of({"A": [paid("A")], "B": [paid("B", amount=90)], "D": [errors.RejectedError("no")]})
-    await rows_of([entry(n, reference) for n, reference in enumerate("ABCD")], service, concurrency=1)
-    assert service.asked == ["A", "B", "C", "D", "B", "C"]
+    """Only what differs, is not found or cannot be used is asked again, after everything was asked once."""
+    answers = {"A": [paid("A")], "B": [paid("B", amount=90)], "D": [errors.RejectedError("no")]}
+    service = service_of(answers | {"E": [errors.PermissionDeniedError("no")]})
+    await rows_of([entry(n, reference) for n, reference in enumerate("ABCDE")], service, concurrency=1)
+    assert service.asked == ["A", "B", "C", "D", "E", "B", "C", "D"]
 
 
 async def test_moved(service_of, rows_of):
@@ -98,7 +101,7 @@ async def test_duplicates(service_of, rows_of):
 async def test_paid_twice(service_of, rows_of):
     """Two paid references with one merchant_reff are both asked again, and reported with each other's name."""
     service = service_of(
-        {name: [paid(name, merchant_reff="INV")] for name in "AB"} | {"C": [paid("C", merchant_reff="X")]}
+        {name: [paid(name, merchant_reff="INV")] for name in "AB"} | {"C": [paid("C", merchant_reff="X")]},
     )
     rows = await rows_of([entry(n, reference) for n, reference in enumerate("ABC")], service)
     assert buckets(rows) == ["break", "break", "matched"]
@@ -106,17 +109,30 @@ async def test_paid_twice(service_of, rows_of):
     assert sorted(service.asked) == ["A", "A", "B", "B", "C"]
 
 
-@pytest.mark.parametrize("other", [{"status": "pending"}, {"merchant_reff": None}, {"merchant_reff": ""}])
+@pytest.mark.parametrize(("first", "second"), [("INV-CASE", "inv-case"), ("INV 7", " INV\u00a0 7 ")])
+async def test_paid_twice_in_other_letters(service_of, rows_of, first, second):
+    """Case and spacing make no other invoice: what is paid under both is paid twice."""
+    service = service_of({"A": [paid("A", merchant_reff=first)], "B": [paid("B", merchant_reff=second)]})
+    rows = await rows_of([entry(2, "A"), entry(3, "B")], service)
+    assert [row.primary.code for row in rows] == ["paid_twice", "paid_twice"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"status": "pending"}, *({"merchant_reff": reff} for reff in (None, "", "-", "N/A", "null", "0"))],
+)
 async def test_paid_once(service_of, rows_of, other):
     """One that is not paid, or has no merchant_reff, is no second payment."""
     answers = {"A": [paid("A", merchant_reff="INV")], "B": [paid("B", **({"merchant_reff": "INV"} | other))]}
+    answers["D"] = [paid("D", **({"merchant_reff": "INV3"} | other))]
     answers["C"] = [paid("C", **({"merchant_reff": "INV2"} | other))]
-    ledger = [Entry(line=n, reference=reference) for n, reference in enumerate("ABC")]
-    assert buckets(await rows_of(ledger, service_of(answers))) == ["matched"] * 3
+    ledger = [Entry(line=n, reference=reference) for n, reference in enumerate("ABCD")]
+    rows = await rows_of(ledger, service_of(answers), rules=Rules(assume_status="none"))
+    assert "break" not in buckets(rows)
 
 
 async def test_paid_twice_at_second_look(service_of, rows_of):
-    """One that became paid at its second look makes its sibling doubtful, which is then asked again too."""
+    """One that became paid at its second lookup makes its sibling need confirmation."""
     answers = {
         "A": [paid("A", merchant_reff="INV")],
         "B": [paid("B", merchant_reff="INV", status="pending"), paid("B", merchant_reff="INV")],
@@ -128,7 +144,7 @@ async def test_paid_twice_at_second_look(service_of, rows_of):
 
 
 async def test_paid_twice_no_more(service_of, rows_of):
-    """One that was refunded before the second look takes the suspicion off its sibling."""
+    """One that was refunded before the second lookup takes the suspicion off its sibling."""
     answers = {
         "A": [paid("A", merchant_reff="INV")],
         "B": [paid("B", merchant_reff="INV"), paid("B", merchant_reff="INV", status="refunded")],
@@ -150,6 +166,108 @@ async def test_own_witness(service_of, rows_of):
     assert row.bucket is Bucket.UNRESOLVED
 
 
+MALFORMED = errors.UnexpectedResponseError("the answer cannot be read: data.amount is a list", status_code=200)
+
+
+@pytest.mark.virtual_time
+async def test_unusable_answer(service_of, rows_of):
+    """A reference whose answer cannot be used is asked twice, at once and not for minutes, and is a break."""
+    loop, service = asyncio.get_running_loop(), service_of({"A": [paid("A")], "B": [MALFORMED]})
+    rows = await rows_of([entry(2, "A"), entry(3, "B"), entry(4, "A")], service, concurrency=1)
+    assert (buckets(rows)[1], rows[1].primary.code) == ("break", "unusable_answer")
+    assert (service.asked.count("B"), loop.time()) == (2, 0.0)
+
+
+@pytest.mark.virtual_time
+async def test_unusable_answer_of_the_last_row(service_of, clock_from, tmp_path):
+    """A run that resumes for one row asks a reference that was found before, and does not wait as in an outage."""
+    loop, answers, ledger = asyncio.get_running_loop(), {"A": [paid("A")], "B": [DOWN]}, [entry(2, "A"), entry(3, "B")]
+
+    async def run():
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            service = service_of(answers)
+            return [row async for row in reconcile(ledger, service, journal=journal, clock=clock_from())], service.asked
+
+    assert buckets((await run())[0]) == ["matched", "unresolved"]
+    answers["B"], began = [MALFORMED], loop.time()
+    rows, asked = await run()
+    assert (buckets(rows), asked.count("B"), loop.time() - began) == (["matched", "break"], 2, 0.0)
+    assert (await run())[1] == []
+
+
+async def test_unusable_at_first(service_of, rows_of):
+    """A difference that follows an unusable answer is asked for once more, because it was seen once."""
+    service = service_of({"A": [paid("A")], "B": [MALFORMED, paid("B", amount=90)]})
+    rows = await rows_of([entry(2, "A"), entry(3, "B")], service, concurrency=1)
+    assert (buckets(rows), service.asked) == (["matched", "break"], ["A", "B", "A", "B", "B"])
+
+
+async def test_unusable_second_is_asked_again(service_of, clock_from, tmp_path):
+    """The next run asks again for a difference whose second answer could not be used."""
+    ledger = [entry(2, "A"), entry(3, "B")]
+
+    async def run(*answers):
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            service = service_of({"A": [paid("A")], "B": list(answers)})
+            rows = [row async for row in reconcile(ledger, service, journal=journal, clock=clock_from())]
+            return buckets(rows)
+
+    assert await run(paid("B", amount=90), MALFORMED) == ["matched", "unresolved"]
+    assert await run(paid("B", amount=90)) == ["matched", "break"]
+
+
+async def test_no_probe_asks_again(service_of, clock_from, tmp_path):
+    """What was not believed for lack of a known-good probe is asked again by the next run, and by then may be found."""
+    ledger = [entry(2, "A"), entry(3, "B")]
+
+    async def run(service, **options):
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            options |= {"journal": journal, "clock": clock_from(), "concurrency": 1}
+            return buckets([row async for row in reconcile(ledger, service, **options)]), service.asked
+
+    assert await run(service_of({})) == (["unresolved", "unresolved"], ["A", "B"])
+    assert await run(service_of({}), canary=None) == (["unresolved", "unresolved"], ["A", "B"])
+    with_canary = service_of({"C": [paid("C")], "B": [paid("B")]})
+    assert await run(with_canary, canary="C") == (["break", "matched"], ["C", "A", "B", "A"])
+
+
+@pytest.mark.virtual_time
+async def test_confirm_after(service_of, clock_from):
+    """The second lookup waits until so long after the first, and what it waits for is told."""
+    loop, service, told, start = asyncio.get_running_loop(), service_of({"A": [paid("A", amount=5)]}), [], NOON
+    options = {"clock": lambda: start + timedelta(seconds=loop.time()), "on_progress": told.append}
+    rows = [row async for row in reconcile([entry(2, "A")], service, confirm_after=600, **options)]
+    assert (buckets(rows), loop.time()) == (["break"], pytest.approx(600))
+    assert "until 12:10:00 UTC for the second lookup" in {each.waiting for each in told}
+
+
+@pytest.mark.virtual_time
+async def test_confirm_after_is_resumed(service_of, tmp_path):
+    """A stop ends the wait at once, and the next run waits for the rest of it only."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    service = service_of({"A": [paid("A", amount=5)]})
+
+    async def run(**options):
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            options |= {"journal": journal, "clock": lambda: NOON + timedelta(seconds=loop.time())}
+            return buckets([row async for row in reconcile([entry(2, "A")], service, confirm_after=600, **options)])
+
+    loop.call_later(200, stop.set)
+    with pytest.raises(StoppedError):
+        await run(stop=stop)
+    assert loop.time() == pytest.approx(200)
+    assert (await run(), loop.time()) == (["break"], pytest.approx(600))
+
+
+@pytest.mark.virtual_time
+async def test_held_up(service_of, rows_of):
+    """When all that is under way has failed and waits to be asked again, progress says for what."""
+    told, service = [], service_of({"A": [paid("A")], "B": [DOWN, paid("B")]})
+    await rows_of([entry(2, "A"), entry(3, "B")], service, on_progress=told.append)
+    assert "to ask 'B' again (ServiceError)" in {each.waiting for each in told}
+    assert told[-1].waiting == ""
+
+
 async def test_canary(service_of, rows_of):
     """A canary that is found is asked first, and makes "not found" credible."""
     service = service_of({"CANARY": [paid("CANARY")]})
@@ -168,7 +286,7 @@ async def test_canary_not_found(service_of, until_error):
 
 async def test_canary_unanswered(service_of, rows_of):
     """A canary for which no answer came proves nothing, and stops nothing."""
-    service = service_of({"CANARY": [errors.RejectedError("no")]})
+    service = service_of({"CANARY": [errors.PermissionDeniedError("no")]})
     assert buckets(await rows_of([entry(2, "A")], service, canary="CANARY")) == ["unresolved"]
 
 
@@ -305,14 +423,17 @@ async def test_clock_without_zone(service_of, rows_of):
     """A clock that tells no zone is the caller's mistake."""
     with pytest.raises(ValueError, match="clock must return an aware datetime"):
         await rows_of(
-            [entry(2, "A")], service_of({"A": [paid("A")]}), clock=lambda: datetime.fromisoformat("2026-01-01")
+            [entry(2, "A")],
+            service_of({"A": [paid("A")]}),
+            clock=lambda: datetime.fromisoformat("2026-01-01"),
         )
 
 
 async def test_progress(service_of, rows_of):
     """The beginning of each phase and each answer are told, with what is known of the differences and their money."""
     told = []
-    service = service_of({"A": [paid("A")], "B": [paid("B", amount=90)], "C": [errors.RejectedError("no")]})
+    answers = {"A": [paid("A")], "B": [paid("B", amount=90)], "C": [errors.PermissionDeniedError("no")]}
+    service = service_of(answers)
     await rows_of([entry(n, r) for n, r in enumerate("ABC")], service, concurrency=1, on_progress=told.append)
     assert [
         (each.phase, each.done, each.total, each.differences, each.differences_amount, each.unresolved) for each in told
@@ -367,3 +488,15 @@ async def test_transaction_comes_back(service_of, rows_of):
     )
     (row,) = await rows_of([Entry(line=1, reference="A")], service_of({"A": [told]}))
     assert (row.transaction, row.transaction.deviations) == (told, ("odd",))
+
+
+async def test_second_lookup_over_a_fresh_connection(rows_of):
+    """Only the second lookup of a reference asks for a connection that carried nothing before."""
+    fresh = []
+
+    async def lookup(reference):
+        fresh.append(needs_fresh_connection.get())
+        return paid(reference, amount=90)
+
+    await rows_of([entry(1, "A")], lookup)
+    assert fresh == [False, True]

@@ -27,7 +27,8 @@ def test_known(word, status):
 
 
 @pytest.mark.parametrize(
-    "word", ["success", "settled", "unpaid", "partially paid", "1", "00", "2", "", " ", "pa id", None]
+    "word",
+    ["success", "settled", "unpaid", "partially paid", "1", "00", "2", "", " ", "pa id", None],
 )
 def test_unknown(word):
     """Every other word, and every number, is unknown."""

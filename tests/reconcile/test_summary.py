@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import attrs
 import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Tally, TieOutError, Verdict
+from payclient.reconcile import (
+    Answer,
+    Bucket,
+    Case,
+    Code,
+    Finding,
+    Observation,
+    Row,
+    Rules,
+    Severity,
+    Status,
+    Tally,
+    TieOutError,
+    Verdict,
+    judge,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def row(bucket, *codes, **fields):
-    entry = (
-        RejectedEntry(line=2, reason="x") if bucket is Bucket.REJECTED else Entry(line=2, reference="T1", amount=100)
-    )
-    transaction = Transaction(reference="T1", amount=90, status="Paid")
+    entry = Entry(line=2, reference="T1", amount=100, status="paid")
+    entry = RejectedEntry(line=2, reason="x") if bucket is Bucket.REJECTED else entry
+    transaction = Transaction(reference="T1", amount=90 if codes else 100, status="Paid")
     findings = tuple(Finding(code, "") for code in codes)
-    return Row(entry=entry, bucket=bucket, findings=findings, transaction=transaction, **fields)
+    states = {"ledger_status": Status.PAID, "service_status": Status.PAID}
+    return Row(entry=entry, bucket=bucket, findings=findings, transaction=transaction, **states | fields)
 
 
 MATCHED, OPEN = row(Bucket.MATCHED), row(Bucket.OPEN)
 BREAK, LOW = row(Bucket.BREAK, Code.UNDERPAID, Code.FEE_DIFFERS), row(Bucket.BREAK, Code.EXPIRY_DIFFERS)
+LACKS_PROBE = row(Bucket.UNRESOLVED, lacks_probe=True)
 UNRESOLVED, REJECTED = row(Bucket.UNRESOLVED), row(Bucket.REJECTED)
 
 
@@ -43,17 +60,21 @@ def summary(*rows):
         ((MATCHED, LOW), Verdict.BREAKS, 0),
         ((MATCHED, REJECTED), Verdict.BREAKS, 1),
         ((MATCHED, UNRESOLVED), Verdict.INCOMPLETE, 75),
-        ((BREAK, REJECTED, UNRESOLVED), Verdict.INCOMPLETE, 75),
+        ((LOW, UNRESOLVED), Verdict.INCOMPLETE, 75),
+        ((BREAK, UNRESOLVED), Verdict.INCOMPLETE, 1),
+        ((REJECTED, UNRESOLVED), Verdict.INCOMPLETE, 1),
+        ((BREAK, LACKS_PROBE), Verdict.INCOMPLETE, 3),
     ],
 )
 def test_verdict(rows, verdict, status):
-    """Unresolved rows come before breaks, because the same command will resolve them."""
+    """Unresolved rows never hide a break that matters from the exit status."""
     result = summary(*rows)
     assert (result.verdict, result.exit_status()) == (verdict, status)
 
 
 @pytest.mark.parametrize(
-    ("fail_on", "status"), [("low", 1), ("medium", 0), (Severity.LOW, 1), (Severity.INFO, 1), ("critical", 0)]
+    ("fail_on", "status"),
+    [("low", 1), ("medium", 0), (Severity.LOW, 1), (Severity.INFO, 1), ("critical", 0)],
 )
 def test_fail_on(fail_on, status):
     """Breaks below the severity that was asked for do not fail the command."""
@@ -92,8 +113,42 @@ def test_frozen():
 
 def test_sentence():
     """The sentence names every bucket that has rows."""
-    assert summary(MATCHED, MATCHED, REJECTED).sentence == "3 ledger rows: 2 matched, 1 rejected."
+    result = summary(MATCHED, MATCHED, REJECTED)
+    assert result.sentence == "amount and status of 3 ledger rows: 2 matched, 1 rejected."
     assert summary().sentence == "Nothing was read, so nothing was compared."
+
+
+def assumed(word, assume="paid"):
+    entry, found = Entry(line=2, reference="T1"), Transaction(reference="T1", amount=90, status=word)
+    seen = Observation(answer=Answer.FOUND, at=NOON, transaction=found)
+    return judge(Case(entry=entry, first=seen, second=seen), rules=Rules(assume_status=assume))
+
+
+def test_assumed():
+    """Where the ledger has no status column, the sentence says that its rows were taken as paid."""
+    result = summary(assumed("Paid"), assumed("Paid"))
+    assert (result.verdict, result.sentence) == (Verdict.CLEAN, "status (assumed paid) of 2 ledger rows: 2 matched.")
+    assert result.compared.remark.startswith(
+        "Not compared, because the ledger does not state it: amount, merchant_reff,",
+    )
+    assert (
+        summary(*map(assumed, ("Canceled", "Refunded", "Failed", "Expired", "Pending"))).breaks[Severity.CRITICAL] == 5
+    )
+
+
+@pytest.mark.parametrize(("words", "not_paid", "status"), [(["Canceled", "Paid"], 1, 1), (["Paid", "Paid"], 0, 0)])
+def test_not_compared(words, not_paid, status):
+    """Where nothing is assumed, the verdict is never clean, and says how many rows are not paid."""
+    result = summary(*(assumed(word, "none") for word in words))
+    assert (result.verdict, result.exit_status()) == (Verdict.PARTIAL, status)
+    assert result.compared.remark.endswith(f" Status not compared; {not_paid} of 2 are not paid at the service.")
+
+
+def test_tolerated():
+    """What is within tolerance, or accepted, is told apart from what is the same."""
+    waived = Finding(Code.UNDERPAID, "", waived="agreed")
+    rows = MATCHED, attrs.evolve(row(Bucket.MATCHED, Code.UNDERPAID), findings=(waived,))
+    assert summary(*rows).sentence.endswith(": 2 matched (1 within tolerance or accepted).")
 
 
 def test_times():

@@ -11,9 +11,22 @@ from payclient.report._chart import bridge_chart
 
 
 def tie_out(ledger_total, *amounts):
-    steps = tuple(Difference(step=step, rows=1, amount=amount) for step, amount in zip(Step, amounts, strict=False))
-    total = ledger_total + sum(amounts)
-    return TieOut(ledger_total=ledger_total, steps=steps, service_total=total, rows_without_amount=0)
+    steps = tuple(
+        Difference(step=step, rows=1, added=max(amount, 0), taken_off=min(amount, 0))
+        for step, amount in zip(Step, amounts, strict=False)
+    )
+    return tied(ledger_total, *steps)
+
+
+def tied(ledger_total, *steps):
+    total = ledger_total + sum(step.amount for step in steps)
+    return TieOut(
+        ledger_paid_total=ledger_total,
+        steps=steps,
+        service_paid_total=total,
+        rows_without_amount=0,
+        states={},
+    )
 
 
 def edges(bar):
@@ -35,7 +48,17 @@ def test_bars():
 def test_steps_of_nothing():
     """A step that changes nothing has no bar."""
     assert [bar.label for bar in bridge_chart(tie_out(100, 0, -50)).bars] == [
-        *("Ledger total", "Missing at the service", "Service total"),
+        *("Ledger, paid", "Tolerated", "Service, paid"),
+    ]
+
+
+def test_gross():
+    """A step whose rows add as much as they take off has a bar, as wide as both, and says both."""
+    chart = bridge_chart(tied(1000, Difference(step=Step.OPEN, rows=2, added=400, taken_off=-400)))
+    assert [(bar.kind, bar.amount, bar.gross, *edges(bar)) for bar in chart.bars] == [
+        ("total", 1000, (), 0, 71.43),
+        ("both", 0, (400, -400), 42.86, 100),
+        ("total", 1000, (), 0, 71.43),
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from payclient.ledger import Entry
 from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
 from payclient.report._facts import facts, when
-from planted import about, summary_of
+from support.planted import about, summary_of
 
 RULES = Rules(
     time_zone=ZoneInfo("Asia/Jakarta"),
@@ -19,7 +19,16 @@ RULES = Rules(
     tolerances={"amount": Tolerance(below=500)},
     statuses={"Lunas": "paid"},
     fees={"VA": FeeSchedule(flat=4000)},
-    accepted=[Accepted(code=Code.UNDERPAID, reference="A", reason="agreed", owner="Ana", expires=date(2026, 12, 31))],
+    accepted=[
+        Accepted(
+            code=Code.UNDERPAID,
+            reference="A",
+            reason="agreed",
+            owner="Ana",
+            expires=date(2026, 12, 31),
+            largest_difference=500,
+        ),
+    ],
 )
 
 
@@ -29,10 +38,10 @@ def told(rows=(), **known):
 
 def test_ledger():
     """The ledger is named with its size, its fingerprint and its columns, under the names that it has for them."""
-    assert {term: values for term, values in told().items() if term in ("Ledger", "Size", "Columns compared")} == {
+    assert {term: values for term, values in told().items() if term in ("Ledger", "Size", "Columns used")} == {
         "Ledger": ("settlements-2026-10.csv",),
         "Size": ("312,604 bytes, read as csv",),
-        "Columns compared": (
+        "Columns used": (
             "reference, from the column 'trx_ref'",
             "amount, from the column 'Total'",
             "merchant_reff",
@@ -90,7 +99,8 @@ def test_ended_early():
 
 
 @pytest.mark.parametrize(
-    ("bucket", "status"), [(Bucket.MATCHED, "0"), (Bucket.REJECTED, "1"), (Bucket.UNRESOLVED, "75")]
+    ("bucket", "status"),
+    [(Bucket.MATCHED, "0"), (Bucket.REJECTED, "1"), (Bucket.UNRESOLVED, "75")],
 )
 def test_exit_status(bucket, status):
     """The exit status is the one that a command ends with, and says what it means."""

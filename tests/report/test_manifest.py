@@ -9,9 +9,16 @@ import json
 import pytest
 
 from payclient.report import FORMATS, MANIFEST, Problem, ReportFiles, verify
-from planted import about, judged
+from support.planted import about, judged
 
 DAMAGED = Problem(MANIFEST, "it is damaged: it is not what payclient writes")
+
+
+def whole(schema, *names):
+    """Return a manifest with the SHA-256 that it should have."""
+    files = [{"name": name, "size_bytes": 0, "sha256": ""} for name in names]
+    content = {"schema": schema, "files": files}
+    return json.dumps({**content, "sha256": hashlib.sha256(json.dumps(content).encode()).hexdigest()}).encode()
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +90,9 @@ def test_folder_for_manifest(tmp_path):
     "content",
     [
         *(b"", b"{", b"[]", b"null", b"\xff", b'{"files": 1}', b'{"files": [{}], "schema": ""}', b"[" * 100_000),
-        b'{"schema": "payclient.report.manifest", "files": []}',
-        b'{"schema": "payclient.report.manifest", "files": [{"name": "../x", "size_bytes": 0, "sha256": ""}]}',
-        b'{"schema": "other", "files": [{"name": "rows.jsonl", "size_bytes": 0, "sha256": ""}]}',
+        whole("payclient.report.manifest"),
+        whole("payclient.report.manifest", "../x"),
+        whole("other", "rows.jsonl"),
     ],
     ids=range(11),
 )
@@ -118,7 +125,8 @@ def test_content(report):
             "environment": known.environment,
             "key_fingerprint": known.key_fingerprint,
         },
-        "rules": {"fingerprint": known.rules.fingerprint},
+        "rules": {"fingerprint": known.rules.fingerprint, "assume_status": "paid"},
+        "compared": json.loads((report / "summary.json").read_text())["compared"],
         "ledger": {
             "name": known.ledger.name,
             "size_bytes": known.ledger.size_bytes,
@@ -132,4 +140,14 @@ def test_content(report):
             }
             for name in FORMATS
         ],
+        "sha256": written["sha256"],
     }
+
+
+@pytest.mark.parametrize("place", range(0, 1200, 100))
+def test_flipped_bit(report, place):
+    """A flipped bit of the manifest is seen, wherever it is."""
+    content = bytearray((report / MANIFEST).read_bytes())
+    content[place % len(content)] ^= 1 << place // 100 % 7
+    (report / MANIFEST).write_bytes(content)
+    assert verify(report) == (DAMAGED,)

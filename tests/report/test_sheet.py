@@ -1,28 +1,63 @@
-"""A sheet is valid XML in which every text reads as itself, and none is a formula."""
+"""A workbook has the same bytes wherever it is written, and each text in it reads as itself; none is a formula."""
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import re
-from itertools import islice
+import subprocess
+import sys
+import zipfile
 from xml.etree import ElementTree as ET
 
+import openpyxl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient._visible import visible
-from payclient.report._sheet import Column, Sheet, Style, column_letters
+from payclient._escape import escape_unprintable
+from payclient.report._sheet import BookWriter, Column, Style
+from support.chance import examples
 
 M = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 HOSTILE = [
     *("=1+1", "@SUM(A1)", "-1", "+1", "<r><t>x</t></r>", "</t></is></c>", "]]>", "&amp;", "&#10;", "\"'", "_x000A_"),
     *("\x1b[31m", "\u202eabc", "a\nb", "\x00", "\ud800", "\ufffe", " x ", "_x005F_", "_x_", "0012", "1E5", "#REF!"),
+    *("{=1+1}", "http://example.org", "mailto:a@example.org", "internal:A1", "<r>&</r>", "<r></r>", "TRUE", "1/2"),
 ]
+COLUMNS = [Column("A"), Column("B", 9, Style.PLAIN)]
+PROGRAM = """
+import os, sys
+from pathlib import Path
+os.umask(int(sys.argv[2], 8))
+from payclient.report._sheet import BookWriter, Column
+folder = Path(sys.argv[1])
+with (folder / "x.xlsx").open("w+b") as file, BookWriter(file, folder) as book:
+    for name in ("One", "Two"):
+        book.begin(name, [Column("A")])
+        book.add(name, ["text"])
+    book.finish()
+"""
 
 
-def sheet_of(rows, **options):
-    sheet = Sheet([Column("A"), Column("B", 9, Style.PLAIN)], **options)
-    return ET.fromstring(b"".join([sheet.start(), *map(sheet.add, rows), sheet.end()]))
+@pytest.fixture(scope="module")
+def sheet_of(tmp_path_factory):
+    """Return a function that writes rows into the one sheet of a workbook, and parses that sheet."""
+    folder = tmp_path_factory.mktemp("sheets")
+
+    def sheet_of(rows, *, columns=COLUMNS, left_out=0, **options):
+        file = io.BytesIO()
+        with BookWriter(file, folder) as book:
+            book.begin("Sheet", columns, **options)
+            for row in rows:
+                book.add("Sheet", row)
+            book.finish()
+            assert book.left_out("Sheet") == left_out
+        with zipfile.ZipFile(file) as archive:
+            return ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))
+
+    return sheet_of
 
 
 def text_of(cell):
@@ -35,7 +70,22 @@ def cells(root):
     return {cell.get("r"): cell for cell in root.iter(f"{M}c")}
 
 
-def test_header():
+def written(folder, rows):
+    """Return the bytes of a workbook of two sheets, whose rows come in turns."""
+    file = io.BytesIO()
+    with BookWriter(file, folder) as book:
+        for name in ("Short", "Long"):
+            book.begin(name, COLUMNS)
+        for name, values in rows:
+            book.add(name, values)
+        book.finish()
+    return file.getvalue()
+
+
+ROWS = [("Long", ["a", 1]), ("Short", ["b", 2]), ("Long", ["c", 3])]
+
+
+def test_header(sheet_of):
     """The first row has the titles, stays in sight, and has filters down to the last row."""
     root = sheet_of([["a", 1], ["b", 2]])
     assert [text_of(cell) for name, cell in cells(root).items() if name.endswith("1")] == ["A", "B"]
@@ -44,93 +94,162 @@ def test_header():
     assert root.find(f"{M}autoFilter").get("ref") == "A1:B3"
 
 
-def test_without_filter():
+def test_without_filter(sheet_of):
     """A sheet that is no table has no filters."""
     assert sheet_of([["a"]], has_filter=False).find(f"{M}autoFilter") is None
 
 
-def test_numbers():
-    """Money has separators of thousands, the number of a line has none, and both are numbers."""
-    found = cells(sheet_of([[-15_000, 15_000]]))
-    assert [(found[name].get("s"), found[name].get("t"), found[name].find(f"{M}v").text) for name in ("A2", "B2")] == [
-        (str(int(Style.MONEY)), None, "-15000"),
-        (str(int(Style.PLAIN)), None, "15000"),
-    ]
+def test_numbers(tmp_path):
+    """Money has thousands separators, a line number has none, and both are numbers."""
+    book = openpyxl.load_workbook(io.BytesIO(written(tmp_path, [("Long", [-15_000, 15_000])])))
+    assert [(cell.value, cell.number_format) for cell in book["Long"][2]] == [(-15_000, "#,##0"), (15_000, "0")]
 
 
 @pytest.mark.parametrize("number", [10**15 - 1, 1 - 10**15])
-def test_longest_number(number):
+def test_longest_number(sheet_of, number):
     """The longest numbers that a spreadsheet shows in full are numbers."""
     assert cells(sheet_of([[number]]))["A2"].find(f"{M}v").text == str(number)
 
 
 @pytest.mark.parametrize("number", [10**15, -(10**15), 2**53, 10**40])
-def test_too_long_a_number(number):
+def test_too_long_a_number(sheet_of, number):
     """A number of which a spreadsheet would change the last digits is text."""
     assert text_of(cells(sheet_of([[number]]))["A2"]) == str(number)
 
 
-def test_nothing():
-    """What is not there has no cell, and the cells after it keep their column."""
+def test_nothing(sheet_of):
+    """An absent value has no cell, and the cells after it keep their column."""
     assert list(cells(sheet_of([[None, 1], ["", 2], []]))) == ["A1", "B1", "B2", "B3"]
 
 
-@given(st.text(st.characters()))
+@examples(15)
+@given(more=st.text(st.characters()))
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile(text, more):
-    """Every text is a cell of text, no formula, that reads as it was, with what cannot be seen made visible."""
-    for each in (text, text + more, more + text):
-        root = sheet_of([[each]])
-        cell = cells(root)["A2"]
-        assert (cell.get("t"), cell.get("s")) == ("inlineStr", str(int(Style.TEXT)))
-        assert text_of(cell) == visible(each)
-        assert {child.tag for child in root.iter()} & {f"{M}f", f"{M}r", f"{M}hyperlink"} == set()
+def test_hostile(sheet_of, text, more):
+    """Every text is a cell of text, no formula, that reads as it was, with what does not print made visible."""
+    texts = [text, text + more, more + text, text + more + text]
+    found = sheet_of([[each] for each in texts])
+    assert {child.tag for child in found.iter()} & {f"{M}f", f"{M}hyperlink"} == set()
+    for place, each in enumerate(texts, 2):
+        cell = cells(found)[f"A{place}"]
+        assert cell.get("t") == "inlineStr"
+        assert text_of(cell).replace("<U+005F>", "_") == escape_unprintable(each).replace("<U+005F>", "_")
 
 
-@example("x")
-@given(st.text(st.characters(), min_size=1))
-def test_long_text(text):
+@pytest.mark.parametrize("text", ["<r>&amp;</r>", "<r><t>x</t></r>", "<r></r>"])
+def test_markup_of_the_library(sheet_of, text):
+    """A text that XlsxWriter would take for formatted text is a text like any other."""
+    cell = cells(sheet_of([[text]]))["A2"]
+    assert [child.tag for child in cell.iter()] == [f"{M}c", f"{M}is", f"{M}r", f"{M}t"]
+    assert text_of(cell) == text
+
+
+def test_shared_escape(sheet_of):
+    """Two escapes that share an underscore are not read as a character."""
+    assert text_of(cells(sheet_of([["_x0041_x0042_x0043_"]]))["A2"]) == "_x0041<U+005F>x0042<U+005F>x0043_"
+
+
+@examples(25)
+@example(text="x")
+@example(text="&")
+@given(text=st.text(st.characters(), min_size=1))
+def test_long_text(sheet_of, text):
     """No text is longer than a cell can hold, whatever it is made of."""
     found = text_of(cells(sheet_of([[text * 40_000]]))["A2"])
     assert len(found.encode("utf-16-le")) // 2 <= 32_767
     assert found.endswith("…")
 
 
-def test_spaces_stay():
+def test_spaces_stay(sheet_of):
     """Spaces at both ends of a text are kept."""
     found = cells(sheet_of([[" x"], ["x "], ["x y"]]))
     space = "{http://www.w3.org/XML/1998/namespace}space"
     assert [found[name].find(f".//{M}t").get(space) for name in ("A2", "A3", "A4")] == ["preserve", "preserve", None]
 
 
-def test_full():
+def test_full(sheet_of):
     """A sheet that has room for all rows has all of them, the last one too."""
-    root = sheet_of([["a"], ["b"], ["c"]], most_rows=4)
+    root = sheet_of([["a"], ["b"], ["c"]], max_rows=4)
     assert [text_of(cell) for cell in cells(root).values()] == ["A", "B", "a", "b", "c"]
 
 
-def test_too_many():
+def test_too_many(sheet_of):
     """Where rows do not fit, the last one says how many, and where they are."""
-    sheet = Sheet([Column("A")], most_rows=3, rest="breaks.csv")
-    text = b"".join([sheet.start(), *(sheet.add([f"row {number}"]) for number in range(5)), sheet.end()])
-    assert [text_of(cell) for cell in cells(ET.fromstring(text)).values()] == [
+    rows = [[f"row {number}"] for number in range(5)]
+    root = sheet_of(rows, columns=[Column("A")], max_rows=3, rest="breaks.csv", left_out=4)
+    assert [text_of(cell) for cell in cells(root).values()] == [
         *("A", "row 0"),
         "the sheet ends here: 4 more rows do not fit in it; breaks.csv has all of them",
     ]
-    assert sheet.left_out == 4
 
 
-def test_too_large():
-    """Where bytes do not fit, it is as where rows do not."""
-    sheet = Sheet([Column("A")], most_bytes=10_000)
-    rows = [sheet.add(["\u5b57" * 1000]) for _ in range(10)]
-    assert sum(map(bool, rows)) == 4
-    assert sheet.left_out == 6
+@pytest.mark.parametrize("text", ["x", "\u5b57", "&", " ", "\U0001f600", "_x0041_", "<r></r>"])
+@pytest.mark.parametrize("times", [1, 1000])
+def test_too_large(tmp_path, text, times):
+    """A sheet ends before its limit of bytes, and by no more than one row after it, whatever its text is."""
+    file, limit = io.BytesIO(), 100 * (200 + 6 * times * len(text))
+    with BookWriter(file, tmp_path) as book:
+        book.begin("Sheet", [Column("A")], max_bytes=limit)
+        for _ in range(2000):
+            book.add("Sheet", [text * times])
+        book.finish()
+        assert book.left_out("Sheet") > 0
+    with zipfile.ZipFile(file) as archive:
+        assert limit / 7 < archive.getinfo("xl/worksheets/sheet1.xml").file_size < 1.06 * limit + 2000
 
 
-def test_columns():
-    """Columns are named as spreadsheets name them."""
-    letters = list(islice(column_letters(), 703))
-    assert (letters[0], letters[25], letters[26], letters[51], letters[701], letters[702]) == (
-        *("A", "Z", "AA", "AZ", "ZZ", "AAA"),
-    )
+def test_read_by_others(tmp_path):
+    """Another library reads the sheets in their order, each with its rows in theirs."""
+    workbook = openpyxl.load_workbook(io.BytesIO(written(tmp_path, ROWS)))
+    assert {sheet.title: list(sheet.values) for sheet in workbook} == {
+        "Short": [("A", "B"), ("b", 2)],
+        "Long": [("A", "B"), ("a", 1), ("c", 3)],
+    }
+    assert workbook.sheetnames == ["Short", "Long"]
+    assert (workbook["Long"].auto_filter.ref, workbook["Long"].print_title_rows) == ("A1:B3", "$1:$1")
+
+
+def test_nothing_runs(tmp_path):
+    """There is no part for macros, links, connections or objects."""
+    with zipfile.ZipFile(io.BytesIO(written(tmp_path, ROWS))) as archive:
+        types = ET.fromstring(archive.read("[Content_Types].xml"))
+    kinds = {each.get("ContentType").rpartition(".")[2] for each in types if each.get("PartName")}
+    assert kinds - {"core-properties+xml", "extended-properties+xml"} == {
+        *("main+xml", "styles+xml", "theme+xml", "worksheet+xml"),
+    }
+
+
+def test_same_bytes_everywhere(tmp_path):
+    """Time zone, rights of new files and process make no difference."""
+    found = set()
+    for zone, umask in (("Pacific/Kiritimati", "077"), ("America/Los_Angeles", "000")):
+        folder = tmp_path / umask
+        folder.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(folder), umask],
+            env={**os.environ, "TZ": zone, "PYTHONHASHSEED": umask.lstrip("0") or "0"},
+            check=True,
+        )
+        found.add((folder / "x.xlsx").read_bytes())
+    assert len(found) == 1
+    with zipfile.ZipFile(io.BytesIO(found.pop())) as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 31, 0, 0, 0)}
+        assert "1980-01-01T00:00:00Z" in archive.read("docProps/core.xml").decode()
+
+
+def test_nothing_left_behind(tmp_path):
+    """Once the file is written, the folder for temporary files is empty."""
+    written(tmp_path, ROWS)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [1_000, 20_000, 60_000])
+def test_disk_full(tmp_path, full_after, size):
+    """A full disk, early or at the end, is an error of the operating system, and no other error follows."""
+    with (tmp_path / "x.xlsx").open("w+b") as file, full_after(size), BookWriter(file, tmp_path) as book:
+        book.begin("Long", [Column("A")])
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            for number in range(2_000):
+                book.add("Long", [hash(str(number))])
+            book.finish()
+        file.truncate(0)

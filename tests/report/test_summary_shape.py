@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from json_schema import problems
 from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Rules, Severity, Status, Step, Tolerance, Verdict
 from payclient.report import About, Matrix, summary_as_json
-from planted import about, judged, summary_of
+from support.json_schema import problems
+from support.planted import about, judged, summary_of
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "summary.schema.json").read_text())
 RULES = Rules(
@@ -24,7 +24,16 @@ RULES = Rules(
     grace=timedelta(hours=12),
     time_zone=ZoneInfo("Asia/Jakarta"),
     fees={"VA": FeeSchedule(flat=2500)},
-    accepted=[Accepted(code="underpaid", reference="A", reason="agreed", owner="Ani", expires=date(2026, 12, 31))],
+    accepted=[
+        Accepted(
+            code="underpaid",
+            reference="A",
+            reason="agreed",
+            owner="Ani",
+            expires=date(2026, 12, 31),
+            largest_difference=500,
+        ),
+    ],
 )
 
 

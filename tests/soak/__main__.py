@@ -13,7 +13,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from fakes import KEY, document
 from payclient import (
     AsyncClient,
     AttemptTimeoutError,
@@ -25,7 +24,8 @@ from payclient import (
     ServiceError,
     UnexpectedResponseError,
 )
-from raw_server import RawServer, http
+from support.fakes import KEY, document
+from support.raw_server import RawServer, http
 
 SECONDS = 900
 FAULT_SHARE = 0.1
@@ -141,7 +141,7 @@ async def run(seconds):
             yield f"bulk-{number}"
 
     async with RawServer(unreliable) as server:
-        options = {"timeout": 1.0, "deadline": 10.0, "max_concurrency": 16, "retry": RetryPolicy(first_backoff=0.05)}
+        options = {"timeout": 1.0, "deadline": 10.0, "max_concurrency": 16, "retry": RetryPolicy(initial_backoff=0.05)}
         async with AsyncClient(api_key=KEY, base_url=server.url, **options) as pay:
             web = [asyncio.create_task(impatient(pay, seen, stop)) for _ in range(4)]
             await bulk(pay, seen, (f"warm-{n}" for n in range(500)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import pytest
 
-from payclient.testing import Concurrent, FakeService, Latency, PerSecond, PerWindow, Reply, RetryAfter
+from payclient.testing import ConcurrencyLimit, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
 from testing.asking import ask, ask_all
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 400_000, tzinfo=UTC)
@@ -32,13 +33,13 @@ async def accepted_in(service, seconds, *, every):
 @pytest.mark.virtual_time
 async def test_bucket_rate():
     """A token bucket accepts its burst, and then its rate."""
-    assert await accepted_in(make(PerSecond(rate=5, burst=3)), 10, every=0.01) == pytest.approx(3 + 5 * 10, abs=1)
+    assert await accepted_in(make(TokenBucket(rate=5, burst=3)), 10, every=0.01) == pytest.approx(3 + 5 * 10, abs=1)
 
 
 @pytest.mark.virtual_time
 async def test_bucket_burst():
     """A bucket that was not given a burst holds one second's worth, however long it rests."""
-    service = make(PerSecond(rate=4))
+    service = make(TokenBucket(rate=4))
     await asyncio.sleep(3600)
     assert (await ask_all(service, *["T1"] * 10)).count(200) == 4
 
@@ -46,19 +47,19 @@ async def test_bucket_burst():
 @pytest.mark.virtual_time
 async def test_bucket_kept_exactly():
     """Who asks exactly at the rate is never refused."""
-    assert await accepted_in(make(PerSecond(rate=10, burst=1)), 30, every=0.1) == 300
+    assert await accepted_in(make(TokenBucket(rate=10, burst=1)), 30, every=0.1) == 300
 
 
 @pytest.mark.virtual_time
 async def test_slow_bucket():
     """A rate below one per second still accepts the first."""
-    assert await accepted_in(make(PerSecond(rate=0.5)), 10, every=0.1) == 5
+    assert await accepted_in(make(TokenBucket(rate=0.5)), 10, every=0.1) == 5
 
 
 @pytest.mark.virtual_time
 async def test_window():
     """A window accepts its count at once, and no more until the next begins."""
-    service = make(PerWindow(count=3))
+    service = make(FixedWindow(count=3))
     accepted = []
     for pause in (59, 1, 59, 1):
         await asyncio.sleep(pause)
@@ -69,14 +70,14 @@ async def test_window():
 @pytest.mark.virtual_time
 async def test_concurrency():
     """A cap refuses what comes while so many are in flight, and accepts again when they are done."""
-    service = make(Concurrent(count=2), latency=Latency(seconds=1))
+    service = make(ConcurrencyLimit(count=2), latency=Latency(seconds=1))
     assert [(await ask_all(service, *["T1"] * 5)).count(200) for _ in range(2)] == [2, 2]
 
 
 @pytest.mark.virtual_time
 async def test_refused_takes_no_place():
     """A refused request does not count as one of those that are in flight."""
-    service = make(Concurrent(count=1), latency=Latency(seconds=1))
+    service = make(ConcurrencyLimit(count=1), latency=Latency(seconds=1))
     first = asyncio.create_task(ask(service))
     await asyncio.sleep(0.9)
     refused = asyncio.create_task(ask(service))
@@ -88,7 +89,7 @@ async def test_refused_takes_no_place():
 @pytest.mark.virtual_time
 async def test_all_limits_hold():
     """Of several limits, each is kept."""
-    service = make(Concurrent(count=5), PerWindow(count=7), latency=Latency(seconds=1))
+    service = make(ConcurrencyLimit(count=5), FixedWindow(count=7), latency=Latency(seconds=1))
     assert [(await ask_all(service, *["T1"] * 9)).count(200) for _ in range(2)] == [5, 2]
 
 
@@ -96,10 +97,10 @@ async def test_all_limits_hold():
 @pytest.mark.parametrize(
     ("limit", "seconds"),
     [
-        (PerSecond(rate=0.25, burst=1, retry_after=RetryAfter.SECONDS), "4"),
-        (PerSecond(rate=4, burst=1, retry_after=RetryAfter.SECONDS), "1"),
-        (PerWindow(count=1, retry_after=RetryAfter.SECONDS), "60"),
-        (PerWindow(count=1, seconds=90.5, retry_after=RetryAfter.SECONDS), "91"),
+        (TokenBucket(rate=0.25, burst=1, retry_after=RetryAfter.SECONDS), "4"),
+        (TokenBucket(rate=4, burst=1, retry_after=RetryAfter.SECONDS), "1"),
+        (FixedWindow(count=1, retry_after=RetryAfter.SECONDS), "60"),
+        (FixedWindow(count=1, seconds=90.5, retry_after=RetryAfter.SECONDS), "91"),
     ],
     ids=["slow bucket", "fast bucket", "window", "odd window"],
 )
@@ -114,8 +115,8 @@ async def test_retry_after_seconds(limit, seconds):
 @pytest.mark.parametrize(
     "limit",
     [
-        PerSecond(rate=0.3, burst=1, retry_after=RetryAfter.SECONDS),
-        PerWindow(count=1, seconds=50, retry_after=RetryAfter.SECONDS),
+        TokenBucket(rate=0.3, burst=1, retry_after=RetryAfter.SECONDS),
+        FixedWindow(count=1, seconds=50, retry_after=RetryAfter.SECONDS),
     ],
     ids=["bucket", "window"],
 )
@@ -134,7 +135,7 @@ async def test_retry_after_is_true(limit):
 @pytest.mark.virtual_time
 async def test_retry_after_of_concurrency():
     """A cap on concurrency, which cannot know, says one second."""
-    service = make(Concurrent(count=1, retry_after=RetryAfter.SECONDS))
+    service = make(ConcurrencyLimit(count=1, retry_after=RetryAfter.SECONDS))
     service.script("T1", Reply(delay=9))
     first = asyncio.create_task(ask(service))
     await asyncio.sleep(1)
@@ -146,7 +147,7 @@ async def test_retry_after_of_concurrency():
 @pytest.mark.virtual_time
 async def test_retry_after_date():
     """`Retry-After` as a date is never before the limit admits again, by the service's own clock."""
-    service = make(PerWindow(count=1, seconds=10, retry_after=RetryAfter.DATE))
+    service = make(FixedWindow(count=1, seconds=10, retry_after=RetryAfter.DATE))
     await ask(service)
     headers = (await ask(service)).headers
     assert [parsedate_to_datetime(headers[name]) for name in ("retry-after", "date")] == [
@@ -158,7 +159,7 @@ async def test_retry_after_date():
 @pytest.mark.virtual_time
 async def test_no_retry_after():
     """A limit that was told to say nothing says nothing."""
-    service = make(PerWindow(count=1))
+    service = make(FixedWindow(count=1))
     await ask(service)
     answer = await ask(service)
     assert (answer.status_code, "retry-after" in answer.headers) == (429, False)
@@ -167,7 +168,7 @@ async def test_no_retry_after():
 @pytest.mark.virtual_time
 async def test_limit_before_script():
     """A request that a limit refuses uses no scripted reply up."""
-    service = make(PerWindow(count=1))
+    service = make(FixedWindow(count=1))
     service.script("T1", Reply(status=500), Reply(status=502))
     statuses = [await ask_all(service, "T1", "T1")]
     await asyncio.sleep(60)
@@ -177,11 +178,11 @@ async def test_limit_before_script():
 @pytest.mark.parametrize(
     "make_limit",
     [
-        lambda: PerSecond(rate=0),
-        lambda: PerSecond(rate=1, burst=0.5),
-        lambda: PerWindow(count=0),
-        lambda: PerWindow(count=1, seconds=0),
-        lambda: Concurrent(count=0),
+        lambda: TokenBucket(rate=0),
+        lambda: TokenBucket(rate=1, burst=0.5),
+        lambda: FixedWindow(count=0),
+        lambda: FixedWindow(count=1, seconds=0),
+        lambda: ConcurrencyLimit(count=0),
     ],
     ids=["rate", "burst", "window count", "window seconds", "concurrent"],
 )
@@ -189,3 +190,54 @@ def test_impossible_limit(make_limit):
     """A limit that would never admit anything is refused at its construction."""
     with pytest.raises(ValueError, match="must be"):
         make_limit()
+
+
+FAULTS = [Fault(share=0.2, reply=Reply(status=500)), Fault(share=0.1, reply=Reply(status=503))]
+
+
+async def statuses(seed, *, count=50):
+    service = FakeService(faults=FAULTS, seed=seed)
+    service.add(reference="T1")
+    return [(await ask(service)).status_code for _ in range(count)]
+
+
+async def test_shares():
+    """Each fault has its own share of the answers."""
+    counts = Counter(await statuses(7, count=2000))
+    assert [counts[status] / 2000 for status in (200, 500, 503)] == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
+
+
+async def test_seed():
+    """Equal seeds give equal answers, other seeds others."""
+    first = await statuses(1)
+    assert (first == await statuses(1), first == await statuses(2)) == (True, False)
+
+
+async def test_always():
+    """Faults whose shares come to 1 leave no normal answer, in spite of rounding."""
+    service = FakeService(faults=[Fault(share=0.1, reply=Reply(status=500))] * 10)
+    service.add(reference="T1")
+    assert {(await ask(service)).status_code for _ in range(200)} == {500}
+
+
+async def test_fault_of_unknown_reference():
+    """A fault that does not show a transaction needs none."""
+    service = FakeService(faults=[Fault(share=1, reply=Reply(status=500))])
+    assert (await ask(service, "T9")).status_code == 500
+
+
+def test_too_many():
+    """Shares of more than all answers are refused."""
+    with pytest.raises(ValueError, match=r"must not exceed 1 together, got 1\.2"):
+        FakeService(faults=[Fault(share=0.6, reply=Reply())] * 2)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Fault(share=-0.1, reply=Reply()), lambda: Latency(seconds=-1), lambda: Latency(jitter=-1)],
+    ids=["share", "seconds", "jitter"],
+)
+def test_negative(make):
+    """Negative shares and times are refused."""
+    with pytest.raises(ValueError, match="must be >= 0"):
+        make()

@@ -17,7 +17,7 @@ from payclient.errors import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient.testing import ODDITIES, Reply
+from payclient.testing import MALFORMED, Reply
 from payclient.testing.respx import answered, found, not_found, refused_key, throttled, unavailable
 
 
@@ -88,7 +88,7 @@ async def test_counted(router, look_up):
         (throttled, RateLimitedError),
         (unavailable, ServiceError),
         (lambda: unavailable("T1", status=500), ServiceError),
-        (lambda: answered("T1", ODDITIES["html_page"]), UnexpectedResponseError),
+        (lambda: answered("T1", MALFORMED["html_page"]), UnexpectedResponseError),
     ],
     ids=["not found", "nothing found", "key", "throttled", "all throttled", "unavailable", "500", "odd"],
 )
@@ -130,7 +130,7 @@ async def test_delay(router, look_up):
 @pytest.mark.virtual_time
 async def test_dead(router, look_up):
     """A dead reply ends only with the client's patience."""
-    router.add(answered("T1", Reply(is_dead=True)))
+    router.add(answered("T1", Reply(never_responds=True)))
     with pytest.raises(TimeoutError):
         await look_up(timeout=5.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payclient._codec import read_transaction
+from payclient.protocol._codec import read_transaction
 from payclient.testing import envelope, transaction
 
 
@@ -22,6 +22,17 @@ def test_arithmetic():
     assert received == [7, 1]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"amount": 1000}, {"amount": 0}, {"amount": 10, "fee": 11}, {"amount": -5}],
+    ids=str,
+)
+def test_nothing_negative(fields):
+    """No money that is made up is negative, however small the amount that is given."""
+    for made in (transaction(**fields), envelope(**fields)["data"]):
+        assert [name for name in ("fee", "amount_received") if made[name] < 0] == []
+
+
 def test_documented_status():
     """The made-up status is the only word that the specification shows."""
     assert transaction()["status"] == "Canceled"
@@ -34,7 +45,9 @@ def test_envelope():
 
 
 @pytest.mark.parametrize(
-    "fields", [{"amount": "15000"}, {"fee": None}, {"settlement": "T+1"}, {"reference": 7}], ids=str
+    "fields",
+    [{"amount": "15000"}, {"fee": None}, {"settlement": "T+1"}, {"reference": 7}],
+    ids=str,
 )
 def test_odd_envelope(fields):
     """An envelope takes any value and any field."""

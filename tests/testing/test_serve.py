@@ -11,7 +11,7 @@ import sys
 import httpx
 import pytest
 
-from payclient.testing import FakeService, PerWindow, Reply, RetryAfter, serve
+from payclient.testing import FakeService, FixedWindow, Reply, RetryAfter, serve
 from testing.asking import HEADERS, LIVE, SANDBOX
 
 WITHOUT_UVICORN = """
@@ -62,7 +62,7 @@ async def test_headers(service):
 
 async def test_one_date():
     """A `Retry-After` date comes with exactly one `Date` to measure it against."""
-    service = FakeService(limits=[PerWindow(count=1, retry_after=RetryAfter.DATE)])
+    service = FakeService(limits=[FixedWindow(count=1, retry_after=RetryAfter.DATE)])
     async with serve(service) as url:
         await post(url)
         answer = await post(url)
@@ -79,7 +79,7 @@ async def test_no_content(service):
 
 async def test_disconnect(service):
     """A client that hangs up frees its place, without waiting for the answer's time."""
-    service.script("T1", Reply(is_dead=True))
+    service.script("T1", Reply(never_responds=True))
     async with serve(service) as url:
         asking = asyncio.create_task(post(url, timeout=None))
         await until(lambda: service.in_flight == 1)
@@ -90,7 +90,7 @@ async def test_disconnect(service):
 
 async def test_end_with_dead_request(service):
     """The block ends although a request is never answered; its client sees the connection close."""
-    service.script("T1", Reply(is_dead=True))
+    service.script("T1", Reply(never_responds=True))
     async with serve(service) as url:
         asking = asyncio.create_task(post(url, timeout=None))
         await until(lambda: service.in_flight == 1)

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from payclient.testing import Assumptions, Concurrent, FakeService, Fault, Latency, Reply
+from payclient.testing import Assumptions, ConcurrencyLimit, FakeService, Fault, Latency, ReceivedRequest, Reply
 from testing.asking import HEADERS, LIVE, SANDBOX, ask, ask_all
 
 TEN_FIELDS = {
@@ -223,7 +223,7 @@ async def test_not_at_once(service):
 async def test_dead():
     """A dead reply keeps the request in flight for as long as its client waits."""
     service = FakeService()
-    service.script("T1", Reply(is_dead=True))
+    service.script("T1", Reply(never_responds=True))
     asking = asyncio.create_task(ask(service))
     await asyncio.sleep(86_400)
     in_flight = service.in_flight
@@ -232,10 +232,10 @@ async def test_dead():
 
 
 @pytest.mark.virtual_time
-@pytest.mark.parametrize("reply", [Reply(is_dead=True), Reply(delay=60)], ids=["dead", "slow"])
+@pytest.mark.parametrize("reply", [Reply(never_responds=True), Reply(delay=60)], ids=["dead", "slow"])
 async def test_cancelled(service, reply):
     """A cancelled request leaves nothing behind: not in flight, no status, and its place is free."""
-    service = FakeService(limits=[Concurrent(count=1)])
+    service = FakeService(limits=[ConcurrencyLimit(count=1)])
     service.add(reference="T1")
     service.script("T1", reply)
     await hang_up(asyncio.create_task(ask(service)))
@@ -245,7 +245,7 @@ async def test_cancelled(service, reply):
 @pytest.mark.virtual_time
 async def test_disconnected():
     """A client that leaves while it waits frees its place at once, and is sent nothing."""
-    service = FakeService(limits=[Concurrent(count=1)], latency=Latency(seconds=60))
+    service = FakeService(limits=[ConcurrencyLimit(count=1)], latency=Latency(seconds=60))
     events = [{"type": "http.request", "body": b'{"reference":"T1"}'}, {"type": "http.disconnect"}]
     sent = []
 
@@ -312,3 +312,74 @@ async def test_not_http(service):
 def test_key_is_not_shown(service):
     """The key is in no printed form of the service."""
     assert service.api_key not in repr(service) + str(service.requests)
+
+
+@pytest.fixture
+def service_of_log():
+    service_of_log = FakeService(remember=2)
+    service_of_log.load({"reference": name} for name in ("T1", "T2", "T3"))
+    return service_of_log
+
+
+@pytest.mark.virtual_time
+async def test_request(service_of_log):
+    """A request is remembered with method, path, reference, status and the loop's time at its start."""
+    await asyncio.sleep(5)
+    await ask(service_of_log, path=SANDBOX)
+    headers = service_of_log.requests[0].headers
+    expected = ReceivedRequest(method="POST", path=SANDBOX, reference="T1", headers=headers, status=200, started_at=5.0)
+    assert service_of_log.requests == (expected,)
+
+
+async def test_headers(service_of_log):
+    """The headers of a request are remembered, but not the key."""
+    await ask(service_of_log)
+    headers = service_of_log.requests[0].headers
+    assert (headers["content-type"], headers["authorization"]) == ("application/json", "***")
+    assert service_of_log.api_key not in str(service_of_log.requests)
+
+
+async def test_no_authorization(service_of_log):
+    """A request that brought no key is remembered without one."""
+    await ask(service_of_log, headers={})
+    assert "authorization" not in service_of_log.requests[0].headers
+
+
+async def test_refused_request(service_of_log):
+    """A request that is refused is remembered, with its reference if it had one."""
+    await ask(service_of_log, "T9", headers={})
+    await ask(service_of_log, content=b"?")
+    assert [(each.reference, each.status, each.path) for each in service_of_log.requests] == [
+        ("T9", 401, LIVE),
+        (None, 400, LIVE),
+    ]
+
+
+async def test_only_the_last(service_of_log):
+    """No more than `remember` requests are kept, in the order in which they came; all are counted."""
+    for reference in ("T1", "T2", "T3"):
+        await ask(service_of_log, reference)
+    assert ([each.reference for each in service_of_log.requests], service_of_log.total) == (["T2", "T3"], 3)
+
+
+async def test_count(service_of_log):
+    """Requests are counted per reference, whatever was answered."""
+    service_of_log.script("T1", Reply(status=500))
+    for reference in ("T1", "T1", "T2"):
+        await ask(service_of_log, reference)
+    assert [service_of_log.count(reference) for reference in ("T1", "T2", "T3")] == [2, 1, 0]
+
+
+async def test_forgotten_count(service_of_log):
+    """A count that was forgotten is never said to be 0."""
+    for reference in ("T1", "T2", "T1", "T3"):
+        await ask(service_of_log, reference)
+    with pytest.raises(LookupError, match="T2"):
+        service_of_log.count("T2")
+    assert [service_of_log.count("T1"), service_of_log.count("T3")] == [2, 1]
+
+
+def test_nothing_to_remember():
+    """A service_of_log that remembers nothing is refused at its construction."""
+    with pytest.raises(ValueError, match="remember must be at least 1, got 0"):
+        FakeService(remember=0)

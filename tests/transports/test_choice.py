@@ -5,11 +5,11 @@ import traceback
 
 import pytest
 
-from fakes import KEY
 from payclient import AsyncClient, ConfigurationError
 from payclient.transports import HttpxTransport
 from payclient.transports._choice import make_transport
 from payclient.transports.fast import FastTransport
+from support.fakes import KEY
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import asyncio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient._http import BODY_LIMIT
+from payclient.protocol._http import BODY_LIMIT
 from payclient.transports._connection import BrokenError, Connection
-from tls_server import Server, session
+from support.tls_server import Server, session
 
 ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n{}"
 PIECES = st.sampled_from(
@@ -29,7 +29,7 @@ PIECES = st.sampled_from(
         b"0\r\n\r\n",
         b"{}",
         ANSWER,
-    ]
+    ],
 )
 
 
@@ -147,7 +147,7 @@ def test_second_exchange():
     ]
 
 
-def test_farewell_under_tls():
+def test_close_notify_under_tls():
     """Whoever closes a connection with TLS says so, and the other side knows that nothing was cut off."""
 
     async def closed():

@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fakes import document
 from payclient import ConnectionFailedError
 from payclient.transports import BODY_LIMIT, Request
 from payclient.transports.fast import FastTransport
-from raw_server import RawServer, Script, http, send
+from pools import connections, idle
+from support.fakes import document
+from support.raw_server import RawServer, Script, http, send
 
 HEADERS = {"Content-Type": "application/json"}
 FOUND = document("T1")
@@ -88,7 +89,7 @@ async def test_body_cap(size):
     """A body as long as the cap is whole; of a longer one the cap is kept, and the connection is not."""
     async with carrying(send(http(b"x" * size))) as (transport, server):
         response = await transport.send(request(server.url))
-        kept = len(transport._idle)
+        kept = len(idle(transport))
     assert (len(response.body), response.is_truncated, kept) == (BODY_LIMIT, size > BODY_LIMIT, size <= BODY_LIMIT)
 
 
@@ -162,4 +163,4 @@ async def test_closed_while_connecting():
         await asyncio.sleep(0)
         await transport.aclose()
         await asyncio.wait([under_way])
-        assert (transport._connections, len(transport._idle)) == (set(), 0)
+        assert (connections(transport), len(idle(transport))) == (set(), 0)

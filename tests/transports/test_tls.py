@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from tls_server import Server, established, session
+from support.tls_server import Server, established, session
 
 
 @pytest.mark.parametrize("size", [1, 300, 16 * 1024, 100_000])
@@ -35,9 +35,9 @@ def test_cut_anywhere():
 def test_refused(server, is_trusting, reason):
     """The other side must be whom it says to be, in the eyes of somebody whom the context trusts."""
     client = session(is_trusting=is_trusting)
-    client.receive(memoryview(server.answer(client.shake_hands())))
+    client.receive(memoryview(server.answer(client.handshake())))
     with pytest.raises(ssl.SSLCertVerificationError, match=reason):
-        client.shake_hands()
+        client.handshake()
     assert not client.is_established
 
 
@@ -52,11 +52,11 @@ def test_changed_on_the_way():
         list(client.decrypted())
 
 
-def test_farewell():
+def test_close_notify():
     """Each side's good-bye is seen by the other as an end, not as a connection that broke."""
     server = Server()
     client = established(server)
-    assert server.decrypted(client.farewell()) == b""
+    assert server.decrypted(client.close_notify()) == b""
     server = Server()
     client = established(server)
     last = server.encrypted(b"last words")

@@ -2,38 +2,47 @@
 
 import asyncio
 import gc
-import random
+import socket
 import ssl
 import traceback
+from contextlib import suppress
 
 import httpx
 import httpx2
 import pytest
 import trustme
 
-from fakes import KEY, document
 from payclient import (
     AsyncClient,
     AttemptTimeoutError,
     ClientClosedError,
     ConnectionFailedError,
     DeadlineExceededError,
-    PayClientError,
     RetryPolicy,
     TLSVerificationError,
     UnexpectedResponseError,
 )
-from payclient.transports import BODY_LIMIT, HttpxTransport
+from payclient.transports import BODY_LIMIT, HttpxTransport, Request
 from payclient.transports.fast import FastTransport
-from raw_server import RawServer, http, well_behaved
+from pools import connections, idle
+from support.fakes import KEY, document
+from support.raw_server import RawServer, head, http, well_behaved
 
-AT_ONCE = RetryPolicy(first_backoff=0)
+AT_ONCE = RetryPolicy(initial_backoff=0)
 
 
 @pytest.fixture(params=[HttpxTransport, FastTransport])
-def kind(request):
-    """Give each transport of ours."""
-    return request.param
+async def kind(request):
+    """Make transports of each kind of ours; who makes one closes it."""
+    made = []
+
+    def make(**options):
+        made.append(request.param(**options))
+        return made[-1]
+
+    yield make
+    for transport in made:
+        await transport.aclose()
 
 
 @pytest.fixture(params=["own", "fast", "httpx", "httpx2"])
@@ -153,6 +162,7 @@ async def test_unsolicited_answer(connect):
             assert (await pay.get_transaction(f"T{n}")).reference == f"T{n}"
 
 
+@pytest.mark.virtual_time
 async def test_drip(connect):
     """A body that drips is cut by the attempt's time, although each read succeeds."""
 
@@ -166,6 +176,7 @@ async def test_drip(connect):
         assert pay.stats.in_flight == 0
 
 
+@pytest.mark.virtual_time
 async def test_silence(connect):
     """A service that accepts and never answers is cut by the deadline."""
 
@@ -265,6 +276,7 @@ async def test_callers_auth_does_not_replace_the_key():
     assert f"Bearer {KEY}".encode() in server.requests[0]
 
 
+@pytest.mark.virtual_time
 async def test_exhausted_pool():
     """A full pool of the caller's is told apart from a slow service."""
     limits, timeout = httpx.Limits(max_connections=1), httpx.Timeout(5, pool=0.05)
@@ -284,34 +296,6 @@ async def test_exhausted_pool():
             await asyncio.gather(first, return_exceptions=True)
 
 
-@pytest.mark.parametrize("library", ["own", "fast", "httpx", "httpx2"])
-async def test_cancellation_storm(library):
-    """After hundreds of lookups cancelled within milliseconds, every healthy one succeeds."""
-    draw = random.Random(7)
-    http_client, transport = None, library if library == "fast" else None
-    if library.startswith("httpx"):
-        module = httpx2 if library == "httpx2" else httpx
-        http_client = module.AsyncClient(limits=module.Limits(max_connections=10), trust_env=False)
-    async with RawServer() as server:
-        pay = own(server, transport, http_client=http_client, deadline=10)
-
-        async def hasty(number):
-            for n in range(60):
-                try:
-                    async with asyncio.timeout(draw.random() * 0.006):
-                        await pay.get_transaction(f"T{number}-{n}")
-                except (TimeoutError, PayClientError):
-                    pass
-
-        await asyncio.gather(*(hasty(number) for number in range(8)))
-        assert pay.stats.in_flight == 0
-        for n in range(20):
-            await pay.get_transaction(f"H{n}")
-        await pay.aclose()
-        if http_client is not None:
-            await http_client.aclose()
-
-
 async def test_no_lane_is_left(kind):
     """After cancelled, failed and successful attempts, only idle connections are kept, and none after close."""
     transport = kind()
@@ -328,13 +312,15 @@ async def test_no_lane_is_left(kind):
         pay = own(server, transport, retry=None)
         references = [f"{fate}{n}" for n in range(4) for fate in ("good", "bad", "slow")]
         tasks = [asyncio.create_task(pay.get_transaction(reference)) for reference in references]
-        await asyncio.wait(tasks, timeout=0.5)
+        while len(server.requests) < len(tasks) or sum(task.done() for task in tasks) < 8:
+            await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert transport._connections == set(transport._idle)
+        assert connections(transport) == set(idle(transport))
         await pay.aclose()
-        assert (transport._connections, len(transport._idle)) == (set(), 0)
+        await transport.aclose()
+        assert (connections(transport), idle(transport)) == (set(), [])
         with pytest.raises(ClientClosedError):
             await transport.send(None)
 
@@ -346,7 +332,7 @@ async def test_idle_lanes_expire(kind):
         await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(4)))
         for n in range(6):
             await pay.get_transaction(f"U{n}")
-        assert len(transport._idle) == 1
+        assert len(idle(transport)) == 1
 
 
 @pytest.fixture(scope="module")
@@ -401,11 +387,42 @@ async def test_plain_http_on_the_https_port(kind):
 
     async with RawServer(plain) as server:
         async with own(server.url.replace("http:", "https:"), kind()) as pay:
-            with pytest.raises(TLSVerificationError):
+            said = r"127.0.0.1:\d+ does not speak TLS on this port \(.*\); check the scheme and the port of base_url"
+            with pytest.raises(TLSVerificationError, match=said):
                 await pay.get_transaction("T1")
         assert server.requests == []
 
 
+def demand_certificate(listener, context):
+    """Refuse a client in the handshake as a server does, with an alert that arrives whole."""
+    plain, _ = listener.accept()
+    with plain, suppress(OSError):
+        try:
+            context.wrap_socket(plain.dup(), server_side=True)
+        finally:
+            plain.shutdown(socket.SHUT_WR)
+            while plain.recv(4096):
+                pass
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+async def test_client_certificate(kind, authority, version):
+    """A service that demands a certificate of the client is asked once, and the message names what it wants."""
+    demanding, trust = server_context(authority, "localhost"), ssl.create_default_context()
+    demanding.verify_mode, demanding.maximum_version = ssl.CERT_REQUIRED, version
+    authority.configure_trust(demanding)
+    authority.configure_trust(trust)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(asyncio.to_thread(demand_certificate, listener, demanding))
+        async with own(f"https://localhost:{listener.getsockname()[1]}", kind(ssl_context=trust)) as pay:
+            said = r"localhost:\d+ refused the TLS handshake \(.*\); for a client certificate, pass a transport"
+            with pytest.raises(TLSVerificationError, match=said):
+                await pay.get_transaction("T1")
+            assert pay.stats.attempts == 1
+        await serving
+
+
+@pytest.mark.virtual_time
 async def test_handshake_that_stalls(kind):
     """A handshake that nobody answers is a time-out, which may pass, and no refusal."""
 
@@ -418,3 +435,36 @@ async def test_handshake_that_stalls(kind):
             with pytest.raises(AttemptTimeoutError) as caught:
                 await pay.get_transaction("T1")
     assert (caught.value.attempts, caught.value.sent) == (4, "no")
+
+
+BOTH = head("HTTP/1.1 200 OK", "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        pytest.param(http(b"{}"), 1, id="200"),
+        pytest.param(http(b"x" * 60_000), 0, id="more-than-is-seen-at-once"),
+        pytest.param(head("HTTP/1.1 204 No Content"), 0, id="204"),
+        pytest.param(head("HTTP/1.1 204 No Content", "Content-Length: 2"), 0, id="204-with-a-length"),
+        pytest.param(head("HTTP/1.1 304 Not Modified", "Content-Length: 2"), 0, id="304-with-a-length"),
+        pytest.param(BOTH, 0, id="both-framings"),
+        pytest.param(http(b"{}") + b"HTTP/1.1 ", 0, id="more-behind-it"),
+    ],
+)
+async def test_connection_goes_back(kind, answer, kept):
+    """A connection is kept only after an answer whose end all would agree on, with nothing behind it."""
+    transport = kind()
+
+    async def once(connection):
+        await connection.request()
+        await connection.write(answer)
+        await connection.request()
+
+    async with RawServer(once) as server:
+        request = Request("POST", f"{server.url}/", {}, b'{"reference": "T1"}', str)
+        response = await transport.send(request)
+        assert len(idle(transport)) == (1 if b"x" * 99 in answer and "Fast" in type(transport).__name__ else kept)
+        assert response.is_fresh is not answer.endswith(b"HTTP/1.1 ")
+        await transport.discard(response)
+        assert connections(transport) == set()

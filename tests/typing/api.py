@@ -77,6 +77,7 @@ from payclient.reconcile import (
     read_rules,
     rules_as_json,
     rules_from_json,
+    verify_journal,
 )
 from payclient.report import (
     FORMATS,
@@ -89,10 +90,10 @@ from payclient.report import (
     ReportFiles,
     about_as_json,
     about_from_json,
+    escape_unprintable,
     row_as_json,
     summary_as_json,
     verify,
-    visible,
 )
 from payclient.transports.fast import FastTransport
 
@@ -185,9 +186,10 @@ def clients() -> list[AsyncClient]:
     builtin: transports.Transport = transports.HttpxTransport()
     name: transports.TransportName = "fast"
     fast: transports.Transport = FastTransport()
-    theirs: transports.HttpClient = httpx.AsyncClient()
+    mounted: httpx.AsyncBaseTransport = transports.PooledTransport(keepalive=5.0)
+    theirs: transports.HttpClient = httpx.AsyncClient(transport=mounted)
     wrapped: transports.Transport = transports.HttpxClientTransport(theirs)
-    policy = RetryPolicy(attempts=4, first_backoff=0.25, longest_backoff=8, longest_pause=900)
+    policy = RetryPolicy(max_attempts=4, initial_backoff=0.25, max_backoff=8, max_retry_after=900)
     return [
         AsyncClient(),
         AsyncClient(
@@ -205,6 +207,7 @@ def clients() -> list[AsyncClient]:
             tracing=tracing,
         ),
         AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
+        AsyncClient(not_found_messages=["unknown code"]),
         AsyncClient(transport=builtin),
         AsyncClient(transport=fast),
         AsyncClient(transport=name),
@@ -290,7 +293,16 @@ def judging(finding: Finding) -> Rules:
         grace=timedelta(hours=2),
         time_zone=ZoneInfo("Asia/Jakarta"),
         fees={"VA": FeeSchedule(flat=4000, percent="0.7", minimum=1, maximum=None, rounding=Rounding.HALF_UP)},
-        accepted=[Accepted(code="underpaid", reference="T1", reason="x", owner="Ana", expires=date(2026, 12, 31))],
+        accepted=[
+            Accepted(
+                code="underpaid",
+                reference="T1",
+                reason="x",
+                owner="Ana",
+                expires=date(2026, 12, 31),
+                largest_difference=500,
+            ),
+        ],
     )
     assert_type(rules.columns, Mapping[str, str])
     assert_type(rules.tolerances["amount"].waiver(1, 2), str)
@@ -348,11 +360,12 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     assert_type(matrix.cells, Mapping[Cell, Total])
     assert_type(matrix.by(lambda cell: cell.method), Mapping[str | None, Total])
     assert_type(
-        (row_as_json(rows[0], about.rules), summary_as_json(summary, about, matrix)),
+        (row_as_json(rows[0]), summary_as_json(summary, about, matrix)),
         tuple[dict[str, Any], dict[str, Any]],
     )
+    assert_type(verify_journal(folder / "journal.sqlite"), None)
     problems = assert_type(verify(folder), tuple[Problem, ...])
-    return [visible(f"{problem.file}: {problem.what}") for problem in problems]
+    return [escape_unprintable(f"{problem.file}: {problem.what}") for problem in problems]
 
 
 def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:

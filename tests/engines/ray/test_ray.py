@@ -14,7 +14,7 @@ import pytest
 
 from payclient.engines import LookupSpec
 from payclient.errors import ConfigurationError
-from payclient.testing import PerSecond
+from payclient.testing import TokenBucket
 
 from .conftest import TESTS
 
@@ -81,22 +81,22 @@ def test_poison(served, run, ray):
 
 def test_hidden_limit(served, run, ray, tmp_path):
     """Two workers that do not know the limit have every row answered."""
-    service = served(2500, limits=[PerSecond(rate=250)])
+    service = served(2500, limits=[TokenBucket(rate=250)])
     run(2500, size=500)
     names, outcomes = service.answered(tmp_path / "out")
     assert (sorted(names), outcomes) == (sorted(service.references), {"ok"})
 
 
-def test_roll(served, run, ray):
-    """Who was killed is struck off the roll, and who came in its place is on it; none is there twice."""
+def test_registry(served, run, ray):
+    """A killed worker expires, and its replacement joins; no worker is counted twice."""
     service, heard = served(4000), []
 
     def look(number):
         if number == 600:
             service.kill_asker()
         if number > 600 and number % 200 == 0:
-            roll = ray.get_actor(f"{service.url} live PAYCLIENT_API_KEY", namespace="payclient")
-            heard.append(ray.get(roll.sign.remote("this test", 0)))
+            registry = ray.get_actor(f"{service.url} live PAYCLIENT_API_KEY", namespace="payclient")
+            heard.append(ray.get(registry.heartbeat.remote("this test", 0)))
 
     service.on_request = look
     run(4000, size=500, max_rate=300)
@@ -147,7 +147,11 @@ def test_shown_key(served, drive):
     """A key in the runtime environment, which Ray shows, is refused without showing it again."""
     service = served(1)
     said = drive("out", "PAYCLIENT_API_KEY=shown-0123456789").communicate(timeout=280)[1]
-    assert (b"Ray shows it to everybody" in said, b"shown-0123456789" in said, service.fake.total) == (True, False, 0)
+    assert (b"Ray shows on the dashboard" in said, b"shown-0123456789" in said, service.fake.total) == (
+        True,
+        False,
+        0,
+    )
 
 
 def test_example(served, ray, tmp_path):
@@ -164,7 +168,8 @@ def test_example(served, ray, tmp_path):
 def test_too_few_cpus(engine, dataset):
     """More workers than CPUs, but one for reading and writing, are refused, where Ray would wait for ever."""
     with pytest.raises(
-        ConfigurationError, match="take 4 CPUs, and reading and writing one more, but the cluster has 4"
+        ConfigurationError,
+        match="take 4 CPUs, and reading and writing one more, but the cluster has 4",
     ):
         engine.lookup(dataset(1), SPEC, "trx", workers=4)
     engine.lookup(dataset(1), SPEC, "trx", workers=6, cpus=0.5)

@@ -16,7 +16,7 @@ import pytest
 
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.errors import ConfigurationError
-from payclient.testing import PerSecond
+from payclient.testing import TokenBucket
 
 pytestmark = [
     pytest.mark.spark,
@@ -79,7 +79,7 @@ def test_poison(served, run):
 
 def test_hidden_limit(served, run, tmp_path):
     """Two workers that do not know the limit have every row answered."""
-    service = served(2500, limits=[PerSecond(rate=250)])
+    service = served(2500, limits=[TokenBucket(rate=250)])
     run(2500)
     names, outcomes = service.answered(tmp_path / "out")
     assert (sorted(names), outcomes) == (sorted(service.references), {"ok"})
@@ -168,7 +168,7 @@ def test_schema(session, engine):
     ("name", "value", "problem"),
     [
         ("spark.speculation", "true", "spark.speculation must be off"),
-        ("spark.executorEnv.PAYCLIENT_API_KEY", "secret-0123456789", "Spark shows it to everybody"),
+        ("spark.executorEnv.PAYCLIENT_API_KEY", "secret-0123456789", "Spark shows it on its pages"),
     ],
 )
 def test_refused_session(session, engine, name, value, problem):

@@ -1,0 +1,45 @@
+"""Checks of counts and seconds, alone and as attrs validators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from payclient.errors import ConfigurationError
+
+
+def check_count(name: str, given: object) -> int:
+    """Return *given* if it is a count of at least 1."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        message = f"{name} must be an integer of at least 1, got {given!r}"
+        raise ConfigurationError(message)
+    return given
+
+
+def check_seconds(name: str, given: object) -> float:
+    """Return *given* if it is a number of seconds above 0."""
+    if not _is_number(given) or given == 0:
+        message = f"{name} must be a number of seconds above 0, got {given!r}"
+        raise ConfigurationError(message)
+    return given  # type: ignore[return-value]  # a number
+
+
+def is_count(_: object, attribute: Any, value: Any) -> None:
+    """Validate a field that is a count of at least 1."""
+    check_count(attribute.name, value)
+
+
+def is_seconds(_: object, attribute: Any, value: float) -> None:
+    """Validate a field that is a number of seconds above 0."""
+    check_seconds(attribute.name, value)
+
+
+def is_wait(_: object, attribute: Any, value: Any) -> None:
+    """Validate a field that is a number of seconds, 0 included."""
+    if not _is_number(value):
+        message = f"{attribute.name} must be a number of seconds, 0 or more, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf

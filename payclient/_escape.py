@@ -1,0 +1,47 @@
+"""Escape untrusted text, so that it can neither hide nor run anything."""
+
+from __future__ import annotations
+
+import re
+
+_ASCII = re.compile("[0-9A-Za-z]")
+# Greek, Cyrillic, Armenian, Cherokee, digits and hyphens of other blocks, and full-width forms.
+_LOOK_ALIKE = re.compile("[\u0370-\u058f\u0660-\u0669\u06f0-\u06f9\u13a0-\u13ff\u2010-\u2015\u2212\uff01-\uff5e]")
+
+
+def escape_unprintable(text: str, *, max_length: int | None = None) -> str:
+    """
+    Return *text* with each character that does not print as `<U+202E>`.
+
+    That covers line ends, escape sequences of terminals, marks that turn the direction of text,
+    and spaces that only look like one.
+
+    Args:
+        text: Anything.
+        max_length: Characters to keep; what was cut off becomes one `…`.
+    """
+    if max_length is not None and len(text) > max_length:
+        text = text[: max_length - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
+
+
+def quote(value: object) -> str:
+    """Return *value* for a sentence: text in quotes and shortened, numbers bare, None as `nothing`."""
+    if value is None:
+        return "nothing"
+    return f"'{escape_unprintable(value, max_length=80)}'{_look_alike(value)}" if isinstance(value, str) else str(value)
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 row`, or `2,000 rows`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _look_alike(text: str) -> str:
+    """Name the first character that is easily taken for one of ASCII, where *text* has those as well; or nothing."""
+    if text.isascii() or not _ASCII.search(text):
+        return ""
+    found = _LOOK_ALIKE.search(text)
+    return f" (holds U+{ord(found[0]):04X})" if found else ""

@@ -1,0 +1,311 @@
+"""
+One lookup, from admission to answer: the loop that applies the policies.
+
+Design rules:
+
+- A slot is held during an attempt and never during a wait.
+- However an attempt ends, its slot is released, with what the attempt showed.
+- Errors are raised outside of the handlers that caught foreign ones, so that no traceback holds the
+  HTTP library's frames, and with them the request.
+- A final answer that names no reference is believed from a fresh connection only, which can carry no
+  other answer. From any other it is repeated once over a fresh one, without being counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import warnings
+from collections.abc import Awaitable, Callable
+
+from attrs import define, evolve
+
+from payclient._config import Options
+from payclient._lookup import Lookup
+from payclient._telemetry import Attempt, Stats, logger
+from payclient._until_done import until_done
+from payclient.errors import (
+    ClientClosedError,
+    DeadlineExceededError,
+    PayClientError,
+    RateLimitedError,
+    ResponseError,
+)
+from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
+from payclient.protocol import ApiKey, Request, Response, Transaction, _wire, is_conclusive, needs_fresh_connection
+from payclient.transports import Transport
+
+
+@define
+class _Counters:
+    lookups: int = 0
+    attempts: int = 0
+    retries: int = 0
+    throttled: int = 0
+
+
+class Session:
+    """
+    What all views of one client share: transport, limiter, key, counters and life cycle.
+
+    Args:
+        transport: Carries the attempts.
+        url: The address of the operation.
+        api_key: Added to each request as it is written.
+        user_agent: Names us to the service.
+        max_concurrency: What the limiter never exceeds.
+        max_rate: Attempts per second of all workers together, at most; None for no such bound.
+        workers: How many clients share the key.
+        not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
+        name: Of the client, for the warning that it was not closed; None when the transport is the caller's to close.
+        random: Draws from 0 to 1, for jitter.
+    """
+
+    def __init__(
+        self,
+        *,
+        transport: Transport,
+        url: str,
+        api_key: ApiKey,
+        user_agent: str,
+        max_concurrency: int,
+        max_rate: float | None,
+        workers: int,
+        not_found_messages: frozenset[str] = frozenset(),
+        name: str | None = None,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self._process = os.getpid()
+        self._clock: Clock | None = None
+        self._is_closed = False
+        self._name = name
+        self.max_concurrency = max_concurrency
+        self._transport = transport
+        self._discard: Callable[[Response], Awaitable[None]] | None = getattr(transport, "discard", None)
+        self._url = url
+        # Bound methods, made once and not per lookup.
+        self._authorization, self._redact = api_key.authorization, api_key.redact
+        self._headers = _wire.request_headers(user_agent)
+        self._not_found_messages = not_found_messages
+        self._random = random
+        self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
+        self._workers = workers
+        self._counts = _Counters()
+        self._under_way = 0
+        self._drained = asyncio.Event()
+
+    # Life
+
+    def check_usable(self) -> Clock:
+        """
+        Return the running event loop's clock; bind to that loop at the first use, and refuse any other.
+
+        Raises:
+            ClientClosedError: After close, after a fork, or in another event loop.
+        """
+        if self._is_closed:
+            problem = "it has been closed"
+        elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
+            problem = "it was made in another process; make a client after the fork"
+        elif (loop := _running_loop()) is None:
+            problem = "it needs a running event loop of asyncio, such as in asyncio.run(...); trio has none"
+        elif (clock := self._clock_of(loop)) is None:
+            problem = "it belongs to another event loop; make one client per loop"
+        else:
+            return clock
+        message = f"this client cannot be used: {problem}"
+        raise ClientClosedError(message)
+
+    def _clock_of(self, loop: asyncio.AbstractEventLoop) -> Clock | None:
+        if self._clock is None:
+            self._clock = Clock(loop)
+        return self._clock if self._clock.loop is loop else None
+
+    async def aclose(self, *, grace: float) -> None:
+        """
+        Refuse new lookups, let attempts under way end for *grace* seconds, then close the transport.
+
+        In another process or event loop than its own, the session is only marked as closed: the
+        connections cannot be closed there.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        loop = _running_loop()
+        if self._process != os.getpid() or loop is None or (clock := self._clock_of(loop)) is None:
+            return
+        self._limiter.close(_closed)
+        try:
+            if self._under_way:
+                async with asyncio.timeout(grace):
+                    await self._drained.wait()
+        except TimeoutError:
+            logger.debug("closing with %d lookups under way", self._under_way)
+        finally:
+            clock.stop()
+            if self._name is not None:
+                closing = asyncio.ensure_future(self._transport.aclose())
+                await until_done([closing])
+                closing.result()
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        is_left_open = not self._is_closed and self._clock is not None and self._process == os.getpid()
+        if is_left_open and self._name is not None:
+            message = f"unclosed {self._name}; use it in `async with`, or await its aclose()"
+            warn(message, ResourceWarning, source=self)
+
+    def share(self, max_rate: float | None, workers: int | None) -> None:
+        """Change the rate and the number of workers; None keeps the number."""
+        self._workers = workers or self._workers
+        self._limiter.share(max_rate, self._workers)
+
+    def stats(self) -> Stats:
+        """Return a snapshot of the counters."""
+        counts, limiter = self._counts, self._limiter
+        return Stats(
+            lookups=counts.lookups,
+            attempts=counts.attempts,
+            retries=counts.retries,
+            throttled=counts.throttled,
+            in_flight=limiter.in_flight,
+            limit=limiter.limit,
+            paused_seconds=limiter.paused_seconds(),
+        )
+
+    # Lookups
+
+    async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
+        """Make attempts until there is an answer, or a reason to stop; *lookup* keeps the account."""
+        self._counts.lookups += 1
+        self._under_way += 1
+        try:
+            return await self._attempt_until_final(lookup, options)
+        except PayClientError as error:
+            error.attempts = lookup.attempts
+            raise
+        finally:
+            self._under_way -= 1
+            if self._is_closed and not self._under_way:
+                self._drained.set()
+
+    async def _attempt_until_final(self, lookup: Lookup, options: Options) -> Transaction:
+        request = _wire.build_request(
+            self._url,
+            lookup.reference,
+            headers=self._headers,
+            authorization=self._authorization,
+        )
+        if needs_fresh_connection.get():
+            request = evolve(request, needs_fresh_connection=True)
+        retries: Retries | None = None  # nearly no lookup needs any
+        is_repeated = False
+        while True:
+            self._check_remaining_time(lookup, options)
+            try:
+                return await self._attempt(request, lookup, options)
+            except DeadlineExceededError:
+                raise
+            except PayClientError as error:
+                lookup.last_error = error
+                is_believed = not names_no_reference(error) or (lookup.is_fresh and is_conclusive(error))
+                if not (is_repeated or self._is_closed or is_believed):
+                    request, is_repeated = evolve(request, needs_fresh_connection=True), True
+                    continue
+                retries = retries or Retries(options.retry, random=self._random)
+                delay = retries.delay(classify(error))
+                if delay is None or self._is_closed:
+                    raise
+            if delay:
+                with lookup.phase("backoff"):
+                    await asyncio.sleep(delay)
+
+    def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
+        """Raise at once when the pause is longer than the remaining time of the lookup."""
+        pause = self._limiter.paused_seconds()
+        if not pause or pause <= lookup.remaining_time(options.retry.max_retry_after):
+            return
+        if isinstance(lookup.last_error, ResponseError) and lookup.last_error.retry_after is not None:
+            raise lookup.last_error
+        message = f"the service asked this client to wait; {pause:.0f} s of that remain"
+        raise RateLimitedError(message, retry_after=pause)
+
+    async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
+        ticket = self._limiter.acquire_now()
+        if ticket is None:
+            with lookup.phase("queued"):
+                ticket = await self._limiter.acquire()
+        lookup.attempts += 1
+        self._counts.attempts += 1
+        self._counts.retries += lookup.attempts > 1
+        response: Response | None = None
+        signal, pause, name = Signal.SILENT, None, "cancelled"
+        try:
+            with lookup.phase("attempts", at_most=options.timeout):
+                response = await self._transport.send(request)
+            lookup.is_fresh = response.is_fresh
+            transaction = _wire.parse_response(
+                response,
+                lookup.reference,
+                redact=self._redact,
+                not_found_messages=self._not_found_messages,
+            )
+            signal, name = Signal.ACCEPTED, ""
+        except DeadlineExceededError:
+            raise  # which cancelled the attempt
+        except PayClientError as error:
+            error.args = (self._redact(error.message),)  # a transport may quote what came
+            classification, name = classify(error), type(error).__name__
+            signal = classification.signal
+            if signal is Signal.THROTTLED and isinstance(error, ResponseError):
+                self._counts.throttled += 1
+                pause = error.retry_after
+            is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)
+            if response is not None and self._discard is not None and is_doubtful:
+                with lookup.phase("attempts"):
+                    await self._discard(response)  # its connection may be out of step
+            raise
+        else:
+            return transaction
+        finally:
+            paused = self._limiter.paused_seconds() if pause else 0.0
+            self._limiter.release(ticket, signal, retry_after=pause)
+            if pause:
+                self._log_pause(paused, response)
+            if lookup.is_observed or logger.isEnabledFor(logging.DEBUG):
+                self._report(lookup, response, ticket.started_at, name)
+
+    def _log_pause(self, before: float, response: Response | None) -> None:
+        """Log the pause that the service asks for: once, and not for each attempt that was under way."""
+        seconds = self._limiter.paused_seconds()
+        if seconds > (before + 1 if before else 0):
+            status = None if response is None else response.status_code
+            logger.warning("the service asks for a pause of %.3g s (status %s)", seconds, status)
+
+    def _report(self, lookup: Lookup, response: Response | None, began: float, error: str) -> None:
+        seconds = lookup.now() - began
+        status = None if response is None else response.status_code
+        logger.debug("attempt %d: status %s in %.3f s, %s", lookup.attempts, status, seconds, error or "found")
+        if lookup.is_observed:
+            lookup.tell(
+                Attempt(
+                    reference=lookup.reference,
+                    number=lookup.attempts,
+                    status=status,
+                    seconds=seconds,
+                    error=error or None,
+                ),
+            )
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _closed() -> ClientClosedError:
+    message = "this client cannot be used: it has been closed"
+    return ClientClosedError(message)

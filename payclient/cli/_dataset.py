@@ -1,0 +1,215 @@
+"""A seeded dataset: a ledger, the transactions of the service, and the discrepancies planted between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from random import Random
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from payclient.ledger import COMPARED
+from payclient.reconcile import Bucket, Code, Row, Severity
+
+COLUMNS: tuple[str, ...] = ("reference", *COMPARED)
+_METHODS = (("VA", "Virtual Account"), ("QR", "QR Code"), ("STORE", "Convenience Store"))
+_PASSED, _AHEAD = "2020-01-31 23:59:59", "2099-12-31 23:59:59"
+_ROWS_PER_KIND = 1000
+
+Fields: TypeAlias = Mapping[str, Any]
+"""The fields of one transaction, as one side has them."""
+
+_SAME: Fields = MappingProxyType({})
+
+
+@frozen
+class Expected:
+    """The expected result for one row: its bucket, and each finding with its severity."""
+
+    bucket: Bucket
+    findings: frozenset[tuple[Code, Severity]] = frozenset()
+
+
+@frozen(kw_only=True)
+class Dataset:
+    """
+    Both sides, and the expected result of comparing them.
+
+    Attributes:
+        ledger: Rows under the names of `COLUMNS`.
+        transactions: Those of the service, each with the ten fields.
+        expected: The expected result for each ledger row, in the same order.
+    """
+
+    ledger: tuple[Fields, ...]
+    transactions: tuple[Fields, ...]
+    expected: tuple[Expected, ...]
+
+
+@frozen
+class _Kind:
+    """
+    One kind of row: the discrepancy to plant, and its expected result.
+
+    Attributes:
+        expected: The expected result.
+        ledger: Fields to change in the ledger; a function gets the original value.
+        service: Fields to change at the service; None when it has no such transaction.
+    """
+
+    expected: Expected
+    ledger: Fields = _SAME
+    service: Fields | None = _SAME
+
+
+def _break(*findings: tuple[Code, Severity]) -> Expected:
+    return Expected(Bucket.BREAK, frozenset(findings))
+
+
+def _matched(*findings: tuple[Code, Severity]) -> Expected:
+    return Expected(Bucket.MATCHED, frozenset(findings))
+
+
+def _plus(number: int) -> Callable[[int], int]:
+    return lambda value: value + number
+
+
+def _and(text: str) -> Callable[[str], str]:
+    return lambda value: value + text
+
+
+def _both(expected: Expected, **fields: Any) -> _Kind:
+    return _Kind(expected, fields, fields)
+
+
+_PLAIN = _Kind(_matched())
+_KINDS = (
+    _Kind(_break((Code.MISSING_AT_SERVICE, Severity.HIGH)), service=None),
+    _Kind(_break((Code.MERCHANT_REFF_DIFFERS, Severity.CRITICAL)), service={"merchant_reff": _and("-B")}),
+    _Kind(_break((Code.MERCHANT_REFF_DIFFERS, Severity.MEDIUM)), ledger={"merchant_reff": str.lower}),
+    _Kind(_break((Code.METHOD_DIFFERS, Severity.MEDIUM)), service={"payment_method": "CARD", "payment_name": "Card"}),
+    _Kind(_break((Code.PAYMENT_CODE_DIFFERS, Severity.MEDIUM)), ledger={"payment_code": _and("9")}),
+    _Kind(
+        _break((Code.UNDERPAID, Severity.HIGH), (Code.NET_DIFFERS, Severity.HIGH)),
+        service={"amount": _plus(-1000), "amount_received": _plus(-1000)},
+    ),
+    _Kind(
+        _break((Code.OVERPAID, Severity.HIGH), (Code.NET_DIFFERS, Severity.HIGH)),
+        service={"amount": _plus(1000), "amount_received": _plus(1000)},
+    ),
+    _Kind(
+        _break((Code.FEE_DIFFERS, Severity.MEDIUM), (Code.NET_DIFFERS, Severity.HIGH)),
+        service={"fee": _plus(500), "amount_received": _plus(-500)},
+    ),
+    _Kind(_break((Code.NET_DIFFERS, Severity.HIGH)), ledger={"amount_received": _plus(100)}),
+    _both(_break((Code.SHORT_RECEIVED, Severity.HIGH)), amount_received=0),
+    _Kind(_break((Code.PAID_NOT_RECORDED, Severity.CRITICAL)), ledger={"status": "Pending"}),
+    _Kind(_break((Code.RECORDED_NOT_PAID, Severity.CRITICAL)), service={"status": "Expired"}),
+    _Kind(_break((Code.LATE_PAYMENT, Severity.CRITICAL)), ledger={"status": "Expired"}),
+    _Kind(_break((Code.REFUND_NOT_RECORDED, Severity.CRITICAL)), service={"status": "Refunded"}),
+    _Kind(_break((Code.REFUND_NOT_MADE, Severity.CRITICAL)), ledger={"status": "Refunded"}),
+    _Kind(
+        _break((Code.CLOSED_DIFFERENTLY, Severity.LOW)),
+        ledger={"status": "Expired"},
+        service={"status": "Canceled"},
+    ),
+    _Kind(_break((Code.UNKNOWN_STATUS, Severity.MEDIUM)), service={"status": "Settled"}),
+    _Kind(_break((Code.EXPIRY_DIFFERS, Severity.LOW)), ledger={"expdate": _AHEAD}),
+    _Kind(
+        _break((Code.PENDING_ON_ONE_SIDE, Severity.MEDIUM)),
+        ledger={"status": "Pending", "expdate": _AHEAD},
+        service={"status": "Canceled", "expdate": _AHEAD},
+    ),
+    _both(_break((Code.STALE_PENDING, Severity.MEDIUM)), status="Pending", expdate=_PASSED),
+    _both(_matched((Code.SERVICE_ARITHMETIC, Severity.LOW)), amount_received=_plus(1)),
+    _Kind(_matched((Code.NOT_COMPARED, Severity.INFO)), ledger={"merchant_reff": ""}),
+    # A number where a text is documented; the ledger, being text, has the same digits.
+    _Kind(_matched((Code.TOLERATED_DEVIATION, Severity.INFO)), service={"payment_code": int}),
+    _both(Expected(Bucket.OPEN), status="Pending", expdate=_AHEAD),
+    _both(_matched(), status="Canceled"),
+    _Kind(Expected(Bucket.REJECTED), ledger={"amount": "1.5E+07"}),
+)
+_REPEATED = _break((Code.DUPLICATE_REFERENCE, Severity.HIGH))
+_PAID_TWICE = _break((Code.PAID_TWICE, Severity.CRITICAL))
+
+MIN_ROWS = len(_KINDS) + 4
+"""Room for one discrepancy of each kind; two kinds take two rows."""
+
+
+@frozen
+class _Generated:
+    """One ledger row, its transaction at the service, and the expected result."""
+
+    ledger: Fields
+    transaction: Fields | None
+    expected: Expected
+
+
+def generate(rows: int, *, seed: int) -> Dataset:
+    """
+    Return a dataset with *rows* ledger rows, most of which match. The same seed gives the same dataset.
+
+    Raises:
+        ValueError: When there is no room for one discrepancy of each kind.
+    """
+    if rows < MIN_ROWS:
+        message = f"rows must be at least {MIN_ROWS}, got {rows}"
+        raise ValueError(message)
+    random = Random(seed)  # noqa: S311  made-up data, not a secret
+    agreed = _agreed(random)
+    per_kind = max(1, rows // _ROWS_PER_KIND)
+    generated = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
+    for _ in range(per_kind):
+        generated += [*_repeated(next(agreed)), *_paid_twice(next(agreed), next(agreed))]
+    generated += [_apply(_PLAIN, next(agreed)) for _ in range(rows - len(generated))]
+    random.shuffle(generated)
+    return Dataset(
+        ledger=tuple(one.ledger for one in generated),
+        transactions=tuple(one.transaction for one in generated if one.transaction is not None),
+        expected=tuple(one.expected for one in generated),
+    )
+
+
+def as_expected(row: Row) -> Expected:
+    """Return the result that reconciliation gave *row*, for comparison with the expected one."""
+    return Expected(row.bucket, frozenset((finding.code, finding.severity) for finding in row.findings))
+
+
+def _agreed(random: Random) -> Iterator[Fields]:
+    """Yield transactions on which both sides agree."""
+    for number in count(1):
+        amount, fee = random.randrange(10, 5000) * 1000, random.randrange(1, 10) * 500
+        method, name = random.choice(_METHODS)
+        yield {
+            "reference": f"T{number:010d}DEMO",
+            "merchant_reff": f"INV-{number:06d}",
+            "payment_method": method,
+            "payment_name": name,
+            "amount": amount,
+            "fee": fee,
+            "amount_received": amount - fee,
+            "payment_code": f"88{random.randrange(10**14):014d}",
+            "expdate": f"2026-{random.randrange(1, 13):02d}-{random.randrange(1, 29):02d} 23:59:59",
+            "status": "Paid",
+        }
+
+
+def _apply(kind: _Kind, fields: Fields) -> _Generated:
+    transaction = None if kind.service is None else _changed(fields, kind.service)
+    return _Generated(_changed(fields, kind.ledger), transaction, kind.expected)
+
+
+def _changed(fields: Fields, changes: Fields) -> Fields:
+    new = {name: change(fields[name]) if callable(change) else change for name, change in changes.items()}
+    return {**fields, **new}
+
+
+def _repeated(fields: Fields) -> tuple[_Generated, _Generated]:
+    return _Generated(fields, fields, _REPEATED), _Generated(fields, None, _REPEATED)
+
+
+def _paid_twice(first: Fields, second: Fields) -> tuple[_Generated, _Generated]:
+    second = {**second, "merchant_reff": first["merchant_reff"]}
+    return _Generated(first, first, _PAID_TWICE), _Generated(second, second, _PAID_TWICE)

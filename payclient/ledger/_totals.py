@@ -1,0 +1,76 @@
+"""
+Recognise the totals row that a program or a person has put under a ledger.
+
+Such a row is no transaction: asked for, it would be missing at the service, and in the ledger's total it would
+count every amount twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another
+cell where it has no reference, or by an amount that is the sum of the rows above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from payclient._escape import quote
+
+TOTALS_WORDS = frozenset(
+    (
+        *("total", "totals", "subtotal", "subtotals", "sum", "sums"),
+        *("jumlah", "subjumlah"),
+        *("summe", "gesamt", "gesamtsumme", "gesamtbetrag", "zwischensumme", "endsumme"),
+        *("somme", "totaux", "totale", "totales", "suma", "sumas", "soma", "totaal", "toplam"),
+    ),
+)
+"""One of these must be there, in any case."""
+
+_BESIDE = frozenset(
+    (
+        *("grand", "sub", "overall", "net", "gross", "amount", "amounts", "of", "all", "for", "page", "rows"),
+        *("keseluruhan", "akhir", "seluruh", "semua", "betrag", "der", "aller", "brutto", "netto"),
+        *("général", "générale", "general", "montant", "des", "importe", "monto", "generales"),
+    ),
+)
+_DIGIT = re.compile(r"\d")
+_COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
+_WORD = re.compile(r"[^\W\d_]+")
+_MIN_ROWS = 2
+"""Rows that a sum must have: an amount that is there twice is no sum."""
+
+
+def is_totals_text(text: str) -> bool:
+    """Say whether *text* is what stands before a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
+    if _DIGIT.search(text) and _DIGIT.search(text := _COUNT.sub("", text)):
+        return False  # nearly every reference
+    words = _WORD.findall(text.casefold())
+    return not TOTALS_WORDS.isdisjoint(words) and all(word in TOTALS_WORDS or word in _BESIDE for word in words)
+
+
+class Totals:
+    """Knows the sum of the rows above, and with it a row that states it."""
+
+    def __init__(self) -> None:
+        self._parts = [[0, 0], [0, 0]]
+        """Rows and their sum: of the whole ledger, and since the last totals row."""
+
+    def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
+        """
+        Say why a row is a totals row, and count it if it is none; empty if it is none.
+
+        Args:
+            reference: As far as it could be read.
+            amount: As far as it could be read.
+            cells: All of the row.
+        """
+        is_named = reference is not None and any(map(str.isalnum, reference))
+        texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
+        found = next(filter(is_totals_text, texts), None)
+        is_sum = not is_named and any(rows >= _MIN_ROWS and amount == total for rows, total in self._parts)
+        if found is None and not is_sum:
+            for part in self._parts:
+                part[0] += 1
+                part[1] += amount or 0
+            return ""
+        self._parts[1] = [0, 0]
+        why = f"it says {quote(found)}" if found is not None else f"{amount} is the sum of the rows above"
+        return f"is a totals row: {why}; it is left out of the ledger's total"

@@ -1,0 +1,153 @@
+"""
+Decide what happens to a failed lookup of a stream: final, retried in a later pass, or fatal for the stream.
+
+Design rules:
+
+- A transient failure is final only after several failed passes, in each of which the service answered
+  other lookups. During an outage, no row is to blame.
+- A failure that every reference would have ends the stream once, instead of failing every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from attrs import define, frozen
+
+from payclient import errors
+from payclient.policies._retry import Again, Signal, classify
+
+PASSES = 4
+_FIRST_WAIT = 5.0
+_OUTAGE_WAIT = 10.0
+_MAX_FORBIDDEN_IN_A_ROW = 20
+_MAX_UNREACHED = 3
+"""After this many lookups that cannot connect, and none that could, the address is taken to be wrong."""
+
+
+class Disposition(Enum):
+    """What happens to one failed lookup: it is final, is retried later, or ends the stream."""
+
+    FINAL = "final"
+    LATER = "later"
+    FATAL = "fatal"
+
+
+@define
+class PendingRow:
+    """
+    One reference of the stream that has no outcome yet.
+
+    Attributes:
+        index: Its position in the input.
+        reference: As it was given.
+        failed_passes: Passes in which it failed while other lookups were answered.
+        answers_when_sent: Answers that the stream had received when it was last sent.
+    """
+
+    index: int
+    reference: str
+    failed_passes: int = 0
+    answers_when_sent: int = 0
+
+
+@frozen
+class Decision:
+    """
+    The decision about one failed lookup.
+
+    Attributes:
+        disposition: What happens to it.
+        wait: Seconds until it is retried; 0 unless the disposition is `LATER`.
+    """
+
+    disposition: Disposition
+    wait: float = 0.0
+
+
+class Deferral:
+    """
+    Decides about failures; it sees every result of one stream.
+
+    Args:
+        is_on: Whether a failed row may be retried in a later pass.
+        max_retry_after: Longest `Retry-After`, in seconds; a longer one ends the stream.
+        random: Draws from 0 to 1.
+        malformed_passes: Failed passes after which a row whose answer cannot be read is given up.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_on: bool,
+        max_retry_after: float,
+        random: Callable[[], float],
+        malformed_passes: int = PASSES,
+    ) -> None:
+        self._is_on = is_on
+        self._malformed_passes = malformed_passes
+        self._max_retry_after = max_retry_after
+        self._random = random
+        self._forbidden_in_a_row = 0
+        self._unreached = 0
+        self._was_reached = False
+        self.answers: int = 0
+        """How many lookups the service has answered, whatever it said about the reference."""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a lookup has got as far as the service."""
+        return self._was_reached or self.answers > 0
+
+    @property
+    def is_one_enough(self) -> bool:
+        """Whether to send rows one by one: before the service is reached, many would share the few slow attempts."""
+        return self._is_on and not self.is_reached
+
+    def succeed(self) -> None:
+        """Note a lookup that the service answered."""
+        self.answers += 1
+        self._forbidden_in_a_row = 0
+
+    def passes(self, error: errors.PayClientError) -> int:
+        """Return how many failed passes make *error* final."""
+        return self._malformed_passes if classify(error).again is Again.ONCE else PASSES
+
+    def decide(self, row: PendingRow, error: errors.PayClientError) -> Decision:
+        """Decide what happens to *row*, which failed with *error*."""
+        verdict = classify(error)
+        if verdict.signal is Signal.ACCEPTED:
+            self.succeed()
+            return Decision(Disposition.FINAL)
+        if verdict.is_fatal or self._is_hopeless(error):
+            return Decision(Disposition.FATAL)
+        if not (self._is_on and verdict.is_passing):
+            return Decision(Disposition.FINAL)
+        return self._defer(row, error)
+
+    def _is_hopeless(self, error: errors.PayClientError) -> bool:
+        """Say whether every lookup would fail like this one, by how often and when it happened."""
+        is_forbidden = isinstance(error, errors.PermissionDeniedError)
+        self._forbidden_in_a_row = self._forbidden_in_a_row + 1 if is_forbidden else 0
+        if isinstance(error, errors.ConnectionFailedError) and error.sent == "no":
+            self._unreached += 1
+        elif not isinstance(error, errors.DeadlineExceededError):
+            self._was_reached = True  # from now on, a failed connection is an outage, not a wrong address
+        is_wrong_address = self._unreached >= _MAX_UNREACHED and not self.is_reached
+        is_pause_too_long = (
+            isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self._max_retry_after
+        )
+        return is_wrong_address or is_pause_too_long or self._forbidden_in_a_row >= _MAX_FORBIDDEN_IN_A_ROW
+
+    def _defer(self, row: PendingRow, error: errors.PayClientError) -> Decision:
+        asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0
+        if self.answers == row.answers_when_sent:
+            return Decision(Disposition.LATER, max(asked, self._spread(_OUTAGE_WAIT)))
+        row.failed_passes += 1
+        if row.failed_passes >= self.passes(error):
+            return Decision(Disposition.FINAL)
+        return Decision(Disposition.LATER, max(asked, self._spread(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1))))
+
+    def _spread(self, seconds: float) -> float:
+        return seconds * (0.5 + self._random())

@@ -1,0 +1,259 @@
+"""
+The queue of attempts: which one may start, and when. The controller decides how many may be in flight.
+
+1.  Slots are granted first in, first out.
+2.  `int(limit)` attempts may be in flight, and one more for the fraction of the time. Below 1,
+    attempts run one at a time with a gap after each, so any low rate can be kept.
+3.  A pause that the service asks for stops all attempts and is never cut short.
+4.  A known rate is kept by a gap between grants, shortened only to make up for a late timer. Workers start at random
+    offsets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from payclient.policies._concurrency import ConcurrencyController, Ticket
+from payclient.policies._retry import Signal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAX_LATENESS = 0.01  # seconds; a timer this late is the event loop's doing, and is made up for
+
+
+def _is_wait(seconds: float) -> bool:
+    return math.isfinite(seconds) and seconds > 0
+
+
+class Limiter:
+    """
+    A queue for attempts, with an adaptive limit in flight and one pause for the whole client.
+
+    Args:
+        max_concurrency: What the limit never exceeds; at least 1, checked by the caller.
+        initial: The limit of all workers together before anything is known.
+        max_rate: Grants per second of all workers together, at most; None for no such bound.
+        workers: How many limiters, this one included, speak to the same service with the same key.
+        random: Gives numbers in [0, 1), so that the gaps of clients are not synchronised.
+
+    Note:
+        May be made outside of an event loop; belongs to the first one that acquires from it.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_concurrency: int,
+        initial: float = 4.0,
+        max_rate: float | None = None,
+        workers: int = 1,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self.controller: ConcurrencyController = ConcurrencyController(
+            max_concurrency=max_concurrency, initial=initial, workers=workers
+        )
+        self._random = random
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed: Callable[[], BaseException] | None = None
+
+        self._queue: OrderedDict[asyncio.Future[Ticket], None] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_was_due = -math.inf  # when the timer that runs now was due
+        self._in_flight = 0
+        self._granted = 0
+        self._gap = 0.0  # seconds between two grants; 0: none
+        self._due_at = self._paused_until = -math.inf  # when the last gap, and the last pause, ends
+        self._closed_until = -math.inf  # the later of the two
+        self._fraction_used_at = -math.inf
+        self._jitter = 1.0
+        self.share(max_rate, workers)
+
+    @property
+    def limit(self) -> float:
+        """Attempts allowed in flight; below 1, one at a time with gaps."""
+        return self.controller.limit
+
+    @property
+    def in_flight(self) -> int:
+        """Tickets granted and not yet released."""
+        return self._in_flight
+
+    @property
+    def waiting(self) -> int:
+        """Acquires that are queued."""
+        return len(self._queue)
+
+    def paused_seconds(self) -> float:
+        """Return the seconds until the pause asked by the service ends; 0.0 when there is none."""
+        return 0.0 if self._loop is None else max(0.0, self._paused_until - self._loop.time())
+
+    def acquire_now(self) -> Ticket | None:
+        """
+        Return a ticket if the next attempt may start at once.
+
+        Raises:
+            BaseException: What was given to `close`.
+        """
+        if self._closed is not None:
+            raise self._closed()
+        now = self._now()
+        return None if self._queue or self._opens_at() > now else self._grant(now)
+
+    async def acquire(self) -> Ticket:
+        """
+        Wait for the turn of one attempt.
+
+        Note:
+            Does not suspend when a slot is free.
+
+        Raises:
+            BaseException: What was given to `close`.
+        """
+        return self.acquire_now() or await self._wait_for_turn()
+
+    def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
+        """
+        Return a ticket, with what its attempt showed.
+
+        Args:
+            ticket: From `acquire`; released once.
+            signal: What the attempt said about the service.
+            retry_after: Seconds that the service asked to wait, if it did.
+        """
+        self._in_flight -= 1
+        if signal is Signal.ACCEPTED:
+            self.controller.accepted(ticket, self._now())
+        elif signal is Signal.THROTTLED:
+            is_paused = retry_after is not None and _is_wait(retry_after)
+            self.controller.throttled(ticket, self._now(), granted=self._granted, is_paused=is_paused)
+        elif signal is Signal.OVERLOADED:
+            self.controller.overloaded(ticket, self._now(), granted=self._granted)
+        if retry_after is not None:
+            self.pause(retry_after)
+        if self._queue:
+            self._grant_due()
+
+    def pause(self, seconds: float) -> None:
+        """
+        Grant nothing for *seconds*; a pause that ends later stays.
+
+        Args:
+            seconds: As the service asked; ignored unless positive and finite.
+        """
+        if _is_wait(seconds):
+            self._paused_until = max(self._paused_until, self._now() + seconds)
+            self._closed_until = max(self._closed_until, self._paused_until)
+            self.controller.start_slowly()
+
+    def share(self, max_rate: float | None, workers: int) -> None:
+        """Change the rate and the number of workers; what was learnt stays."""
+        self._workers = workers
+        self.controller.share(workers)
+        was, self._gap = self._gap, 0.0 if max_rate is None else workers / max_rate
+        self._due_at += self._gap - was
+        if self._loop is not None:
+            self._spread(self._loop.time())
+            self._closed_until = max(self._paused_until, self._due_at)
+            self._grant_due()
+
+    def close(self, error: Callable[[], BaseException]) -> None:
+        """
+        Fail all waiting and later acquires; granted tickets stay valid.
+
+        Args:
+            error: Called once per acquire, because a traceback belongs to one exception.
+        """
+        self._closed = error
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._queue:
+            turn, _ = self._queue.popitem(last=False)
+            if not turn.done():
+                turn.set_exception(error())
+
+    def _now(self) -> float:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._spread(self._loop.time())
+            self._closed_until = self._due_at
+        return self._loop.time()
+
+    def _opens_at(self) -> float:
+        """Return when the next ticket may be granted if none is released before; infinite: then only."""
+        whole = self.controller.whole
+        if self._in_flight < whole:
+            return self._closed_until
+        if self._in_flight > whole or self.controller.limit == whole:
+            return math.inf
+        return max(self._closed_until, self._fraction_used_at + self._fraction_gap())
+
+    def _fraction_gap(self) -> float:
+        """Return the seconds between two uses of the slot beyond the whole ones."""
+        controller, whole = self.controller, self.controller.whole
+        # With that slot taken there is a release every round_trip / (whole + 1), and the first one ends its use.
+        return self._jitter * controller.round_trip / (whole + 1) / (controller.limit - whole)
+
+    def _grant(self, now: float) -> Ticket:
+        if self._in_flight >= self.controller.whole:
+            # A use that was due and not possible is made up once, or the fraction would never be reached.
+            gap = self._fraction_gap()
+            self._fraction_used_at = max(self._fraction_used_at + gap, now - gap)
+            self._jitter = 0.9 + 0.2 * self._random()
+        if self._gap:
+            self._pace(now)
+        self._in_flight += 1
+        self._granted += 1
+        return Ticket(self._granted, now, self._in_flight)
+
+    def _spread(self, now: float) -> None:
+        # Workers that start together, or get a shorter gap together, would stay synchronised.
+        if self._gap and self._workers > 1 and self._due_at < now:
+            self._due_at = now + self._gap * self._random()
+
+    def _pace(self, now: float) -> None:
+        # Make up for a late timer, or each gap would grow by its lateness.
+        is_late_timer = self._timer_was_due == self._due_at and now - self._due_at <= min(self._gap, _MAX_LATENESS)
+        self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
+
+    async def _wait_for_turn(self) -> Ticket:
+        turn: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        self._queue[turn] = None
+        self._grant_due()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            self._queue.pop(turn, None)
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._in_flight -= 1  # granted and cancelled in the same tick
+            self._grant_due()
+            raise
+
+    def _grant_due(self) -> None:
+        """Grant what may be granted now, and set a timer for the next ticket."""
+        now = self._now()
+        while self._queue:
+            opens_at = self._opens_at()
+            if opens_at > now:
+                self._set_timer(opens_at)
+                return
+            turn, _ = self._queue.popitem(last=False)
+            if not turn.done():  # cancelled, and its task has not run yet
+                turn.set_result(self._grant(now))
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return  # too early is harmless, and spares a timer per release
+            self._timer.cancel()
+        if self._loop is not None and when < math.inf:
+            self._timer = self._loop.call_at(when, self._on_timer, when)
+
+    def _on_timer(self, when: float) -> None:
+        self._timer, self._timer_was_due = None, when
+        self._grant_due()
+        self._timer_was_due = -math.inf  # later grants are not late by this timer

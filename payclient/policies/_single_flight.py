@@ -1,0 +1,97 @@
+"""Single-flight: concurrent calls for the same key share one result."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from types import TracebackType
+from typing import Generic, TypeAlias, TypeVar
+
+from payclient.errors import DeadlineExceededError, PayClientError
+
+_Value = TypeVar("_Value")
+
+_Result: TypeAlias = tuple[_Value | None, PayClientError | None]
+"""The value or the error of a call; neither, when it ended without an answer."""
+
+
+class SingleFlight(Generic[_Value]):
+    """
+    The calls in flight, by key.
+
+    The first caller for a key makes the call in its own task; later callers wait for its result. If
+    the first is cancelled or exceeds its own deadline, there is no result, and one of the waiters
+    makes the call again. So no task of ours outlives its caller, and the cancellation of one caller
+    does not affect the others.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, InFlight[_Value]] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._calls
+
+    def start(self, key: str) -> InFlight[_Value]:
+        """Return a block in which the caller makes the call for *key*; none may be in flight."""
+        return InFlight(key, self._calls)
+
+    async def join(self, key: str) -> _Value | None:
+        """
+        Return or raise the result of the call in flight for *key*.
+
+        Returns:
+            None when it ended without a result: then one of the waiters makes the call.
+        """
+        waiter: asyncio.Future[_Result[_Value]] = asyncio.get_running_loop().create_future()
+        self._calls[key].waiters.append(waiter)
+        value, failure = await waiter
+        if failure is not None:
+            # One exception raised in several tasks would collect the traceback of them all.
+            raise copy.copy(failure)
+        return value
+
+
+class InFlight(Generic[_Value]):
+    """
+    One call in flight: a block that ends with or without a result.
+
+    Args:
+        key: Of the call.
+        others: All calls in flight; this one is added during the block.
+    """
+
+    __slots__ = ("_key", "_others", "_value", "waiters")
+
+    def __init__(self, key: str, others: dict[str, InFlight[_Value]]) -> None:
+        self._key = key
+        self._others = others
+        self._value: _Value | None = None
+        self.waiters: list[asyncio.Future[_Result[_Value]]] = []
+
+    def set_result(self, value: _Value) -> _Value:
+        """Return *value*, and hand it to the waiters when the block ends."""
+        self._value = value
+        return value
+
+    def __enter__(self) -> InFlight[_Value]:
+        self._others[self._key] = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        del self._others[self._key]
+        if not self.waiters:
+            return
+        # A deadline is the caller's own, so waiters with more time try again.
+        is_own_time = isinstance(error, DeadlineExceededError)
+        failure = error if isinstance(error, PayClientError) and not is_own_time else None
+        for waiter in self.waiters:
+            if not waiter.done():  # done: its waiter was cancelled
+                waiter.set_result((self._value, failure))

@@ -1,0 +1,114 @@
+"""
+Time-outs that share one event-loop timer per client.
+
+Nearly every time-out is cancelled before it is due, so one costs no more than an entry in a dictionary. asyncio's
+`timeout_at` makes a timer for each, in a heap that is compared in Python and keeps cancelled timers: a tenth of a
+lookup.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from types import TracebackType
+
+_MIN_INTERVAL = 0.005
+"""Seconds between two scans of the time-outs; without it, many late time-outs would cause one scan each."""
+
+
+class Clock:
+    """
+    The event loop's time, and the pending time-outs.
+
+    Args:
+        loop: The running one.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.now: Callable[[], float] = loop.time  # an attribute, because it is asked ten times a lookup
+        self._timeouts: dict[Timeout, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._fires_at = math.inf
+
+    def schedule(self, timeout: Timeout, when: float) -> None:
+        """Fire *timeout* at *when*, or as soon as possible after; infinite: never."""
+        self._timeouts[timeout] = when
+        if when < self._fires_at:
+            self._schedule(when)
+
+    def cancel(self, timeout: Timeout) -> None:
+        """Cancel *timeout*; no effect if it has fired."""
+        self._timeouts.pop(timeout, None)
+
+    def stop(self) -> None:
+        """Cancel the loop timer if no time-out is pending."""
+        if self._timer is not None and not self._timeouts:
+            self._timer.cancel()
+            self._timer, self._fires_at = None, math.inf
+
+    def _schedule(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._fires_at = when
+        self._timer = self.loop.call_at(when, self._fire)
+
+    def _fire(self) -> None:
+        now = max(self.now(), self._fires_at)  # the event loop may be early by the resolution of its clock
+        self._timer, self._fires_at = None, math.inf
+        for timeout in [timeout for timeout, when in self._timeouts.items() if when <= now]:
+            del self._timeouts[timeout]
+            timeout.fire()
+        following = min(self._timeouts.values(), default=math.inf)
+        if following < math.inf:
+            self._schedule(max(following, now + _MIN_INTERVAL))
+
+
+class Timeout:
+    """
+    A block that ends when its time is over, whatever its task is waiting for.
+
+    It follows the rules of `asyncio.timeout_at`: the task is cancelled, and a cancellation from elsewhere wins. But it
+    raises nothing: execution continues after the block.
+
+    Args:
+        clock: Of the event loop of the task.
+        when: On that clock; infinite: never.
+    """
+
+    __slots__ = ("_cancelling", "_clock", "_has_fired", "_task", "_when")
+
+    _task: asyncio.Task[object]
+    _cancelling: int
+
+    def __init__(self, clock: Clock, when: float) -> None:
+        self._clock = clock
+        self._when = when
+        self._has_fired = False
+
+    def fire(self) -> None:
+        """End the block."""
+        self._has_fired = True
+        self._task.cancel()
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task(self._clock.loop)
+        if task is None:
+            message = "payclient is awaited in a task of asyncio"
+            raise RuntimeError(message)
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._clock.schedule(self, self._when)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        self._clock.cancel(self)
+        if not self._has_fired:
+            return False
+        is_ours = self._task.uncancel() <= self._cancelling
+        return is_ours and kind is asyncio.CancelledError

@@ -1,0 +1,34 @@
+"""The protocol without I/O: build requests, and read responses as transactions or errors."""
+
+from payclient.protocol._codec import transaction_as_json
+from payclient.protocol._http import BODY_LIMIT, Request, Response, needs_fresh_connection
+from payclient.protocol._json import JSONProblem, is_object, kind, read_json
+from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcome, Transaction, masked
+from payclient.protocol._phrases import plain
+from payclient.protocol._refusal import is_conclusive
+from payclient.protocol._secret import ApiKey
+from payclient.protocol._wire import check_reference, check_references
+
+__all__ = [
+    "BODY_LIMIT",
+    "EMPTY",
+    "ApiKey",
+    "Environment",
+    "Failed",
+    "Found",
+    "JSONProblem",
+    "Outcome",
+    "Request",
+    "Response",
+    "Transaction",
+    "check_reference",
+    "check_references",
+    "is_conclusive",
+    "is_object",
+    "kind",
+    "masked",
+    "needs_fresh_connection",
+    "plain",
+    "read_json",
+    "transaction_as_json",
+]

@@ -1,0 +1,265 @@
+"""
+The one cattrs converter: JSON values to `Transaction` and back.
+
+Design rules:
+
+- Money is exact or refused: a whole number, however it is written, and nothing else.
+- `reference`, `amount` and `status` must be there. Everything else may be absent, null or odd,
+  and then becomes None: an optional field must not cost a finance engineer the row.
+- Nothing is tolerated silently. `deviations` is computed afterwards, by comparing what arrived
+  with what the specification documents, so that no reading rule can forget to report itself.
+- Responses that match the specification exactly (nearly all) skip both steps; the result is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, cast
+
+import attrs
+import cattrs
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from payclient.protocol._models import Transaction
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)
+_MAX_ZEROS = 2
+"""Zeros after the point: `15.000` is fifteen thousand where the point separates thousands."""
+_BOUND = 10**18
+"""No payment has more digits; larger numbers would not survive a 64-bit column either."""
+_MAX_DEVIATIONS = 20
+_ABSENT = object()
+
+
+class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
+    """A field cannot be read; the text names the field, what was found and what is needed."""
+
+
+def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Transaction:
+    """
+    Return the `data` object of an answer as a `Transaction`.
+
+    Args:
+        data: As it was parsed; kept as `raw`, so it must not be changed afterwards.
+        notes: Deviations that were noticed before, such as a byte order mark.
+
+    Raises:
+        FieldProblem: When a required field is absent or of a wrong kind, or money is not exact.
+
+    Source:
+        Transaction detail specification, part 2.
+    """
+    fields: dict[str, Any] = {**data, "raw": MappingProxyType(data), "deviations": notes}
+    if (expdate := _expdate_if_documented(data)) is not None:
+        fields["expdate"] = expdate
+        return Transaction(**fields)
+    for name in _REQUIRED:
+        if name not in data:
+            message = f"{name}: absent"
+            raise FieldProblem(message)
+    transaction: Transaction = _structure(fields, Transaction)
+    tolerated = _deviations(data, transaction)
+    return attrs.evolve(transaction, deviations=notes + tolerated) if tolerated else transaction
+
+
+def transaction_as_json(transaction: Transaction) -> dict[str, str | int | None]:
+    """
+    Return the ten fields as values that JSON has, `expdate` in the documented format.
+
+    Note:
+        The fields in the order of the specification; `raw` and `deviations` are left out.
+    """
+    return cast("dict[str, str | int | None]", _converter.unstructure(transaction))
+
+
+def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
+    """Return the time in *data* if all is as documented: then it is all that needs conversion. Or else None."""
+    if data.keys() != _DOCUMENTED.keys():
+        return None
+    values = _documented_values(data)
+    if tuple(map(type, values)) != _KINDS or "" in values or max(map(abs, _money(data))) >= _BOUND:
+        return None
+    expdate = _read_expdate(data["expdate"], None)
+    return expdate if _is_documented_time(data["expdate"], expdate) else None
+
+
+def _shown(name: str, value: object) -> str:
+    """Describe a JSON value in a few words; never a payment code."""
+    if value is _ABSENT:
+        return "absent"
+    if value is None:
+        return "null"
+    if name == "payment_code" and value != "":
+        return "a value that is not text"
+    if isinstance(value, str):
+        return f"text {value[:40] + '…' if len(value) > 40 else value!r}" if value else "empty text"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, Decimal)):
+        return f"number {value}"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _exact_integer(value: object) -> int | None:
+    """Return the whole number that *value* writes, or None when it does not write one."""
+    if type(value) is int:  # `bool` is an `int`, and not money
+        number = value
+    elif isinstance(value, Decimal):
+        if value != value.to_integral_value() or cast("int", value.as_tuple().exponent) < -_MAX_ZEROS:
+            return None
+        number = int(value)
+    elif isinstance(value, str) and _WHOLE.fullmatch(value):
+        number = int(Decimal(value))
+    else:
+        return None
+    return number if abs(number) < _BOUND else None
+
+
+def _read_amount(value: object, _: object) -> int:
+    number = _exact_integer(value)
+    if number is None:
+        message = f"amount: {_shown('amount', value)} is not an exact whole number"
+        raise FieldProblem(message)
+    return number
+
+
+def _optional_integer(name: str) -> Callable[[object, object], int | None]:
+    """Read money that may be missing: nothing is None, but something that is not exact is refused."""
+
+    def read(value: object, _: object) -> int | None:
+        if value is None or value == "":
+            return None
+        number = _exact_integer(value)
+        if number is None:
+            message = f"{name}: {_shown(name, value)} is not an exact whole number"
+            raise FieldProblem(message)
+        return number
+
+    return read
+
+
+def _text(value: object, _: object = None) -> str | None:
+    if isinstance(value, str):
+        return value
+    return str(value) if type(value) is int else None
+
+
+def _required_text(name: str) -> Callable[[object, object], str]:
+    def read(value: object, _: object) -> str:
+        text = _text(value)
+        if not text:
+            message = f"{name}: {_shown(name, value)} where text is needed"
+            raise FieldProblem(message)
+        return text
+
+    return read
+
+
+def _read_expdate(value: object, _: object) -> datetime | None:
+    """Read a naive time. One with a zone would lose it, and `0000-00-00 00:00:00` is no time: None."""
+    match = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    try:
+        return datetime.fromisoformat(match[1])
+    except ValueError:
+        return None
+
+
+def _write_expdate(value: datetime | None) -> str | None:
+    return None if value is None else value.isoformat(sep=" ")
+
+
+def _as_it_is(value: object, _: object) -> object:
+    return value
+
+
+def _deviations(data: Mapping[str, Any], transaction: Transaction) -> tuple[str, ...]:
+    """Name each place where what arrived is not what the specification documents."""
+    odd = [
+        name
+        for name, kind in _DOCUMENTED.items()
+        if type(value := data.get(name)) is not kind
+        or value == ""
+        or (name == "expdate" and not _is_documented_time(value, transaction.expdate))
+    ]
+    found = [f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(getattr(transaction, name))}" for name in odd]
+    found += [f"unknown field {name[:40]!r}" for name in data if name not in _DOCUMENTED]
+    more = len(found) - _MAX_DEVIATIONS
+    return (*found[:_MAX_DEVIATIONS], f"and {more} more") if more > 0 else tuple(found)
+
+
+def _reading(value: object) -> str:
+    if value is None:
+        return "read as nothing"
+    if value == "":
+        return "is empty"
+    return f"read as {'integer' if isinstance(value, int) else 'time' if isinstance(value, datetime) else 'text'}"
+
+
+def _is_documented_time(value: object, read: datetime | None) -> bool:
+    return read is not None and isinstance(value, str) and len(value) == 19 and value[10] == " "
+
+
+_REQUIRED = ("reference", "amount", "status")
+_DOCUMENTED: Mapping[str, type] = {
+    "reference": str,
+    "merchant_reff": str,
+    "payment_method": str,
+    "payment_name": str,
+    "amount": int,
+    "fee": int,
+    "amount_received": int,
+    "payment_code": str,
+    "expdate": str,
+    "status": str,
+}
+_KINDS = tuple(_DOCUMENTED.values())
+_documented_values = itemgetter(*_DOCUMENTED)
+_money: Callable[[Mapping[str, Any]], tuple[int, ...]] = itemgetter("amount", "fee", "amount_received")
+
+
+def _make_converter() -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=False)
+    ours = override(struct_hook=_as_it_is)
+    converter.register_structure_hook(
+        Transaction,
+        make_dict_structure_fn(
+            Transaction,
+            converter,
+            _cattrs_detailed_validation=False,
+            reference=override(struct_hook=_required_text("reference")),
+            merchant_reff=override(struct_hook=_text),
+            payment_method=override(struct_hook=_text),
+            payment_name=override(struct_hook=_text),
+            amount=override(struct_hook=_read_amount),
+            fee=override(struct_hook=_optional_integer("fee")),
+            amount_received=override(struct_hook=_optional_integer("amount_received")),
+            payment_code=override(struct_hook=_text),
+            expdate=override(struct_hook=_read_expdate),
+            status=override(struct_hook=_required_text("status")),
+            raw=ours,
+            deviations=ours,
+        ),
+    )
+    converter.register_unstructure_hook(
+        Transaction,
+        make_dict_unstructure_fn(
+            Transaction,
+            converter,
+            expdate=override(unstruct_hook=_write_expdate),
+            raw=override(omit=True),
+            deviations=override(omit=True),
+        ),
+    )
+    return converter
+
+
+_converter = _make_converter()
+_structure = _converter.get_structure_hook(Transaction)

@@ -1,0 +1,168 @@
+"""Read untrusted JSON: strict where two readers could disagree, and bounded in depth, digits and values."""
+
+from __future__ import annotations
+
+import json
+import re
+from codecs import BOM_UTF8
+from collections import Counter
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn, TypeGuard
+
+_MAX_DIGITS = 40
+_MAX_VALUES = 10_000
+_MAX_DEPTH = 32
+_MAX_SHOWN = 40
+"""Longer names are not shown: cut, one could hold a piece of a secret too short to be redacted."""
+# Up to the next bracket or comma outside of a string, or the end. It matches wherever it begins,
+# an open string included: one that could fail would be tried again from every quote of the body.
+_TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
+
+
+class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
+    """The bytes are not acceptable JSON; the text says what was found."""
+
+
+def read_json(body: bytes) -> Any:
+    """
+    Return the value that *body* stands for.
+
+    A byte order mark is accepted. Numbers with a point or an exponent become `Decimal`, so that
+    nothing is lost.
+
+    Raises:
+        JSONProblem: For bytes that are not UTF-8, syntax errors, `NaN` and `Infinity`, a key twice
+            in one object, numbers of more than 40 digits, nesting beyond 32, more than 10,000
+            values, half a surrogate pair.
+
+    Source:
+        RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
+    """
+    try:
+        text = body.removeprefix(BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8 at byte {error.start}"
+        raise JSONProblem(message) from None
+    _check_structure(body)
+    text = text.strip(" \t\r\n")
+    try:
+        value, end = _decode(text)
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg} at character {error.pos}"
+        raise JSONProblem(message) from None
+    if end < len(text):
+        message = f"not JSON: Extra data at character {end}"
+        raise JSONProblem(message)
+    if b"\\u" in body:
+        _check_surrogates(value)
+    return value
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Say whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Say whether a JSON value is a list."""
+    return isinstance(value, list)
+
+
+def kind(value: object) -> str:
+    """Return what a JSON value is, in words that follow "found"."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return "text" if value else "empty text"
+    if is_list(value):
+        return "a list"
+    return "an object" if is_object(value) else "a number"
+
+
+def _check_structure(body: bytes) -> None:
+    """Refuse deep nesting before the parser recurses into it, and more values than it can read quickly."""
+    is_small = len(body) < _MAX_VALUES or body.count(b",") < _MAX_VALUES
+    if is_small and body.count(b"[") + body.count(b"{") <= _MAX_DEPTH:
+        return
+    depth = values = 0
+    for match in _TO_STRUCTURE.finditer(body):
+        if match[1] in (b"[", b"{"):
+            depth += 1
+        elif match[1] != b",":
+            depth -= 1
+        values += match[1] in (b"[", b"{", b",")
+        if depth < 0:  # the end, or where the parser stops
+            return
+        if depth > _MAX_DEPTH:
+            message = f"nested deeper than {_MAX_DEPTH} levels"
+            raise JSONProblem(message)
+        if values > _MAX_VALUES:
+            message = f"more than {_MAX_VALUES} values"
+            raise JSONProblem(message)
+
+
+def _check_surrogates(value: object) -> None:
+    """Refuse text that cannot be written as UTF-8 again."""
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                message = "half a surrogate pair in a string"
+                raise JSONProblem(message) from None
+    elif is_object(value):
+        for key, item in value.items():
+            _check_surrogates(key)
+            _check_surrogates(item)
+    elif is_list(value):
+        for item in value:
+            _check_surrogates(item)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        name = repr(twice) if len(twice) <= _MAX_SHOWN else f"of {len(twice)} characters"
+        message = f"the key {name} stands twice in one object"
+        raise JSONProblem(message)
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise _too_long(text)
+    return int(text)
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > _MAX_DIGITS:
+        raise _too_long(text)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:  # an exponent beyond 18 digits
+        message = f"the number {text}, which is out of all bounds"
+        raise JSONProblem(message) from None
+    if abs(value.adjusted()) > _MAX_DIGITS:
+        message = f"a number of magnitude 1e{value.adjusted()}"
+        raise JSONProblem(message)
+    return value
+
+
+def _too_long(text: str) -> JSONProblem:
+    return JSONProblem(f"a number of {len(text)} digits")
+
+
+def _constant(text: str) -> NoReturn:
+    message = f"{text} is not JSON"
+    raise JSONProblem(message)
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_pairs,
+    parse_int=_integer,
+    parse_float=_decimal,
+    parse_constant=_constant,
+).raw_decode

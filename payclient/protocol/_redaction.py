@@ -1,0 +1,115 @@
+"""Redact a secret from text, in every encoding it may appear in."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from html import unescape
+
+REMOVED = "[api key]"
+"""What stands in its place."""
+
+_TELLING = 12
+"""A match of this many leading characters is redacted, even if the text was cut after it."""
+_MAX_LAYERS = 3
+_ESCAPE = re.compile(
+    r"\\++(?:u00([0-9a-f]{2})|u\{0*([0-9a-f]{2})\}|x([0-9a-f]{2}))"  # JSON, JSON in JSON, JavaScript
+    r"|%([0-9a-f]{2})"
+    r"|&\#x0*([0-9a-f]{2})(?![0-9a-f]);?"
+    r"|(&\#0*[0-9]{2,3}(?![0-9]);?|&[a-z]{2,24};)"
+    r"|\\++",  # as PHP's JSON writes a slash
+    re.IGNORECASE,
+)
+_FOR_URLS = str.maketrans("+/", "-_")
+
+
+class Redaction:
+    """
+    Redacts a secret from texts.
+
+    It is found as it is, in base64 (at any offset, also in the alphabet for URLs), as HTML, JSON and URLs escape it, up
+    to three times over, and where a text was cut in the middle of it.
+
+    Args:
+        secret: Visible ASCII.
+    """
+
+    __slots__ = ("_beginnings", "_secrets")
+
+    def __init__(self, secret: str) -> None:
+        self._secrets = tuple(dict.fromkeys((*_layers(secret), *_in_base64(secret.encode()))))
+        self._beginnings = tuple(written[:_TELLING] for written in self._secrets)
+
+    def __call__(self, text: str) -> str:
+        """Return *text* without the secret."""
+        if not any([beginning in layer for layer in _layers(text) for beginning in self._beginnings]):  # noqa: C419  quicker
+            return text
+        spans: list[tuple[int, int]] = []
+        plain = text
+        places: Sequence[int] = range(len(text) + 1)
+        for _ in range(_MAX_LAYERS + 1):
+            spans += [(places[start], places[end]) for start, end in self._found(plain)]
+            plain, places = _unescaped(plain, places)
+        return _without(text, sorted(spans))
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        for beginning, secret in zip(self._beginnings, self._secrets, strict=True):
+            start = text.find(beginning)
+            while start >= 0:
+                end = start + _agreement(text[start : start + len(secret)], secret)
+                yield start, end
+                start = text.find(beginning, end)
+
+
+def _layers(text: str) -> list[str]:
+    """Return *text*, and what it is when it is unescaped once, twice and three times."""
+    layers = [text, text := text.replace("\\/", "/")]  # all that PHP escapes in an ordinary answer, and quick
+    while len(layers) <= _MAX_LAYERS + 1 and ("\\" in text or "%" in text or "&" in text):
+        text = _ESCAPE.sub(_character, text)
+        layers.append(text)
+    return layers
+
+
+def _unescaped(text: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
+    """Return *text* without one layer of escapes, and the place of each of its characters in the first text."""
+    characters: list[str] = []
+    kept: list[int] = []
+    end = 0
+    for match in _ESCAPE.finditer(text):
+        plain = _character(match)
+        characters += (text[end : match.start()], plain)
+        kept += (*places[end : match.start()], *[places[match.start()]] * len(plain))
+        end = match.end()
+    return "".join((*characters, text[end:])), [*kept, *places[end:]]
+
+
+def _character(match: re.Match[str]) -> str:
+    if match[6]:
+        return unescape(match[6])
+    digits = next(filter(None, match.groups()), "")
+    return chr(int(digits, 16)) if digits else ""
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """Give those characters of its base64 that do not depend on what stands beside it, for each offset."""
+    for before, first in enumerate((0, 2, 3)):
+        code = b64encode(b"\0" * before + secret).decode()[first : (before + len(secret)) * 8 // 6]
+        yield code
+        yield code.translate(_FOR_URLS)
+
+
+def _agreement(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at their beginning."""
+    shorter = min(len(one), len(other))
+    return next((i for i in range(shorter) if one[i] != other[i]), shorter)
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    done = 0
+    for start, end in spans:
+        if start >= done:
+            parts += (text[done:start], REMOVED)
+        done = max(done, end)
+    return "".join((*parts, text[done:]))

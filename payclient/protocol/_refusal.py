@@ -1,0 +1,278 @@
+"""Map an unsuccessful response to an exception."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeVar
+
+from attrs import evolve, frozen
+
+from payclient import errors
+from payclient.protocol._json import is_list, is_object, kind
+from payclient.protocol._phrases import Meaning, meaning
+from payclient.protocol._retry_after import retry_after
+
+_Error = TypeVar("_Error", bound=errors.ResponseError)
+
+_KEPT_HEADERS = frozenset(
+    {
+        "cf-cache-status",
+        "cf-mitigated",
+        "cf-ray",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "date",
+        "location",
+        "ratelimit",
+        "ratelimit-policy",
+        "ratelimit-reset",
+        "request-id",
+        "retry-after",
+        "server",
+        "via",
+        "x-correlation-id",
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+        "x-request-id",
+    },
+)
+_REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
+_RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
+_PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\s]+)')
+"""It is enough to pay with, and an unreadable body may still hold it."""
+_EVIDENT = frozenset({200, 400, 404, 410, 422})
+_BELIEVED_WITH = {Meaning.NOT_FOUND: _EVIDENT, Meaning.NO_DATA: _EVIDENT, Meaning.BARE: frozenset({404})}
+"""The statuses that words for "not found" are believed with; another one contradicts them."""
+_UNKNOWN_WORDS = 'message: a 404 in words that may not mean "no such transaction"; if they do, pass not_found_messages'
+_NOT_THE_OPERATION = "message: about an address or a method, not about a transaction; check base_url"
+_MAX_PARTIAL = 256
+"""Characters in which the first few of a key can be written, escapes and all."""
+_EXCERPT = 400
+_WORDS = 200
+_MAX_TEXTS = 20
+_MAX_BESIDE = 200
+_PLACES = ("message", "error", "errors", "detail", "msg", "title", "description", "reason", "pesan", "keterangan")
+
+
+@frozen
+class ErrorResponse:
+    """
+    A response that becomes an error.
+
+    Attributes:
+        status_code: The HTTP status.
+        headers: All of them, names in lower case.
+        text: The beginning of the body.
+        problem: What is wrong with the body as JSON; empty when it is JSON.
+        redact: Removes the API key from text.
+        now: The wall clock.
+        not_found_messages: What the caller believes to mean "no such transaction", as `plain` writes it.
+        words: The service's own words; empty when something else answered, such as a gateway.
+    """
+
+    status_code: int
+    headers: Mapping[str, str]
+    text: str
+    problem: str
+    redact: Callable[[str], str]
+    now: Callable[[], datetime]
+    not_found_messages: frozenset[str] = frozenset()
+    words: str = ""
+
+    def error(self, kind: type[_Error], meaning: str, **more: Any) -> _Error:
+        """Make an error of *kind* that holds the plain values of this answer."""
+        kept = {name: self.clean(value, _WORDS) for name, value in self.headers.items() if name in _KEPT_HEADERS}
+        return kind(
+            f"{self.clean(meaning, _EXCERPT)} (HTTP {self.status_code})",
+            status_code=self.status_code,
+            headers=kept,
+            body=self.clean(_PAYMENT_CODE.sub(r'\1"…"', self.text), _EXCERPT),
+            request_id=next((kept[name] for name in _REQUEST_IDS if kept.get(name)), None),
+            retry_after=retry_after(self.headers, now=self.now),
+            service_message=self.clean(self.words, _EXCERPT),
+            **more,
+        )
+
+    def unexpected(
+        self,
+        problem: str,
+        *,
+        kind: type[errors.UnexpectedResponseError] = errors.UnexpectedResponseError,
+    ) -> errors.UnexpectedResponseError:
+        """Make the error for an answer that is not the documented shape."""
+        return self.error(kind, f"unexpected answer: {problem}", problem=self.clean(problem, _EXCERPT))
+
+    def clean(self, text: str, length: int) -> str:
+        """Return *text* on one line: without the key, control and direction characters, shortened."""
+        window = length * 8
+        shown = self.redact(text[:window])
+        if len(text) > window:  # the cut may have left a piece of the key too short to be redacted
+            shown = shown[:-_MAX_PARTIAL]
+        shown = "".join(c if c.isprintable() else " " for c in shown)
+        shown = " ".join(shown.split())
+        return shown if len(shown) <= length else shown[: length - 1] + "…"
+
+
+def is_conclusive(error: errors.PayClientError) -> bool:
+    """Say whether *error* may be believed as it came, or only when the same came over a fresh connection."""
+    return not isinstance(error, errors.TransactionNotFoundError) or error.is_conclusive
+
+
+def refuse(answer: ErrorResponse, value: object, reference: str) -> errors.ResponseError:
+    """
+    Return the error for *answer*, which is not a transaction.
+
+    Args:
+        answer: What came.
+        value: Its body as JSON, or None where it is not JSON.
+        reference: The one that was sent.
+    """
+    status = answer.status_code
+    # Neither a redirect nor a failure of the server is the service speaking about a transaction.
+    is_answer = is_object(value) and status // 100 in (2, 4) and status not in (408, 425, 429)
+    if is_answer and (other := next((name for name in _named(value, 0) if name != reference), None)):
+        found = f"the answer is about {other[:80]!r}, asked for {reference!r}"
+        return answer.unexpected(found, kind=errors.ReferenceMismatchError)
+    is_envelope = is_object(value) and value.get("success") is False and status // 100 in (2, 4)
+    is_refusal = is_envelope or (is_object(value) and value.get("success") is not True and status in (400, 409, 422))
+    texts = _texts(value) if is_object(value) else []
+    answer = evolve(answer, words="; ".join(texts) if is_refusal else "")
+    if is_refusal:
+        said = meaning(texts, reference, answer.not_found_messages, beside=islice(_all_texts(value), _MAX_BESIDE))
+        if error := _from_words(answer, said, is_envelope=is_envelope):
+            return error
+    is_about_reference = is_envelope and _is_about(reference, value, answer.words)
+    if error := _from_status(answer, "; ".join(texts), is_about_reference=is_about_reference):
+        return error
+    if is_envelope and status == 404:
+        answer = evolve(answer, words=answer.words or "no message")
+        return answer.unexpected(f"{_UNKNOWN_WORDS}: {answer.words}")
+    if answer.words or is_envelope:
+        return answer.error(errors.RejectedError, f"the service declined: {answer.words or 'no message'}")
+    return answer.unexpected(_problem(answer, value))
+
+
+def _from_words(answer: ErrorResponse, said: Meaning, *, is_envelope: bool) -> errors.ResponseError | None:
+    status, words = answer.status_code, answer.words
+    if status in (401, 403, 408, 425, 429):
+        return None
+    if is_envelope and status in _BELIEVED_WITH.get(said, ()):
+        found = f"no such transaction: {words or 'no message'}"
+        return answer.error(errors.TransactionNotFoundError, found, is_conclusive=said is Meaning.NOT_FOUND)
+    if said is Meaning.DOWN:
+        return answer.error(errors.ServiceError, f"the service cannot answer now: {words}")
+    if said is Meaning.KEY:
+        return answer.error(errors.AuthenticationError, f"the service refuses the API key: {words}")
+    if said is Meaning.DENIED:
+        return answer.error(errors.PermissionDeniedError, f"access denied: {words}")
+    if said is Meaning.ELSEWHERE:  # said by a gateway, not by the service
+        return evolve(answer, words="").unexpected(f"{_NOT_THE_OPERATION}: {words}")
+    return None
+
+
+def _named(value: object, depth: int) -> Iterator[str]:
+    """Give the references that an answer names: beside `success`, and in `data`."""
+    if is_object(value):
+        name = value.get("reference")
+        if name and type(name) in (str, int):
+            yield str(name)
+        for inner in value.values() if depth else (value.get("data"),):
+            if depth < 4:
+                yield from _named(inner, depth + 1)
+    elif is_list(value) and depth:
+        for item in value:
+            yield from _named(item, depth + 1)
+
+
+def _from_status(answer: ErrorResponse, words: str, *, is_about_reference: bool) -> errors.ResponseError | None:
+    status, said = answer.status_code, f": {words}" if words else ""
+    if status == 429 or _RATE_LIMITED_PAGE.search(answer.text):
+        return answer.error(errors.RateLimitedError, f"the service asks for fewer requests{said}")
+    if status == 401:
+        return answer.error(errors.AuthenticationError, f"the service refuses the API key{said}")
+    if status == 403:
+        if is_about_reference:
+            return answer.error(errors.RejectedError, f"the service declined{said}")
+        if "cf-mitigated" in answer.headers:
+            # A challenge for browsers, sent while there are too many requests: it is about load, not about the caller.
+            return answer.error(errors.ServiceError, "a gateway in front of the service challenges this client")
+        return answer.error(
+            errors.PermissionDeniedError,
+            f"access denied{said}; the key, this IP address or a gateway may be why",
+        )
+    if status in (408, 425) or 500 <= status < 600:
+        return answer.error(errors.ServiceError, f"the service cannot answer now{said}")
+    return None
+
+
+def _problem(answer: ErrorResponse, value: object) -> str:
+    status = answer.status_code
+    if 300 <= status < 400:
+        return f"redirect to {answer.headers.get('location', 'nowhere')}, which is not followed; check base_url"
+    if status == 404:
+        return "a 404 that is not from the transaction service; check base_url"
+    if answer.problem:
+        found = _looks_like(answer.text)
+        return f"{answer.problem}{found}"
+    if not is_object(value):
+        return f"body: {kind(value)} where an object is needed"
+    if "success" not in value:
+        return "success: absent"
+    found = json.dumps(value["success"], default=str)[:40]
+    if isinstance(value["success"], bool):
+        return f"success is {found}, but the status is {status}"
+    return f"success: {found} is not true or false"
+
+
+def _looks_like(text: str) -> str:
+    start = text.lstrip("\ufeff \t\r\n")[:200].lower()
+    if start.startswith(("<!doctype", "<html", "<head", "<?xml")):
+        return " (a web page)"
+    return " (a PHP message)" if re.search(r"(warning|notice|fatal error|deprecated)(</b>)?:", start) else ""
+
+
+def _texts(value: dict[str, Any]) -> list[str]:
+    """Return what the service said, from the places where services say it, and no more than could be shown."""
+    said = [text for place in _PLACES for text in islice(_strings(value.get(place), 4), _MAX_TEXTS)]
+    # If `data` is an object, it is a transaction, and may hold a payment code.
+    return list(dict.fromkeys(said or _strings(value.get("data"), 0)))
+
+
+def _strings(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        if text := " ".join(value.split())[:_EXCERPT]:
+            yield text
+    elif depth and is_list(value):
+        for item in value[:10]:
+            yield from _strings(item, depth - 1)
+    elif depth and is_object(value):
+        for key, item in islice(value.items(), 10):
+            for text in _strings(item, depth - 1):
+                yield text if key == "message" else f"{key[:_WORDS]}: {text}"
+
+
+def _all_texts(value: object) -> Iterator[str]:
+    """Give every text in *value*, at any depth: other fields may say that the service is down."""
+    if isinstance(value, str):
+        yield value[: _EXCERPT * 8]
+    elif is_list(value):
+        for item in value:
+            yield from _all_texts(item)
+    elif is_object(value):
+        for name, item in value.items():
+            if name != "reference":
+                yield from _all_texts(item)
+
+
+def _is_about(reference: str, value: object, words: str) -> bool:
+    """Say whether a refusal is about this one reference, rather than about the caller."""
+    named = value.get("errors") if is_object(value) else None
+    if is_object(named) and "reference" in named:
+        return True
+    return reference in words or re.search(r"\b(transaction|transaksi|reference)\b", words, re.IGNORECASE) is not None

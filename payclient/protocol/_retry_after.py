@@ -1,0 +1,76 @@
+"""How long the service asked to wait, read from the headers of its refusal."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+_NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
+_RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,12})", re.ASCII)
+_EPOCH = 1_000_000_000
+"""A reset value above this is a moment, below it a number of seconds."""
+
+
+def retry_after(headers: Mapping[str, str], *, now: Callable[[], datetime]) -> float | None:
+    """
+    Return the seconds to wait before the next request, or None when nothing usable was said.
+
+    `Retry-After` wins; otherwise the reset of the rate-limit headers counts. A moment in the past
+    means now. What cannot be read (negative, `nan`, thousands of digits) is ignored: it must
+    neither crash nor cause an endless wait.
+
+    Args:
+        headers: Names in lower case.
+        now: An aware wall clock, asked only when the headers carry no usable `Date` to measure a
+            moment against: the service's own clock is the one its moments are on.
+
+    Source:
+        RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
+    """
+    if (asked := _seconds_or_date(headers.get("retry-after", ""), headers, now)) is not None:
+        return asked
+    for name in ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"):
+        if (asked := _reset(headers.get(name, ""), headers, now)) is not None:
+            return asked
+    match = _RESET.search(headers.get("ratelimit", ""))
+    return float(match[1]) if match else None
+
+
+def _seconds_or_date(value: str, headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
+    value = value.strip()
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    moment = _date(value)
+    return None if moment is None else _until(moment.timestamp(), headers, now)
+
+
+def _reset(value: str, headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
+    value = value.strip()
+    if not _NUMBER.fullmatch(value):
+        return None
+    number = float(value)
+    if number >= _EPOCH * 1000:
+        number /= 1000  # milliseconds
+    return _until(number, headers, now) if number >= _EPOCH else number
+
+
+def _until(timestamp: float, headers: Mapping[str, str], now: Callable[[], datetime]) -> float:
+    today = _date(headers.get("date", "")) or now()
+    seconds = timestamp - today.timestamp()
+    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
+
+
+def _date(value: str) -> datetime | None:
+    # An HTTP date has 29 characters; the parser is slow, and not strict, on much longer ones.
+    if not 8 <= len(value) <= 64:
+        return None
+    try:
+        moment = parsedate_to_datetime(value)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment.timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return moment

@@ -1,0 +1,77 @@
+"""The API key: validated at construction, and never printed or pickled."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NoReturn
+
+from payclient.errors import ConfigurationError
+from payclient.protocol._redaction import Redaction
+
+_MAX_LENGTH = 4096
+_MIN_REDACTED = 8
+"""A shorter key is not redacted: it would match inside ordinary words and numbers."""
+
+
+class ApiKey:
+    """
+    A key that cannot be printed, pickled or copied by accident.
+
+    Args:
+        key: Surrounding white space is dropped: a key read from a file often ends in a newline,
+            which would otherwise surface, together with the key, in the text of an exception of
+            the HTTP library.
+
+    Raises:
+        ConfigurationError: When the key is empty or holds anything but visible ASCII.
+    """
+
+    __slots__ = ("_bearer", "_redaction", "_text")
+
+    def __init__(self, key: object) -> None:
+        problem = _problem(key)
+        self._text = str(key).strip()
+        self._bearer = f"Bearer {self._text}"
+        self._redaction = Redaction(self._text) if len(self._text) >= _MIN_REDACTED else str
+        del key  # a traceback may come with the local variables of its frames
+        if problem:
+            message = f"api_key {problem}"
+            raise ConfigurationError(message)
+
+    def authorization(self) -> str:
+        """
+        Return the value of the `Authorization` header; do not keep it in a variable.
+
+        Source:
+            Transaction detail specification, part 5, rule 1.
+        """
+        return self._bearer
+
+    @property
+    def fingerprint(self) -> str:
+        """A short, non-reversible fingerprint of the key: 12 hexadecimal digits."""
+        return hashlib.sha256(b"payclient key " + self._text.encode()).hexdigest()[:12]
+
+    def redact(self, text: str) -> str:
+        """Return *text* without the key: some services echo the request, in whatever spelling."""
+        return self._redaction(text)
+
+    def __repr__(self) -> str:
+        return "ApiKey('…')"
+
+    def __reduce__(self) -> NoReturn:
+        message = "an API key cannot be pickled or copied; configure it where it is used"
+        raise TypeError(message)
+
+
+def _problem(key: object) -> str:
+    """Name the fault and its place, never the text; "" when there is none."""
+    if not isinstance(key, str):
+        return f"must be a string, got {type(key).__name__}"
+    text = key.strip()
+    if not text:
+        return "is empty; pass api_key=… or set PAYCLIENT_API_KEY"
+    place = next((i for i, character in enumerate(text) if not "!" <= character <= "~"), None)
+    if place is not None:
+        return f"has a character at position {place} that is not visible ASCII"
+    return f"must have at most {_MAX_LENGTH} characters, got {len(text)}" if len(text) > _MAX_LENGTH else ""

@@ -1,0 +1,93 @@
+"""What was compared and what was not, so that a verdict states its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from types import MappingProxyType
+
+from attrs import define, field, frozen
+
+from payclient.ledger import ABSENT, COMPARED, Entry
+from payclient.reconcile._finding import Row
+from payclient.reconcile._status import Status
+
+_FIELDS = ("amount", "status", *(name for name in COMPARED if name not in ("amount", "status")))
+_cells = attrgetter(*_FIELDS)
+
+
+@frozen(kw_only=True)
+class Compared:
+    """
+    What was compared.
+
+    Attributes:
+        fields: Rows in which each field was compared with an answer, for every field there is, the amount first.
+        assumed_paid: Rows that were assumed paid, because the ledger has no status column.
+        status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
+        not_paid: Of those, rows that are not paid at the service.
+    """
+
+    fields: Mapping[str, int]
+    assumed_paid: int = 0
+    status_left_out: int = 0
+    not_paid: int = 0
+
+    @property
+    def what(self) -> str:
+        """What was compared, in words; empty where nothing was."""
+        most = max(self.fields.values(), default=0)
+        names = [name if rows == most else f"{name} ({rows:,} rows)" for name, rows in self.fields.items() if rows]
+        if self.assumed_paid:
+            names.insert(1 if self.fields["amount"] else 0, "status (assumed paid)")
+        return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The fields that were compared in no row."""
+        return tuple(
+            name for name, rows in self.fields.items() if not rows and (name != "status" or not self.assumed_paid)
+        )
+
+    @property
+    def remark(self) -> str:
+        """What was not compared, in one sentence; empty when everything was."""
+        names = [name for name in self.left_out if name != "status" or not self.status_left_out]
+        said = [f"Not compared, because the ledger does not state it: {', '.join(names)}."] if names else []
+        if self.status_left_out:
+            said.append(
+                f"Status not compared; {self.not_paid:,} of {self.status_left_out:,} are not paid at the service.",
+            )
+        return " ".join(said)
+
+
+@define
+class Comparison:
+    """Counts what is compared, row by row."""
+
+    _fields: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_FIELDS, 0))
+    _assumed: int = field(init=False, default=0)
+    _left_out: int = field(init=False, default=0)
+    _not_paid: int = field(init=False, default=0)
+
+    def add(self, row: Row) -> None:
+        """Count *row*; one without an answer was compared with nothing."""
+        entry = row.entry
+        if row.transaction is None or not isinstance(entry, Entry):
+            return
+        for name, cell in zip(_FIELDS, _cells(entry), strict=True):
+            self._fields[name] += cell is not ABSENT and cell is not None
+        if row.is_status_assumed:
+            self._assumed += 1
+        elif entry.status is ABSENT:
+            self._left_out += 1
+            self._not_paid += row.service_status is not Status.PAID
+
+    def compared(self) -> Compared:
+        """Return the counts."""
+        return Compared(
+            fields=MappingProxyType(dict(self._fields)),
+            assumed_paid=self._assumed,
+            status_left_out=self._left_out,
+            not_paid=self._not_paid,
+        )

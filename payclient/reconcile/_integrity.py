@@ -1,0 +1,119 @@
+"""
+Find out whether a journal holds what was written to it, and nothing else.
+
+Design rules:
+
+- Each row ends with a checksum of its other columns. CRC-32 notices every flipped bit, and every burst up to 32 bits.
+  It guards against failing disks, not against people, who could compute any checksum again.
+- SQLite takes a log only up to the first frame that is damaged, and drops the rest without a word. So the log is read
+  here first: no committed frame may stand behind a damaged one.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+from typing import IO, Any
+from zlib import crc32
+
+from payclient._own_file import own
+from payclient.reconcile import _schema as schema
+
+_LOG_HEADER = struct.Struct(">8I")
+_FRAME_HEADER = struct.Struct(">6I")
+_LITTLE_ENDIAN, _BIG_ENDIAN = 0x377F0682, 0x377F0683
+_MASK = 0xFFFFFFFF
+
+
+def checksum(*cells: Any) -> int:
+    """Return the checksum of a row; this format of `marshal` is the same in every Python."""
+    try:
+        return crc32(marshal.dumps(cells, 0))
+    except ValueError:  # a type derived from str or int, which SQLite stores as what it is derived from
+        return crc32(marshal.dumps(tuple(map(_plain, cells)), 0))
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return str.__str__(cell)
+    return int.__index__(cell) if isinstance(cell, int) else cell
+
+
+def damage_of(connection: sqlite3.Connection) -> str:
+    """
+    Read everything in the database; return what is damaged, or nothing.
+
+    Raises:
+        sqlite3.DatabaseError: When the database is so damaged that SQLite cannot read it.
+    """
+    if not _tables(connection) <= _known_tables():
+        return "its tables are not those of a journal"
+    for table, key in schema.KEYS.items():
+        number = 0
+        rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  names of ours
+        try:
+            for number, (*cells, stored) in enumerate(rows, 1):
+                if checksum(*cells) != stored:
+                    return f"row {number} of {table} is not what was written"
+        except sqlite3.OperationalError as error:  # no text in UTF-8
+            return f"row {number + 1} of {table} cannot be read: {error}"
+    found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    return "" if found == "ok" else found
+
+
+def _tables(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
+    return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+def _known_tables() -> set[tuple[object, ...]]:
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        fresh.executescript(schema.TABLES)
+        for statement in schema.INDEXES:
+            fresh.execute(statement)
+        return _tables(fresh)
+
+
+def is_log_damaged(path: Path) -> bool:
+    """Say whether SQLite would leave out what was committed to the write-ahead log at *path*."""
+    try:
+        with open(path, "rb", opener=own) as log:
+            return _is_damaged(log)
+    except OSError:  # there is none, or SQLite says why not
+        return False
+
+
+def _is_damaged(log: IO[bytes]) -> bool:
+    # The log is emptied before it is used again, so no frame in it is of an earlier use.
+    header = log.read(_LOG_HEADER.size)
+    if len(header) < _LOG_HEADER.size:
+        return False
+    magic, _, page_bytes, _, *salts, first, second = _LOG_HEADER.unpack(header)
+    words = struct.Struct(">2I" if magic == _BIG_ENDIAN else "<2I")
+    running = _summed((0, 0), header[:-8], words)
+    is_whole = magic in (_LITTLE_ENDIAN, _BIG_ENDIAN) and page_bytes == schema.PAGE_BYTES and running == (first, second)
+    while len(frame := log.read(_FRAME_HEADER.size + schema.PAGE_BYTES)) == _FRAME_HEADER.size + schema.PAGE_BYTES:
+        number, committed, *frame_salts, first, second = _FRAME_HEADER.unpack_from(frame)
+        if is_whole:
+            before, page = running, frame[_FRAME_HEADER.size :]
+            running = _summed(_summed(before, frame[:8], words), page, words)
+            if is_whole := frame_salts == salts and running == (first, second):
+                continue
+            # It may be the mark of a commit itself that is flipped.
+            marks = (struct.pack(">2I", number, 1 << bit) for bit in range(32))
+            if any(_summed(_summed(before, mark, words), page, words) == (first, second) for mark in marks):
+                return True
+        if committed:
+            return True
+    return False
+
+
+def _summed(start: tuple[int, int], data: bytes, words: struct.Struct) -> tuple[int, int]:
+    """Return SQLite's checksum of *data*, continued from *start*."""
+    first, second = start
+    for one, other in words.iter_unpack(data):
+        first = (first + one + second) & _MASK
+        second = (second + other + first) & _MASK
+    return first, second

@@ -1,0 +1,179 @@
+"""One row of a report as a line of JSON and as a line of CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import datetime
+from typing import IO, Any
+
+from payclient._escape import escape_unprintable
+from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.protocol import Transaction
+from payclient.protocol import transaction_as_json as ten_fields
+from payclient.reconcile import Bucket, Finding, Row
+
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What starts a formula in a spreadsheet, the full-width forms included."""
+
+
+def spreadsheet_cell(value: object) -> str | int:
+    """
+    Return *value* as a cell that no spreadsheet runs as a formula; numbers stay numbers.
+
+    Source:
+        OWASP, CSV injection.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    text = "" if value is None else escape_unprintable(str(value))
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+
+
+_WRITTEN = ("reference", *COMPARED, "created_at")
+
+
+def entry_as_json(entry: Entry) -> dict[str, Any]:
+    """Return the fields that the ledger has, `line` not among them; an empty cell is null."""
+    values = ((name, getattr(entry, name)) for name in _WRITTEN)
+    return {name: _plain(value) for name, value in values if value is not ABSENT}
+
+
+def rejected_as_json(entry: RejectedEntry) -> dict[str, Any]:
+    """Return what could be read of a rejected row, and why it was rejected."""
+    return {"reference": entry.reference, "amount": entry.amount, "reason": entry.reason}
+
+
+def transaction_as_json(transaction: Transaction) -> dict[str, Any]:
+    """Return the ten fields in the order of the specification, and the deviations; not `raw`."""
+    return {**ten_fields(transaction), "deviations": list(transaction.deviations)}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat(sep=" ") if isinstance(value, datetime) else value
+
+
+BREAK_COLUMNS = (
+    *("line", "reference", "code", "severity", "sentence", "other_codes", "difference"),
+    *(f"{side}_{name}" for name in COMPARED for side in ("ledger", "service")),
+    *("observed_at", "confirmed_at", "is_changed_during_run"),
+)
+
+
+def row_as_json(row: Row) -> dict[str, Any]:
+    """Return one line of `rows.jsonl`: both sides in full, for rows of every bucket."""
+    entry = row.entry
+    return {
+        "line": row.line,
+        "reference": row.reference,
+        "bucket": row.bucket.value,
+        "reason": row.reason,
+        "error": row.error,
+        "findings": [_finding(finding) for finding in row.findings],
+        "status": _statuses(row),
+        "is_repeat": row.is_repeat,
+        "is_changed_during_run": row.is_changed_during_run,
+        "observed_at": _time(row.observed_at),
+        "confirmed_at": _time(row.confirmed_at),
+        "ledger": entry_as_json(entry) if isinstance(entry, Entry) else rejected_as_json(entry),
+        "service": None if row.transaction is None else transaction_as_json(row.transaction),
+    }
+
+
+def break_cells(row: Row) -> tuple[str | int | None, ...]:
+    """Return one line of `breaks.csv`, under `BREAK_COLUMNS`; before `spreadsheet_cell`."""
+    first, *others = row.findings
+    return (
+        *(row.line, row.reference, first.code.value, first.severity.word),
+        ". ".join(map(in_words, row.findings)),
+        " ".join(finding.code for finding in others),
+        difference(row),
+        *both_sides(row),
+        *(_time(row.observed_at), _time(row.confirmed_at), "yes" if row.is_changed_during_run else "no"),
+    )
+
+
+def both_sides(row: Row) -> list[str | int | None]:
+    """Return each compared field, the ledger's value before the service's; None for what is not stated."""
+    entry, transaction = row.entry, row.transaction
+    cells: list[str | int | None] = []
+    for name in COMPARED:
+        ours = getattr(entry, name) if isinstance(entry, Entry) else ABSENT
+        theirs = ABSENT if transaction is None else getattr(transaction, name)
+        cells += [None if value is ABSENT else _plain(value) for value in (ours, theirs)]
+    return cells
+
+
+def difference(row: Row) -> int | None:
+    """Return by how much the service's amount is above the ledger's; None where one of them is not known."""
+    ours, theirs = row.ledger_amount, row.service_amount
+    return None if ours is None or theirs is None else theirs - ours
+
+
+def in_words(finding: Finding) -> str:
+    """Return the sentence of *finding*, and why it does not count if it does not."""
+    return f"{finding.sentence} ({finding.waived})" if finding.waived else finding.sentence
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code.value,
+        "severity": finding.severity.word,
+        "sentence": finding.sentence,
+        "ledger": finding.ledger,
+        "service": finding.service,
+        "waived": finding.waived,
+    }
+
+
+def _statuses(row: Row) -> dict[str, Any]:
+    """Return both words as they came, next to what they mean; null where it is not known or not there."""
+    return {
+        "ledger": row.entry.status if isinstance(row.entry.status, str) else None,
+        "ledger_meaning": row.ledger_status,
+        "is_assumed": row.is_status_assumed,
+        "service": row.transaction.status if row.transaction else None,
+        "service_meaning": row.service_status,
+    }
+
+
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
+# ASCII only: the escapes of JSON keep every character, and none can act on a terminal.
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
+
+
+class RowLines:
+    """
+    Write `rows.jsonl`.
+
+    Args:
+        file: Open for text.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._write = file.write
+
+    def add(self, row: Row) -> None:
+        """Write *row*."""
+        self._write(_encode(row_as_json(row)) + "\n")
+
+
+class BreakLines:
+    """
+    Write `breaks.csv`.
+
+    Args:
+        file: Open for text, without translation of line ends.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._writer = csv.writer(file, lineterminator="\n")
+        self._writer.writerow(BREAK_COLUMNS)
+
+    def add(self, row: Row) -> None:
+        """Write *row*, if it is a break."""
+        if row.bucket is Bucket.BREAK:
+            self._writer.writerow(map(spreadsheet_cell, break_cells(row)))

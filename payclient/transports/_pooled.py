@@ -1,0 +1,255 @@
+"""
+An httpx transport over connections that bear cancellation.
+
+Why a pool of ours: httpcore's walks over all its connections for every request, and a request that is
+cancelled between getting a connection and using it leaves that connection in the pool for good
+(encode/httpcore#1093). Here a connection serves one exchange at a time and is closed unless the exchange
+ended well, so neither can happen. How many there are is the caller's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Self
+
+import httpx
+
+from payclient.transports._pool import Pool
+from payclient.transports._socket import socket_options, system_trust
+
+_core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpcore")
+_DIED = (_core.ReadError, _core.WriteError, _core.RemoteProtocolError)
+_MAX_CLOSED_AT_ONCE = 2
+_MAX_SEEN = 48 * 1024
+"""Bytes of an answer up to which nothing can hide behind it: anyio hands httpcore 64 KiB of a read at a time."""
+_FRAMING = 16
+"""Bytes that a part of a body, or a header, has beside its own."""
+_BODILESS = (204, 304)
+
+LOOKUP = "payclient.lookup"
+"""Extension of a request that is safe to repeat; its value says whether it needs a fresh connection."""
+CONNECTION = "payclient.connection"
+"""Extension of a response: the `KeptConnection` it came by."""
+
+
+class _StaleError(Exception):
+    """A kept-alive connection turned out to be closed."""
+
+
+class KeptConnection:
+    """One connection, kept alive between exchanges."""
+
+    __slots__ = ("_socket", "exchanges", "has_more", "http", "idle_since", "pool")
+
+    def __init__(self, url: Any, context: ssl.SSLContext | None, pool: Pool[KeptConnection]) -> None:
+        self.http = _core.AsyncHTTPConnection(url.origin, ssl_context=context, socket_options=socket_options())
+        self.idle_since = 0.0
+        self.exchanges = 0
+        self.has_more = False
+        """Whether something has come behind the last answer."""
+        self.pool = pool
+        self._socket: Any = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has carried no more than one exchange, and nothing behind its answer."""
+        return self.exchanges == 1 and not self.has_more
+
+    def watch(self, theirs: Callable[[str, Any], Awaitable[None]] | None) -> Callable[[str, Any], Awaitable[None]]:
+        """Keep hold of the socket: httpcore forgets to close it when a TLS handshake is cancelled."""
+
+        async def trace(event: str, info: Mapping[str, Any]) -> None:
+            if event == "connection.connect_tcp.complete":
+                self._socket = info["return_value"]
+            if theirs is not None:
+                await theirs(event, info)
+
+        return trace
+
+    def look_behind(self) -> None:
+        """See whether something has come behind the answer that was read."""
+        connection = getattr(self.http, "_connection")  # noqa: B009  httpcore shows neither parser nor TLS
+        if connection is None:  # respx answers in its place
+            return
+        tls = getattr(connection, "_network_stream").get_extra_info("ssl_object")  # noqa: B009
+        state = getattr(connection, "_h11_state")  # noqa: B009
+        self.has_more = bool(state.trailing_data[0]) or (tls is not None and _has_more(tls))
+
+    async def aclose(self) -> None:
+        """Close the connection, however far it had come."""
+        self.pool.remove(self)
+        try:
+            await self.http.aclose()
+        finally:
+            if self._socket is not None:
+                await self._socket.aclose()
+
+
+class _Body:
+    """A body on the wire, after which its connection is kept or closed."""
+
+    def __init__(self, connections: _Connections, connection: KeptConnection, head: Any) -> None:
+        self._connections, self._connection, self._head = connections, connection, head
+        self._size = sum(len(name) + len(value) + _FRAMING for name, value in head.headers)
+        self._is_closed = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._head.stream:
+            self._size += len(part) + _FRAMING
+            yield part
+
+    async def aclose(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        connection, is_spent = self._connection, False
+        try:
+            await self._head.aclose()
+            connection.look_behind()
+            is_spent = not (connection.has_more or self._size > _MAX_SEEN or _is_ambiguous(self._head))
+        finally:
+            await self._connections.settle(connection, is_spent=is_spent)
+
+
+class _Connections:
+    """What stands in httpx's transport in the place of httpcore's pool."""
+
+    def __init__(self, context: ssl.SSLContext | None, keepalive: float) -> None:
+        self._context = context
+        self._keepalive = keepalive
+        self._pools: dict[Any, Pool[KeptConnection]] = {}
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def handle_async_request(self, request: Any) -> Any:
+        if self._is_closed:
+            message = "the transport has been closed"
+            raise RuntimeError(message)
+        is_lookup = LOOKUP in request.extensions
+        if not request.extensions.get(LOOKUP):
+            kept = await self._take(request.url)
+            if kept is not None:
+                try:
+                    return await self._exchange(kept, request, is_repeatable=is_lookup)
+                except _StaleError:
+                    pass  # the service closed it while it was idle: that is no failed attempt
+        connection = await self._connect(request.url)
+        trace = connection.watch(request.extensions.get("trace"))
+        request.extensions = {**request.extensions, "trace": trace}
+        return await self._exchange(connection, request, is_repeatable=False)
+
+    async def settle(self, connection: KeptConnection, *, is_spent: bool) -> None:
+        """Keep a connection whose exchange ended well, and close any other."""
+        if self._is_closed or not is_spent or not connection.http.is_available():
+            await connection.aclose()
+            return
+        now = asyncio.get_running_loop().time()
+        connection.pool.give_back(connection, now)
+        for pool in list(self._pools.values()):
+            for _ in range(_MAX_CLOSED_AT_ONCE):
+                if (surplus := pool.surplus(now)) is not None:
+                    await surplus.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection, also those in use."""
+        self._is_closed = True
+        interruption: asyncio.CancelledError | None = None
+        for pool in self._pools.values():
+            while pool.connections:
+                try:
+                    await next(iter(pool.connections)).aclose()
+                except asyncio.CancelledError as error:
+                    interruption = error  # the others are still open
+        if interruption is not None:
+            raise interruption
+
+    async def _take(self, url: Any) -> KeptConnection | None:
+        pool = self._pool(url)
+        while (kept := pool.take(asyncio.get_running_loop().time())) is not None:
+            if not kept.http.has_expired():
+                return kept
+            await kept.aclose()
+        return None
+
+    async def _connect(self, url: Any) -> KeptConnection:
+        if url.scheme == b"https" and self._context is None:
+            self._context = await system_trust()
+        pool = self._pool(url)
+        connection = KeptConnection(url, self._context, pool)
+        pool.add(connection)
+        return connection
+
+    def _pool(self, url: Any) -> Pool[KeptConnection]:
+        place = (url.scheme, url.host, url.port)
+        pool = self._pools.get(place)
+        if pool is None:
+            pool = self._pools[place] = Pool(self._keepalive)
+        return pool
+
+    async def _exchange(self, connection: KeptConnection, request: Any, *, is_repeatable: bool) -> Any:
+        connection.exchanges += 1
+        head: Any = None
+        try:
+            head = await connection.http.handle_async_request(request)
+        except _DIED:
+            if not is_repeatable:
+                raise
+        finally:
+            if head is None:
+                await connection.aclose()
+        if head is None:
+            raise _StaleError
+        extensions = {**head.extensions, CONNECTION: connection}
+        return _core.Response(
+            head.status,
+            headers=head.headers,
+            content=_Body(self, connection, head),
+            extensions=extensions,
+        )
+
+
+class PooledTransport(httpx.AsyncHTTPTransport):
+    """
+    An httpx transport whose connections survive cancellation, for clients of your own: HTTP/1.1, no proxy.
+
+    Mounted in an `httpx.AsyncClient` that is passed as `http_client`, it gives lookups what the default
+    transport gives them. A connection is not used again after an answer with an end that is open to doubt, or
+    of more than 48 KiB. Clients bound how many connections there are; time-outs are those of the request.
+
+    Args:
+        ssl_context: Which certificates are trusted; the system's own if not given.
+        keepalive: Seconds an idle connection is kept.
+    """
+
+    def __init__(self, *, ssl_context: ssl.SSLContext | None = None, keepalive: float = 30.0) -> None:
+        # Not httpx's own: it would make a pool of httpcore's. Its other methods are meant to be used, and patched.
+        self._pool: Any = _Connections(ssl_context, keepalive)
+        for module in ("sniffio", "anyio._backends._asyncio"):  # or they are imported in the middle of the first lookup
+            with suppress(ModuleNotFoundError):
+                import_module(module)
+
+
+def _is_ambiguous(head: Any) -> bool:
+    """Say whether an intermediary may have seen the end of the answer in another place."""
+    names = {name.lower() for name, _ in head.headers}
+    return head.status in _BODILESS or {b"transfer-encoding", b"content-length"} <= names
+
+
+def _has_more(tls: ssl.SSLObject) -> bool:
+    """Say whether what has come over TLS holds more, which a look at the socket would not show."""
+    try:
+        tls.read(1)
+    except ssl.SSLWantReadError:
+        return False
+    except ssl.SSLError:  # its end, for one
+        return True
+    return True

@@ -1,0 +1,100 @@
+"""What is written holds nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+
+import pytest
+
+from payclient.cli._streams import Streams, read_lines
+from payclient.errors import ConfigurationError
+
+
+def test_write():
+    """Escape characters are made visible in data as in narration; ends of lines and tabs are kept."""
+    streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO())
+    streams.write("a\x1b[31m\u202e\n\tb\r")
+    streams.tell("a\x1b[31m")
+    assert streams.stdout.getvalue() == "a<U+001B>[31m<U+202E>\n\tb<U+000D>\n"
+    assert streams.stderr.getvalue() == "a<U+001B>[31m\n"
+
+
+def test_folder(configured, tmp_path):
+    """A folder whose name holds escape characters is shown without them, whichever way it ends."""
+    ledger, out = tmp_path / "ledger.csv", tmp_path / "re\x1b[31mport"
+    ledger.write_text("reference\nT1\n")
+    results = [configured("reconcile", str(ledger), "--out", str(out))]
+    results += [configured(name, str(out)) for name in ("verify", "report")]
+    results += [configured("verify", str(out / "x")), configured("explain", str(out), "T\x1b[31m")]
+    told = "".join(result.out + result.err for result in results)
+    assert ("\x1b" in told, told.count("re<U+001B>[31mport") > 3) == (False, True)
+
+
+async def collect(content):
+    return [line async for line in read_lines(io.BytesIO(content))]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", []),
+        (b"a", ["a"]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"\n\n a \t\n", ["a"]),
+        (b"\xef\xbb\xbfa\n", ["a"]),
+        (b"\xc3\xa9\n\xff\n", ["é", "\udcff"]),
+        (b"\xc3", ["\udcc3"]),
+    ],
+)
+async def test_lines(content, expected):
+    """Lines come without line ends, blanks and byte order mark, and bytes that are no text stay tellable."""
+    assert await collect(content) == expected
+
+
+async def test_across_chunks():
+    """A line, and a character, that lies across two reads is whole."""
+    content = b"x" * 65535 + "é".encode() + b"\nb\n"
+    assert [len(line) for line in await collect(content)] == [65536, 1]
+
+
+async def test_no_end():
+    """Input without line ends is refused instead of being gathered in memory."""
+    with pytest.raises(ConfigurationError, match="more than 65536 characters"):
+        await collect(b"x" * 200_000)
+
+
+async def test_lazy():
+    """A line is there as soon as it was written, while the writer goes on."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", buffering=0) as stream:
+        lines = read_lines(stream)
+        os.write(writing, b"a\nb")
+        first = await anext(lines)
+        os.write(writing, b"c\n")
+        second = await anext(lines)
+        os.close(writing)
+        assert (first, second, [line async for line in lines]) == ("a", "bc", [])
+
+
+async def test_loop_goes_on():
+    """While nothing comes the event loop works, and the wait can be cancelled."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", buffering=0) as stream:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await anext(read_lines(stream))
+        os.close(writing)
+
+
+async def test_error():
+    """An error of the system comes out of the iteration."""
+    with pytest.raises(OSError, match="Is a directory"):
+        await anext(read_lines(_Directory()))
+
+
+class _Directory(io.BytesIO):
+    def read(self, size=-1):
+        raise IsADirectoryError(21, "Is a directory")

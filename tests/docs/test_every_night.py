@@ -1,0 +1,112 @@
+"""The script of the page about nights does what its table says, from an empty folder."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.blocks import Reader
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "reconcile-every-night.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+STUBS = {
+    "payclient": 'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; echo VERDICT; exit "$status"',
+    "mail": '{ echo "$2: $3"; cat; } >>mails.txt',
+    "sleep": 'echo "$1" >>slept.txt',
+}
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the script is for bash")
+
+
+@pytest.fixture
+def night(tmp_path):
+    """Run the script in an empty folder, with programs of ours in the place of payclient, mail and sleep."""
+    (tmp_path / "nightly.sh").write_text(re.search(r"^```bash\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)[1])
+
+    def night(*statuses, stubs=tuple(STUBS), folders=(), **environment):
+        bin_ = tmp_path / "bin"
+        bin_.mkdir()
+        for name in stubs:
+            (bin_ / name).write_text(f"#!/usr/bin/env bash\n{STUBS[name]}\n")
+            (bin_ / name).chmod(0o755)
+        (tmp_path / "next.txt").write_text("".join(f"{status}\n" for status in statuses))
+        path = os.pathsep.join([str(bin_), *folders, "/usr/bin", "/bin"])
+        done = subprocess.run(
+            ["bash", "nightly.sh"],
+            cwd=tmp_path,
+            env={"PATH": path, **environment},
+            timeout=90,
+            check=False,
+        )
+        lines = {name: tmp_path / f"{name}.txt" for name in ("asked", "mails", "slept")}
+        found = {name: file.read_text().splitlines() if file.exists() else [] for name, file in lines.items()}
+        return done.returncode, len(found["asked"]), found["slept"], found["mails"]
+
+    return night
+
+
+@pytest.mark.parametrize(
+    ("status", "mail"),
+    [
+        (0, []),
+        (1, ["Ledger: breaks: finance@example.com", "VERDICT"]),
+        (2, ["Ledger: cannot be read, or a wrong option: finance@example.com", "VERDICT"]),
+        (3, ["Ledger: the service refuses us, or nothing was found: it@example.com", "VERDICT"]),
+        (70, ["Ledger: failed with status 70: it@example.com", "VERDICT"]),
+        (130, []),
+    ],
+)
+def test_status(night, status, mail):
+    """Each status is acted upon once, by the mail that the table says, and is the script's own."""
+    assert night(status) == (status, 1, [], mail)
+
+
+def test_incomplete_and_then_clean(night):
+    """While the service cannot be asked the same command runs again after a pause, and nothing is mailed."""
+    assert night(75, 75, 0) == (0, 3, ["600", "600"], [])
+
+
+def test_incomplete_and_then_breaks(night):
+    """What the last run says is mailed."""
+    status, asked, _, mails = night(75, 1)
+    assert (status, asked, mails[0]) == (1, 2, "Ledger: breaks: finance@example.com")
+
+
+def test_incomplete_all_night(night):
+    """Runs are bounded, and then somebody is told."""
+    mails = ["Ledger: incomplete after 12 runs: it@example.com", "VERDICT"]
+    assert night(*[75] * 20) == (75, 12, ["600"] * 11, mails)
+
+
+def test_without_payclient(night):
+    """A command that is not there is not taken for breaks."""
+    status, _, _, mails = night(stubs=("mail", "sleep"))
+    assert (status, mails[0]) == (127, "Ledger: failed with status 127: it@example.com")
+
+
+def test_for_real(night, tmp_path):
+    """With the sandbox, the script of the page writes its folder, resumes in it, and the report is there."""
+    (tmp_path / "ledger.csv").write_text("reference,amount,status\nT0000000001DEMO,150000,Paid\n")
+    (tmp_path / "rules.toml").write_text('time_zone = "Asia/Jakarta"\n')
+    with Reader(tmp_path) as somebody:
+        line = somebody.adapted(somebody.start_sandbox("payclient sandbox"))
+        settings = dict(pair.split("=") for pair in line.removeprefix("export ").split())
+        assert night(stubs=("mail", "sleep"), folders=[str(Path(sys.executable).parent)], **settings)[0] == 0
+    (folder,) = [path for path in (tmp_path / "reports").iterdir() if path.is_dir()]
+    assert (folder / "report.html").exists()
+
+
+def test_units():
+    """The systemd units can be read, and run the script that the page saves."""
+    units = [configparser.ConfigParser(strict=True) for _ in range(2)]
+    for unit, text in zip(units, re.findall(r"^```ini\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL), strict=True):
+        unit.read_string(text)
+    service, timer = units
+    assert service["Service"]["ExecStart"].endswith("/nightly.sh")
+    assert (timer["Timer"]["Persistent"], service["Service"]["SuccessExitStatus"]) == ("true", "1")

@@ -1,0 +1,119 @@
+"""The client that lives in a worker process."""
+
+import asyncio
+import os
+import threading
+
+import pytest
+
+from payclient import AsyncClient, ConfigurationError
+from payclient.engines import LookupSpec, share_rate
+from payclient.engines._background import _registries, background_client
+from support.fakes import KEY
+
+URL = "https://pay.example"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    """Give the worker a key, and end what the test has made."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
+    yield
+    for background in _registries.pop(os.getpid()).clients.values():
+        background.close()
+
+
+def test_one():
+    """Equal specifications share one client, different ones do not."""
+    one = background_client(LookupSpec(base_url=URL))
+    assert background_client(LookupSpec(base_url=URL)) is one
+    assert background_client(LookupSpec(base_url=URL, keep=["a"])) is not one
+
+
+def test_one_for_all_threads():
+    """Threads that begin at the same time share one client."""
+    start, found = threading.Barrier(8), []
+
+    def begin():
+        start.wait()
+        found.append(background_client(LookupSpec(base_url=URL)))
+
+    threads = [threading.Thread(target=begin) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(found), len(set(found))) == (8, 1)
+
+
+def test_options():
+    """The client is what the specification says."""
+    client = background_client(
+        LookupSpec(base_url=URL, environment="sandbox", timeout=3, max_rate=100, workers=4)
+    ).client
+    assert (client.url, client._options.timeout) == (f"{URL}/api-sandbox/transaction/detail", 3)
+    assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
+
+
+def limiter_of(spec):
+    """Return the limiter of the background, when its event loop has done what it was asked for before."""
+    background = background_client(spec)
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), background.loop).result(10)
+    return background.client._session._limiter
+
+
+def test_share():
+    """A worker has its share of the rate, and another one when it is told of more or fewer."""
+    spec = LookupSpec(base_url=URL, max_rate=100, workers=4)
+    assert limiter_of(spec)._gap == 4 / 100
+    share_rate(spec, workers=2)
+    assert limiter_of(spec)._gap == 2 / 100
+
+
+def test_share_of_the_unknown():
+    """Without a rate a worker is told of the others all the same, and then has no gap."""
+    spec = LookupSpec(base_url=URL)
+    share_rate(spec, workers=3)
+    assert (limiter_of(spec)._gap, limiter_of(spec)._workers) == (0.0, 3)
+
+
+def test_no_share():
+    """No number of workers is refused in the caller's thread, and changes nothing."""
+    spec = LookupSpec(base_url=URL, max_rate=100)
+    with pytest.raises(ConfigurationError, match="workers must be an integer"):
+        share_rate(spec, workers=0)
+    assert limiter_of(spec)._gap == 1 / 100
+
+
+def test_daemon():
+    """The thread does not keep the process alive."""
+    background = background_client(LookupSpec(base_url=URL))
+    assert background._thread.daemon
+    background.close()
+    assert not background._thread.is_alive()
+
+
+def test_closing_twice():
+    """Closing twice is harmless."""
+    background = background_client(LookupSpec(base_url=URL))
+    background.close()
+    background.close()
+
+
+def test_no_key(monkeypatch):
+    """Without a key there is no client, and nothing is left behind that another call would find."""
+    monkeypatch.delenv("PAYCLIENT_API_KEY")
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="no API key"):
+            background_client(LookupSpec(base_url=URL))
+
+
+def test_fork():
+    """A fork has a client of its own, even when the lock of its parent was held."""
+    before = background_client(LookupSpec(base_url=URL))
+    with _registries[os.getpid()].lock:
+        child = os.fork()
+        if child == 0:
+            mine = background_client(LookupSpec(base_url=URL))
+            os._exit(7 if mine is not before and mine._thread.is_alive() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -1,0 +1,125 @@
+"""A cell with a type of its own is read exactly, or refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from payclient.ledger._cells import CellProblem
+from payclient.ledger._rows import Unreadable, code_value, creation_value, money_value, time_value, word_value
+
+TIME = datetime.fromisoformat("2026-11-21 10:00:05")
+
+
+@pytest.mark.parametrize(
+    ("value", "amount"),
+    [
+        (15000, 15000),
+        (15000.0, 15000),
+        (-1.0, -1),
+        (Decimal("15000.00"), 15000),
+        (Decimal("1.5E+4"), 15000),
+        (Decimal("-1E+3"), -1000),
+        ("15000.00", 15000),
+        (10**18 - 1, 10**18 - 1),
+        (10.0**15 - 1, 10**15 - 1),
+        (None, None),
+        ("", None),
+    ],
+)
+def test_money(value, amount):
+    """A number that is exactly whole is money, whatever its type, and the result is always an int."""
+    assert (money_value(value), type(money_value(value))) == (amount, type(amount))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(1.5, float("nan"), float("inf"), 10.0**15, 10**18, -(10**18), 2**63),
+        *(True, False, [], {}, b"1", TIME, Unreadable("broken")),
+        *(
+            Decimal("1.5"),
+            Decimal("1.5E-1"),
+            Decimal("1E+18"),
+            Decimal("15.000"),
+            Decimal("NaN"),
+            Decimal("-Infinity"),
+            "15.000",
+        ),
+    ],
+    ids=repr,
+)
+def test_money_is_not_guessed(value):
+    """What is no whole number, or has more digits than its type keeps, is refused."""
+    with pytest.raises(CellProblem):
+        money_value(value)
+
+
+@pytest.mark.parametrize("read", [code_value, word_value])
+@pytest.mark.parametrize("value", [12, 12.0, Decimal(12), True, [], {}, b"T1", TIME], ids=repr)
+def test_only_text(read, value):
+    """A code or a word is text; a number there has lost what it began with."""
+    with pytest.raises(CellProblem, match="store the column as text"):
+        read(value)
+
+
+@pytest.mark.parametrize("read", [code_value, word_value, time_value, creation_value])
+def test_empty(read):
+    """None and empty text are an empty cell."""
+    assert (read(None), read("")) == (None, None)
+
+
+@pytest.mark.parametrize("read", [time_value, creation_value])
+def test_time(read):
+    """A time is a time, or text as in CSV."""
+    assert (read(TIME), read("2026-11-21 10:00:05")) == (TIME, TIME)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (TIME.replace(tzinfo=UTC), "has a time zone"),
+        (date(2026, 11, 21), "a date without a time of day"),
+        (46347.41, "46347.41 is not a time"),
+        (True, "True is not a time"),
+        ("21/11/2026", "not a time"),
+        (Unreadable("broken"), "broken"),
+    ],
+    ids=repr,
+)
+def test_time_is_not_guessed(value, reason):
+    """A zone, a date alone and a number are refused."""
+    with pytest.raises(CellProblem, match=reason):
+        time_value(value)
+
+
+@pytest.mark.parametrize("value", [46347.41, True, "21/11/2026", Unreadable("broken")], ids=repr)
+def test_creation_is_not_guessed(value):
+    """A time of creation is no number, and no other order of day and month."""
+    with pytest.raises(CellProblem):
+        creation_value(value)
+
+
+def test_creation():
+    """A time of creation may have a zone, and a date alone is the start of its day."""
+    aware = TIME.replace(tzinfo=UTC)
+    assert creation_value(aware) == aware
+    assert creation_value(date(2026, 11, 21)) == datetime.fromisoformat("2026-11-21 00:00:00")
+
+
+def test_fraction_of_second():
+    """A time that is compared has no fraction of a second; one that only says how old the row is may have."""
+    precise = TIME.replace(microsecond=5)
+    with pytest.raises(CellProblem, match="fraction of a second"):
+        time_value(precise)
+    assert (creation_value(precise), creation_value("2026-11-21 10:00:05.000005")) == (precise, TIME)
+
+
+@pytest.mark.parametrize("read", [code_value, word_value])
+def test_half_a_surrogate_pair(read):
+    """Text that UTF-8 cannot hold is refused, and the reason can be written."""
+    with pytest.raises(CellProblem, match=r"U\+D800") as caught:
+        read("a\ud800")
+    str(caught.value).encode()

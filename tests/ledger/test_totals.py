@@ -1,0 +1,94 @@
+"""A totals row is recognised in any format, rejected, and kept out of the ledger's total."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from payclient.ledger import RejectedEntry, open_ledger
+from payclient.ledger._totals import is_totals_text
+
+HEADER = ("reference", "customer", "amount")
+ROWS = [("T1", "Ana", 700_000), ("T2", "Budi", 641_999)]
+
+
+def read(*rows):
+    """Return what the last of these rows becomes, behind two plain ones; alike in CSV and in JSON Lines."""
+    rows = [*ROWS, *rows]
+    lines = [",".join("" if cell is None else f'"{cell}"' for cell in row) for row in (HEADER, *rows)]
+    text = "\n".join(json.dumps(dict(zip(HEADER, row, strict=True))) for row in rows)
+    with open_ledger(io.BytesIO("\n".join(lines).encode())) as ledger:
+        from_csv = list(ledger)[-1]
+    with open_ledger(io.BytesIO(text.encode())) as ledger:
+        from_json = list(ledger)[-1]
+    assert (type(from_csv), from_csv.amount) == (type(from_json), from_json.amount)
+    return from_csv
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("TOTAL", None, 1_341_999),
+        ("TOTAL", None, "1,341,999"),
+        ("Total", None, 5),
+        ("Total:", None, 1_341_999),
+        ("Grand Total", None, 1_341_999),
+        ("Total (2 rows)", None, 1_341_999),
+        ("Jumlah", None, 1_341_999),
+        ("Summe", None, 1_341_999),
+        ("Gesamt", None, 1_341_999),
+        ("Montant total", None, 1_341_999),
+        (None, "Total", 1_341_999),
+        (None, "JUMLAH KESELURUHAN", 7),
+        (None, None, 1_341_999),
+        ("-", None, 1_341_999),
+    ],
+    ids=str,
+)
+def test_totals_row(row):
+    """A row that says total, or has no reference and the sum of those above, is rejected without an amount."""
+    found = read(row)
+    assert isinstance(found, RejectedEntry)
+    assert (found.reason.startswith("is a totals row: "), found.amount) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("row", "amount"),
+    [
+        (("TOTAL-1", None, 1), 1),
+        (("TOTAL7", None, 1), 1),
+        (("T3", "Total", 1), 1),
+        (("T3", "Total", 1_341_999), 1_341_999),
+        (("TOTALENERGIES", None, 1), 1),
+        ((None, "Ana", 5), 5),
+        ((None, "Total Energies", 5), 5),
+        ((None, None, 641_999), 641_999),
+    ],
+    ids=str,
+)
+def test_no_totals_row(row, amount):
+    """A reference that only begins like it, a customer of that name and a row that lost its reference are none."""
+    found = read(row)
+    assert ("totals row" in getattr(found, "reason", ""), found.amount) == (False, amount)
+
+
+def test_subtotals():
+    """A sum of the rows since the last totals row is one, too."""
+    rows = [(None, None, 1_341_999), ("T3", None, 1), ("T4", None, 2), (None, None, 3), (None, None, 1_342_002)]
+    for end in (1, 4, 5):
+        assert "totals row" in read(*rows[:end]).reason
+
+
+def test_one_row_is_no_sum():
+    """The amount of the only row above is no sum: it may be a payment whose reference is lost."""
+    text = "reference,amount\nT1,5\n,5\n"
+    with open_ledger(io.BytesIO(text.encode())) as ledger:
+        assert [row.amount for row in ledger] == [5, 5]
+
+
+@pytest.mark.parametrize("text", ["", "-", "of", "grand", "T1", "total 1", "sum total x"])
+def test_other_text(text):
+    """Text without such a word, or with another beside it, is no totals text."""
+    assert not is_totals_text(text)

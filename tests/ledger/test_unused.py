@@ -1,0 +1,140 @@
+"""A column that should have been compared is never left out in silence."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from payclient.ledger import LedgerError, open_ledger
+from payclient.ledger._unused import is_money, is_money_name
+
+
+def read(text, **options):
+    with open_ledger(io.StringIO(text), **options) as ledger:
+        return list(ledger)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Amount (IDR)", "amount_usd", "Grand Total", "Total Betrag", "Rechnungsbetrag", "Endsumme", "Fee %1"),
+        *("Montant TTC", "Importe neto EUR", "Jumlah Uang", "Biaya Lain", "net_payout", "tax amount"),
+    ],
+)
+def test_money_by_name(name):
+    """A column whose name says money, and that is no field, refuses the ledger with the options that help."""
+    with pytest.raises(LedgerError, match=r"looks like money and is not used.*--column amount=.*--ignore-column"):
+        read(f"reference,{name}\nT1,5\n")
+    assert len(read(f"reference,{name}\nT1,5\n", ignore=[name])) == 1
+    assert read(f"reference,{name}\nT1,5\n", columns={"amount": name})[0].amount == 5
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["amount_currency", "fee type", "total_items", "net date", "paid_at", "branch", "note"],
+)
+def test_other_names(name):
+    """A time, a code or a count beside money is no money."""
+    assert not is_money_name(name)
+    assert len(read(f"reference,amount,{name}\nT1,5,x\n")) == 1
+
+
+def test_all_are_named():
+    """Every such column is named at once."""
+    with pytest.raises(LedgerError, match=r"'Total A' looks like money .*\(and so is 'Total B'\)"):
+        read("reference,Total A,Total B\nT1,5,6\n")
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [("reference,status,state", "status"), ("reference,amount,total", "amount")],
+)
+def test_two_candidates(header, field):
+    """Of two columns that could be one field, none is taken by guess."""
+    with pytest.raises(LedgerError, match=f"could be {field} as well and is not used"):
+        read(f"{header}\nT1,5,5\n")
+    assert len(read(f"{header}\nT1,5,5\n", ignore=[header.rpartition(",")[2]])) == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["15000", "7000"], True),
+        (["150.00", "7.50"], True),
+        (["Rp 15.000", "Rp 7.000"], True),
+        (["1,341,999", ""], True),
+        (["€ 9.50"], True),
+        (["15000.0", "9000.0"], True),
+        (["1", "2", "3"], False),
+        (["1001", "1002", "1003"], False),
+        (["2025", "2026"], False),
+        (["081234567", "081298765"], False),
+        (["8812345678901234"], False),
+        (["1.0", "2.0", "3.0"], False),
+        (["2026-11-21"], False),
+        (["x", "5000"], False),
+        (["", " "], False),
+    ],
+)
+def test_money_by_values(cells, expected):
+    """Without an amount, a column full of amounts is money, whatever it is called; codes, years and counts are not."""
+    assert is_money(cells) is expected
+    text = "reference,wert\n" + "".join(f'T{n},"{cell}"\n' for n, cell in enumerate(cells))
+    if expected:
+        with pytest.raises(LedgerError, match="'wert' holds what looks like money and is not used"):
+            read(text)
+        assert len(read(text, ignore=["wert"])) == len(cells)
+    else:
+        assert len(read(text)) == len(cells)
+
+
+def test_values_with_an_amount():
+    """Where there is an amount, numbers under a name that says nothing are not taken for money."""
+    assert len(read("reference,amount,wert\nT1,5,15000\n")) == 1
+
+
+def test_values_of_objects():
+    """The values of JSON Lines are looked at as well."""
+    with pytest.raises(LedgerError, match="'wert' holds what looks like money"):
+        read(json.dumps({"reference": "T1", "wert": 15000}), format="jsonl")
+
+
+@pytest.mark.parametrize("field", ["amount", "status"])
+def test_require(field):
+    """A field that is required and not there refuses the ledger, and says how to choose its column."""
+    with pytest.raises(LedgerError, match=f"no column was found for {field}, which is required.*--column {field}=NAME"):
+        read("reference,x\nT1,y\n", require=["amount", "status"] if field == "amount" else ["status"])
+    assert len(read("reference,amount,status\nT1,5,paid\n", require=["amount", "status"])) == 1
+
+
+def test_require_unknown():
+    """A field that does not exist is the caller's mistake."""
+    with pytest.raises(ValueError, match="require: there is no field 'betrag'"):
+        read("reference\nT1\n", require=["betrag"])
+
+
+def test_ignore_unknown():
+    """A column to ignore that is not there is refused: it may be mistyped."""
+    with pytest.raises(LedgerError, match="no column is called 'x', which was to be ignored; there are 'reference'"):
+        read("reference\nT1\n", ignore=["x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "the ledger is empty"), ("reference\n", "the ledger has a header and no rows")],
+)
+def test_empty(text, message):
+    """A ledger without a row is refused where that is not allowed, in every format."""
+    with pytest.raises(LedgerError, match=f"{message}; --allow-empty accepts that"):
+        read(text, allow_empty=False)
+    assert read(text) == []
+
+
+@pytest.mark.parametrize("name", ["Montant reçu", "Référence", "Gebühr", "Método de pago"])
+def test_accents(name):
+    """A name is found with and without its accents."""
+    header = name if name == "Référence" else f"reference,{name}"
+    with open_ledger(io.StringIO(f"{header}\n")) as ledger:
+        assert ledger.columns.ignored == ()

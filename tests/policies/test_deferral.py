@@ -1,0 +1,169 @@
+"""What becomes of a lookup that failed in bulk."""
+
+from __future__ import annotations
+
+import pytest
+
+from payclient import errors
+from payclient.policies._deferral import Decision, Deferral, Disposition, PendingRow
+
+BROKEN = errors.ServiceError("x", status_code=503)
+REFUSED = errors.ConnectionFailedError("x", sent="no")
+DENIED = errors.PermissionDeniedError("x", status_code=403)
+NOT_FOUND = errors.TransactionNotFoundError("x", status_code=404)
+FINAL, FATAL = Decision(Disposition.FINAL), Decision(Disposition.FATAL)
+
+
+def later(wait):
+    return Decision(Disposition.LATER, wait)
+
+
+def deferral(*, is_on=True, max_retry_after=900.0, chance=0.5):
+    """Return rules in which the middle of every wait is drawn."""
+    return Deferral(is_on=is_on, max_retry_after=max_retry_after, random=lambda: chance)
+
+
+def dispositions(rules, *failures):
+    return [rules.decide(PendingRow(index, "R"), error).disposition for index, error in enumerate(failures)]
+
+
+@pytest.mark.parametrize(
+    ("error", "decision"),
+    [
+        pytest.param(NOT_FOUND, FINAL, id="not-found"),
+        pytest.param(errors.RejectedError("x"), FINAL, id="rejected"),
+        pytest.param(errors.InvalidReferenceError("x"), FINAL, id="reference"),
+        pytest.param(DENIED, FINAL, id="one-denial"),
+        pytest.param(errors.UnexpectedResponseError("x", status_code=400), FINAL, id="odd-400"),
+        pytest.param(errors.AuthenticationError("x"), FATAL, id="key"),
+        pytest.param(errors.TLSVerificationError("x"), FATAL, id="certificate"),
+        pytest.param(errors.ClientClosedError("x"), FATAL, id="closed"),
+        pytest.param(errors.UnexpectedResponseError("x", status_code=302), FATAL, id="redirect"),
+        pytest.param(errors.RateLimitedError("x", retry_after=901.0), FATAL, id="pause-too-long"),
+        pytest.param(BROKEN, later(10.0), id="broken"),
+        pytest.param(REFUSED, later(10.0), id="connection"),
+        pytest.param(errors.DeadlineExceededError("x"), later(10.0), id="deadline"),
+        pytest.param(errors.UnexpectedResponseError("x", status_code=200), later(10.0), id="odd-200"),
+        pytest.param(errors.RateLimitedError("x", retry_after=60.0), later(60.0), id="throttled"),
+        pytest.param(errors.ServiceError("x", retry_after=60.0), later(60.0), id="told-to-wait"),
+        pytest.param(errors.RateLimitedError("x", retry_after=900.0), later(900.0), id="longest-pause"),
+    ],
+)
+def test_first_failure(error, decision):
+    """An answer is final, what everyone would meet ends the stream, and what may pass is asked again later."""
+    assert deferral().decide(PendingRow(0, "R"), error) == decision
+
+
+def test_answers_are_counted():
+    """Successes and refusals of a reference are answers; failures are not."""
+    rules = deferral()
+    rules.succeed()
+    dispositions(rules, NOT_FOUND, BROKEN, NOT_FOUND)
+    assert rules.answers == 3
+
+
+def test_pause_of_unknown_length():
+    """A refusal that names no time asks for no pause, so not for one that is too long either."""
+    assert deferral(max_retry_after=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == Decision(
+        Disposition.LATER, 10.0
+    )
+
+
+def test_off():
+    """Without deferral a passing failure is final."""
+    assert deferral(is_on=False).decide(PendingRow(0, "R"), BROKEN) == FINAL
+
+
+def test_fatal_without_deferral():
+    """What everyone would meet ends a small batch too."""
+    assert deferral(is_on=False).decide(PendingRow(0, "R"), errors.AuthenticationError("x")) == FATAL
+
+
+def test_given_up_after_four_passes():
+    """A row is given up when it failed in four passes, each of which saw somebody else answered; the waits grow."""
+    rules, row, decisions = deferral(), PendingRow(0, "R"), []
+    for _ in range(4):
+        row.answers_when_sent = rules.answers
+        rules.succeed()
+        decisions.append(rules.decide(row, BROKEN))
+    assert decisions == [
+        later(5.0),
+        later(20.0),
+        later(80.0),
+        FINAL,
+    ]
+
+
+def test_outage_costs_no_row():
+    """While nobody is answered no row is to blame, however often it fails."""
+    rules, row = deferral(), PendingRow(0, "R")
+    rules.succeed()
+    row.answers_when_sent = rules.answers
+    assert {rules.decide(row, BROKEN) for _ in range(100)} == {later(10.0)}
+
+
+def test_refusal_counts_as_answer():
+    """A service that says "not found" to another row is up, so the failing row is given up in the end."""
+    rules, row, decisions = deferral(), PendingRow(0, "R"), []
+    for index in range(1, 5):
+        row.answers_when_sent = rules.answers
+        rules.decide(PendingRow(index, "S"), NOT_FOUND)
+        decisions.append(rules.decide(row, BROKEN).disposition)
+    assert decisions == [Disposition.LATER, Disposition.LATER, Disposition.LATER, Disposition.FINAL]
+
+
+@pytest.mark.parametrize(("chance", "wait"), [(0.0, 5.0), (0.5, 10.0), (1.0, 15.0)], ids=["least", "middle", "most"])
+def test_waits_are_spread(chance, wait):
+    """Rows that failed together do not come back together."""
+    assert deferral(chance=chance).decide(PendingRow(0, "R"), BROKEN) == later(wait)
+
+
+def test_denials_in_a_row():
+    """The twentieth denial in a row ends the stream: it is not about the references."""
+    assert dispositions(deferral(), *[DENIED] * 20) == [*[Disposition.FINAL] * 19, Disposition.FATAL]
+
+
+@pytest.mark.parametrize("between", [NOT_FOUND, BROKEN], ids=["an-answer", "another-failure"])
+def test_denials_with_something_between(between):
+    """Denials that do not follow upon each other are about their references."""
+    rules = deferral()
+    assert Disposition.FATAL not in dispositions(rules, *[DENIED] * 19, between, *[DENIED] * 19)
+
+
+def test_denials_with_success_between():
+    """A success starts the count of denials anew."""
+    rules = deferral()
+    before = dispositions(rules, *[DENIED] * 19)
+    rules.succeed()
+    assert Disposition.FATAL not in before + dispositions(rules, *[DENIED] * 19)
+
+
+def test_nobody_there():
+    """When the very first contacts fail, the address is wrong and the stream ends."""
+    assert dispositions(deferral(), *[REFUSED] * 3) == [Disposition.LATER, Disposition.LATER, Disposition.FATAL]
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        pytest.param(BROKEN, id="a-broken-answer"),
+        pytest.param(NOT_FOUND, id="an-answer"),
+        pytest.param(errors.ConnectionFailedError("x", sent="unknown"), id="a-connection"),
+    ],
+)
+def test_outage_after_contact(sign):
+    """Once the service was reached, not to get through is an outage that is waited out."""
+    assert Disposition.FATAL not in dispositions(deferral(), sign, *[REFUSED] * 50)
+
+
+def test_success_is_contact():
+    """A service that answered one lookup is there."""
+    rules = deferral()
+    rules.succeed()
+    assert Disposition.FATAL not in dispositions(rules, *[REFUSED] * 50)
+
+
+def test_deadline_is_no_contact():
+    """Running out of time does not show that anybody is there."""
+    late = errors.DeadlineExceededError("x")
+    assert dispositions(deferral(), REFUSED, late, REFUSED, REFUSED)[-1] is Disposition.FATAL

@@ -1,0 +1,582 @@
+"""The limiter, one rule at a time; what moves its limit is tested with its controller."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from itertools import pairwise
+
+import pytest
+
+from payclient.policies._limiter import Limiter
+from payclient.policies._retry import Signal
+from support.simulated import now
+
+pytestmark = pytest.mark.virtual_time
+
+
+class TurnedAwayError(Exception):
+    pass
+
+
+def make(max_concurrency=64, *, initial=4.0):
+    return Limiter(max_concurrency=max_concurrency, initial=initial, random=lambda: 0.5)
+
+
+async def take(limiter, count):
+    return [await limiter.acquire() for _ in range(count)]
+
+
+def give_back(limiter, tickets, signal, **more):
+    for ticket in tickets:
+        limiter.release(ticket, signal, **more)
+
+
+async def run_full(limiter, rounds):
+    """Use the whole limit and be accepted, in each round."""
+    for _ in range(rounds):
+        give_back(limiter, await take(limiter, max(1, int(limiter.limit))), Signal.ACCEPTED)
+
+
+async def queue_up(limiter, count):
+    """Let so many tasks wait, in order."""
+    tasks = [asyncio.create_task(limiter.acquire()) for _ in range(count)]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def settle():
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+def done(tasks):
+    return [task.done() for task in tasks]
+
+
+async def call_off(tasks):
+    for task in tasks:
+        task.cancel()
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# Admission
+
+
+def test_outside_a_loop():
+    """A limiter can be made, and looked at, where no event loop runs."""
+    limiter = make()
+    assert (limiter.limit, limiter.in_flight, limiter.waiting, limiter.paused_seconds()) == (4.0, 0, 0, 0.0)
+
+
+def test_initial():
+    """A limiter that is told nothing starts with a few."""
+    assert Limiter(max_concurrency=64).limit == 4.0
+
+
+def test_initial_is_capped():
+    """The initial limit is no higher than the highest one."""
+    assert make(2).limit == 2.0
+
+
+async def test_free_slot_does_not_suspend():
+    """An acquire that finds a free slot runs to its end in one step."""
+    limiter = make()
+    with pytest.raises(StopIteration):
+        limiter.acquire().send(None)
+    assert limiter.in_flight == 1
+
+
+async def test_wait_for_a_release_needs_no_timer():
+    """Who waits for a slot that only a release can free does not make the loop wake up for it."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 2)
+    assert limiter._timer is None
+    await call_off(waiters)
+
+
+async def test_ticket():
+    """A ticket says when it was granted and how many were in flight then, itself included."""
+    limiter = make()
+    await limiter.acquire()
+    await asyncio.sleep(5)
+    ticket = await limiter.acquire()
+    assert (ticket.number, ticket.started_at, ticket.load) == (2, now(), 2)
+
+
+async def test_first_come_first_served():
+    """Waiters are granted in the order in which they came, whatever comes between."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    waiters = await queue_up(limiter, 5)
+    order = []
+    for name, waiter in enumerate(waiters):
+        waiter.add_done_callback(lambda _, name=name: order.append(name))
+    waiters[1].cancel()
+    for _ in range(4):
+        limiter.release(held, Signal.SILENT)
+        await settle()
+        held = next(w for w in reversed(waiters) if w.done() and not w.cancelled()).result()
+    assert order == [1, 0, 2, 3, 4]
+
+
+async def test_newcomer_does_not_overtake():
+    """Who asks while others wait stands behind them, although a slot is free at that moment."""
+    limiter = make()
+    limiter.pause(1.0)
+    (waiter,) = await queue_up(limiter, 1)
+    asyncio.get_running_loop().advance(2.0)  # the pause is over, and the limiter's own timer has not run yet
+    newcomer = asyncio.create_task(limiter.acquire())
+    await settle()
+    assert done([waiter, newcomer]) == [True, False]
+    await call_off([newcomer])
+
+
+async def test_cancelled_waiter_leaves_the_queue():
+    """A waiter that is cancelled holds no place in the queue."""
+    limiter = make(1)
+    await limiter.acquire()
+    await call_off(await queue_up(limiter, 3))
+    assert (limiter.waiting, limiter.in_flight) == (0, 1)
+
+
+async def test_cancelled_in_the_tick_of_its_grant():
+    """A slot granted to a task that is cancelled in the same tick goes to the next one."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    first, second = await queue_up(limiter, 2)
+    limiter.release(held, Signal.SILENT)
+    first.cancel()
+    await settle()
+    assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1)
+
+
+async def test_cancelled_in_the_tick_before_its_grant():
+    """A waiter cancelled in the same tick before a slot comes free is passed over."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    first, second = await queue_up(limiter, 2)
+    first.cancel()
+    limiter.release(held, Signal.SILENT)
+    await settle()
+    assert (first.cancelled(), second.done(), limiter.in_flight) == (True, True, 1)
+
+
+async def test_last_waiter_cancelled_in_the_tick_of_its_grant():
+    """A slot granted to a cancelled task that nobody waits behind is free again."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    (waiter,) = await queue_up(limiter, 1)
+    limiter.release(held, Signal.SILENT)
+    await call_off([waiter])
+    assert limiter.in_flight == 0
+
+
+# Pause
+
+
+async def test_nothing_during_a_pause():
+    """Nobody is granted a ticket before the end of a pause, and somebody is at its end."""
+    limiter = make()
+    limiter.pause(30.0)
+    assert (await limiter.acquire()).started_at == 30.0
+
+
+async def test_pause_reaches_those_who_wait():
+    """A pause also holds those who queued up before it, when slots come free."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    (waiter,) = await queue_up(limiter, 1)
+    limiter.release(held, Signal.THROTTLED, retry_after=7.0)
+    assert (await waiter).started_at == 7.0
+
+
+async def test_smaller_pause_does_not_shorten():
+    """A pause that ends earlier changes nothing."""
+    limiter = make()
+    await take(limiter, 1)
+    limiter.pause(60.0)
+    limiter.pause(1.0)
+    assert limiter.paused_seconds() == 60.0
+
+
+async def test_longer_pause_extends():
+    """A pause that ends later takes the place of the one before, also for who waits already."""
+    limiter = make()
+    limiter.pause(2.0)
+    (waiter,) = await queue_up(limiter, 1)
+    limiter.pause(5.0)
+    assert (await waiter).started_at == 5.0
+
+
+async def test_long_pause():
+    """A pause of a day is a day."""
+    limiter = make()
+    limiter.pause(86400.0)
+    assert (await limiter.acquire()).started_at == 86400.0
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -1.0, 0.0])
+async def test_unusable_pause(seconds):
+    """What is no positive, finite number of seconds is no pause."""
+    limiter = make()
+    limiter.pause(seconds)
+    assert (limiter.paused_seconds(), limiter.limit) == (0.0, 4.0)
+
+
+async def test_pause_counts_down():
+    """The seconds that are left of a pause become fewer, and none after its end."""
+    limiter = make()
+    limiter.pause(10.0)
+    await asyncio.sleep(4)
+    left = limiter.paused_seconds()
+    await asyncio.sleep(10)
+    assert (left, limiter.paused_seconds()) == (6.0, 0.0)
+
+
+async def test_no_stampede_after_a_pause():
+    """Of many who waited for the end of a pause one goes first, and its answer lets in two."""
+    limiter = make(initial=32.0)
+    limiter.pause(10.0)
+    waiters = await queue_up(limiter, 32)
+    await asyncio.sleep(11)
+    first = limiter.in_flight
+    limiter.release(waiters[0].result(), Signal.ACCEPTED)
+    await settle()
+    assert (first, limiter.in_flight) == (1, 2)
+    await call_off(waiters)
+
+
+# Close
+
+
+async def test_close_turns_waiters_away():
+    """Who waits when the limiter is closed gets an error of its own."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 2)
+    limiter.close(TurnedAwayError)
+    first, second = await asyncio.gather(*waiters, return_exceptions=True)
+    assert (type(first), type(second), first is second) == (TurnedAwayError, TurnedAwayError, False)
+
+
+async def test_close_turns_newcomers_away():
+    """Who asks after the close gets the error, although slots are free."""
+    limiter = make()
+    limiter.close(TurnedAwayError)
+    with pytest.raises(TurnedAwayError):
+        await limiter.acquire()
+
+
+async def test_close_turns_away_in_order():
+    """Who waits longest is turned away first."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 3)
+    numbers = iter(range(3))
+    limiter.close(lambda: TurnedAwayError(next(numbers)))
+    assert [error.args for error in await asyncio.gather(*waiters, return_exceptions=True)] == [(0,), (1,), (2,)]
+
+
+async def test_release_after_close():
+    """A ticket from before the close can be given back after it."""
+    limiter = make()
+    ticket = await limiter.acquire()
+    limiter.close(TurnedAwayError)
+    limiter.release(ticket, Signal.ACCEPTED)
+    assert limiter.in_flight == 0
+
+
+async def test_close_and_cancel_in_one_tick():
+    """A waiter that is turned away and cancelled in the same tick gives back no slot, for it had none."""
+    limiter = make(1)
+    await limiter.acquire()
+    waiters = await queue_up(limiter, 1)
+    limiter.close(TurnedAwayError)
+    await call_off(waiters)
+    assert limiter.in_flight == 1
+
+
+# The limit
+
+
+async def test_grows_by_one():
+    """Until the first cut, every accepted attempt raises the limit by one."""
+    limiter = make(initial=2.0)
+    give_back(limiter, await take(limiter, 2), Signal.ACCEPTED)
+    assert limiter.limit == 4.0
+
+
+async def test_silent_changes_nothing():
+    """An attempt that says nothing about the service leaves the limit where it is."""
+    limiter = make()
+    give_back(limiter, await take(limiter, 4), Signal.SILENT)
+    assert (limiter.limit, limiter.in_flight) == (4.0, 0)
+
+
+async def test_first_cut():
+    """The first refusal halves the limit."""
+    limiter = make()
+    (ticket,) = await take(limiter, 1)
+    limiter.release(ticket, Signal.THROTTLED)
+    assert limiter.limit == 2.0
+
+
+async def test_burst_is_one_cut():
+    """Sixty-four refusals of attempts that were under way together cut once."""
+    limiter = make(initial=64.0)
+    give_back(limiter, await take(limiter, 64), Signal.THROTTLED)
+    await run_full(limiter, 10)
+    assert limiter.limit == 32.0
+
+
+async def test_pause_cuts_deeper():
+    """A refusal that asks for a pause leaves less of the limit than one that does not."""
+    limiter = make(initial=40.0)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED, retry_after=1.0)
+    await asyncio.sleep(1)
+    await run_full(limiter, 10)
+    assert limiter.limit == pytest.approx(14.0)
+
+
+async def test_first_failures_do_not_cut():
+    """Fewer than ten attempts are too few to judge a service by; ten are not."""
+    limiter = make(initial=20.0)
+    tickets = await take(limiter, 10)
+    give_back(limiter, tickets[:9], Signal.OVERLOADED)
+    after_nine = limiter.limit
+    limiter.release(tickets[9], Signal.OVERLOADED)
+    assert (after_nine, limiter.limit) == (20.0, 10.0)
+
+
+async def test_first_gaps():
+    """Below one, what was not used yet is made good once, and from then on there is a gap after each attempt."""
+    limiter = make(initial=0.5)
+    started_at = []
+    for _ in range(5):
+        ticket = await limiter.acquire()
+        started_at.append(ticket.started_at)
+        limiter.release(ticket, Signal.SILENT)
+    assert started_at == pytest.approx([0.0, 0.0, 0.2, 0.4, 0.6])
+
+
+async def test_gaps_follow_the_round_trip():
+    """Gaps are as long as the mean round trip makes them, in which the newest weighs a tenth."""
+    limiter = make(initial=1.5)
+    await asyncio.sleep(1)
+    ticket = await limiter.acquire()
+    await asyncio.sleep(2.1)
+    limiter.release(ticket, Signal.ACCEPTED)  # the mean goes from 0.1 to 0.3 s, and the limit to 2.5
+    await take(limiter, 2)
+    started_at = []
+    for _ in range(4):
+        ticket = await limiter.acquire()
+        started_at.append(ticket.started_at)
+        limiter.release(ticket, Signal.SILENT)
+    assert started_at == pytest.approx([3.1, 3.1, 3.3, 3.5])
+
+
+async def test_gap_below_one():
+    """In slow start, each refused probe doubles the gap to the next, up to ten seconds."""
+    limiter = make()
+    started_at = []
+    for _ in range(12):
+        ticket = await limiter.acquire()
+        started_at.append(ticket.started_at)
+        limiter.release(ticket, Signal.THROTTLED)
+    gaps = [later - earlier for earlier, later in pairwise(started_at)]
+    assert gaps[5:] == pytest.approx([0.8, 1.6, 3.2, 6.4, 10.0, 10.0])
+
+
+@pytest.mark.parametrize("limit", [0.25, 0.8, 1.5, 4.3])
+async def test_fraction_is_a_share_of_the_time(limit):
+    """A limit between two whole numbers keeps that many attempts in flight on average, rounded up at most."""
+    chance = random.Random(1)
+    limiter = Limiter(max_concurrency=8, initial=limit, random=chance.random)
+    loads = []
+    busy = []
+
+    async def work():
+        for _ in range(200):
+            ticket = await limiter.acquire()
+            loads.append(ticket.load)
+            busy.append(chance.uniform(0.05, 0.15))
+            await asyncio.sleep(busy[-1])
+            limiter.release(ticket, Signal.SILENT)
+
+    await asyncio.gather(*(work() for _ in range(8)))
+    assert sum(busy) / now() == pytest.approx(limit, rel=0.07)
+    assert max(loads) == math.ceil(limit)
+
+
+# One key, many workers
+
+
+def part(workers=1, max_rate=None, initial=64.0):
+    return Limiter(max_concurrency=64, initial=initial, max_rate=max_rate, workers=workers, random=lambda: 0.25)
+
+
+async def starts(limiter, count):
+    """Return when so many tickets are granted to somebody who wants them all at once."""
+    return [ticket.started_at for ticket in await take(limiter, count)]
+
+
+async def test_rate():
+    """Attempts start one after the other, as far apart as the rate makes them, and the first at once."""
+    assert await starts(part(max_rate=10.0), 4) == pytest.approx([0.0, 0.1, 0.2, 0.3])
+
+
+async def test_part_of_a_rate():
+    """One of four workers starts a quarter of the rate, from a chance moment of its first gap on."""
+    assert await starts(part(4, max_rate=10.0), 3) == pytest.approx([0.1, 0.5, 0.9])
+
+
+async def test_nothing_saved_up():
+    """After a rest of any length the next attempt starts at once, and the one after it a whole gap later."""
+    limiter = part(max_rate=10.0)
+    await take(limiter, 1)
+    await asyncio.sleep(60.05)
+    assert await starts(limiter, 3) == pytest.approx([60.05, 60.15, 60.25])
+
+
+@pytest.mark.parametrize(("late", "following"), [(0.009, 0.2), (0.03, 0.23)], ids=["timer", "busy"])
+async def test_lateness(late, following):
+    """A timer that the loop runs a little late does not make the rate lower; what is later is lost."""
+    limiter = part(max_rate=10.0)
+    await take(limiter, 1)
+    waiters = await queue_up(limiter, 2)
+    asyncio.get_running_loop().advance(0.1 + late)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx([0.1 + late, following])
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [(0.0019, [0.0019, 0.002, 0.003]), (0.0045, [0.0045, 0.0055, 0.0065])],
+    ids=["less than a gap", "several gaps"],
+)
+async def test_lateness_of_short_gaps(late, expected):
+    """However short the gaps are, no more than one attempt is made good."""
+    limiter = part(max_rate=1000.0)
+    await take(limiter, 1)
+    waiters = await queue_up(limiter, 3)
+    asyncio.get_running_loop().advance(late)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
+
+
+async def test_given_up_while_waiting_for_the_rate():
+    """A timer that was on time makes nothing good, although the attempt it was for has been given up."""
+    limiter = part(max_rate=10.0, initial=1.0)
+    give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
+    await asyncio.sleep(0.001)
+    await call_off(await queue_up(limiter, 1))
+    await asyncio.sleep(0.1)
+    assert await starts(limiter, 2) == pytest.approx([0.101, 0.201])
+
+
+async def test_no_slot_when_the_rate_allows_one():
+    """A timer that was on time makes nothing good, although the slot came free a moment after it."""
+    limiter = part(max_rate=10.0, initial=4.0)
+    first, second, _ = await take(limiter, 3)
+    waiters = await queue_up(limiter, 2)
+    limiter.release(first, Signal.THROTTLED)  # from four slots to two, and both are in use
+    await asyncio.sleep(0.105)
+    give_back(limiter, [second], Signal.SILENT)
+    third = await waiters[0]
+    limiter.release(third, Signal.SILENT)
+    assert [third.started_at, (await waiters[1]).started_at] == pytest.approx([0.305, 0.405])
+
+
+async def test_rate_and_pause():
+    """After a pause attempts are as far apart as before it, and none starts in it."""
+    limiter = part(max_rate=10.0)
+    limiter.pause(30.0)
+    first = await take(limiter, 1)
+    give_back(limiter, first, Signal.ACCEPTED)
+    assert [first[0].started_at, *await starts(limiter, 2)] == pytest.approx([30.0, 30.1, 30.2])
+
+
+async def test_lateness_of_others():
+    """What starts late for want of a slot, or of anybody who asks, is followed by a whole gap."""
+    limiter = part(max_rate=10.0, initial=1.0)
+    (ticket,) = await take(limiter, 1)
+    waiters = await queue_up(limiter, 1)
+    await asyncio.sleep(0.105)
+    limiter.release(ticket, Signal.ACCEPTED)
+    second = await waiters[0]
+    await asyncio.sleep(0.105)
+    assert [second.started_at, *await starts(limiter, 1)] == pytest.approx([0.105, 0.21])
+    limiter.release(second, Signal.SILENT)
+    assert await starts(limiter, 1) == pytest.approx([0.31])
+
+
+async def test_pause_within_a_gap():
+    """A pause that is over before the gap is does not cut the gap short."""
+    limiter = part(max_rate=1.0)
+    (ticket,) = await take(limiter, 1)
+    limiter.release(ticket, Signal.THROTTLED, retry_after=0.25)
+    assert await starts(limiter, 1) == [1.0]
+
+
+async def test_rate_below_the_limit():
+    """A rate lets nobody in beyond the limit."""
+    limiter = part(max_rate=10.0, initial=1.0)
+    held = await limiter.acquire()
+    (waiter,) = await queue_up(limiter, 1)
+    await asyncio.sleep(5)
+    limiter.release(held, Signal.SILENT)
+    assert (await waiter).started_at == 5.0
+
+
+@pytest.mark.parametrize(
+    ("rate", "workers", "expected"),
+    [(5.0, 1, [0.2, 0.4]), (20.0, 1, [0.05, 0.1]), (10.0, 3, [0.3, 0.6]), (None, 1, [0.0, 0.0])],
+    ids=["lower", "higher", "more workers", "none"],
+)
+async def test_share_while_running(rate, workers, expected):
+    """A new rate, or a new number of workers, holds from the last attempt on, also for who waits already."""
+    limiter = part(max_rate=10.0)
+    await take(limiter, 1)
+    waiters = await queue_up(limiter, 2)
+    limiter.share(rate, workers)
+    assert [ticket.started_at for ticket in await asyncio.gather(*waiters)] == pytest.approx(expected)
+
+
+async def test_rate_that_comes_later():
+    """Workers that are told a rate while they run begin their gaps at different moments too."""
+    limiter = part(4)
+    await take(limiter, 1)
+    limiter.share(10.0, 4)
+    assert await starts(limiter, 2) == pytest.approx([0.1, 0.5])
+
+
+async def test_workers_are_spread_again():
+    """Workers whose gap becomes so short that it is over do not all ask at once."""
+    limiter = part(4, max_rate=10.0)
+    await take(limiter, 1)
+    await asyncio.sleep(0.3)
+    limiter.share(40.0, 4)
+    assert await starts(limiter, 2) == pytest.approx([0.425, 0.525])
+
+
+async def test_share_in_a_pause():
+    """A new rate cuts no pause short."""
+    limiter = part(max_rate=10.0)
+    limiter.pause(30.0)
+    limiter.share(1000.0, 1)
+    assert (await limiter.acquire()).started_at == 30.0
+
+
+@pytest.mark.parametrize("change", [False, True], ids=["from the start", "later"])
+async def test_worker_grows_slowly(change):
+    """Of four workers with half a slot each, each grows an eighth as steeply as one that has all two slots."""
+    limiter = make(64, initial=0.5) if change else part(4, initial=2.0)
+    if change:
+        limiter.share(None, 4)
+    give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
+    await asyncio.sleep(1)
+    give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
+    steepness = 0.02 / 8
+    assert limiter.limit == pytest.approx(0.5 + steepness * (1 - (0.25 / steepness) ** (1 / 3)) ** 3)

@@ -1,0 +1,228 @@
+"""One flight per key."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import pytest
+
+from payclient.errors import ServiceError
+from payclient.policies._single_flight import SingleFlight
+
+
+class Calls:
+    """Calls that take as long as the test wants, and number their answers from 1."""
+
+    def __init__(self):
+        self.flights = SingleFlight()
+        self.gate = asyncio.Event()
+        self.numbers = count(1)
+        self.begun = []
+        self.failure = None
+
+    def start(self, key="a"):
+        return asyncio.create_task(self.ask(key))
+
+    async def ask(self, key):
+        while key in self.flights:
+            answer = await self.flights.join(key)
+            if answer is not None:
+                return answer
+        with self.flights.start(key) as flight:
+            return flight.set_result(await self.call(key))
+
+    async def call(self, key):
+        number = next(self.numbers)
+        self.begun.append(key)
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        return f"{key}{number}"
+
+
+async def settle():
+    """Let every task run until it waits."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def ended(*tasks):
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_equal_keys_share():
+    """Callers that ask for the same thing at the same time share one call."""
+    calls = Calls()
+    tasks = [calls.start() for _ in range(5)]
+    await settle()
+    calls.gate.set()
+    assert (await ended(*tasks), calls.begun) == (["a1"] * 5, ["a"])
+
+
+async def test_other_keys_do_not():
+    """Callers that ask for different things do not wait for each other."""
+    calls = Calls()
+    tasks = [calls.start(key) for key in "abab"]
+    await settle()
+    calls.gate.set()
+    assert (await ended(*tasks), calls.begun) == (["a1", "b2", "a1", "b2"], ["a", "b"])
+
+
+async def test_later_callers_ask_again():
+    """An answer is shared while it is awaited, and not kept."""
+    calls = Calls()
+    calls.gate.set()
+    assert [await calls.start(), await calls.start()] == ["a1", "a2"]
+
+
+async def test_nothing_is_left():
+    """When a call has ended, nothing of it is left."""
+    calls = Calls()
+    tasks = [calls.start() for _ in range(3)]
+    await settle()
+    under_way = len(calls.flights)
+    calls.gate.set()
+    await ended(*tasks)
+    assert (under_way, len(calls.flights)) == (1, 0)
+
+
+async def test_leader_is_cancelled():
+    """When the caller that asks is cancelled, one that waits takes over, and the others get what it gets."""
+    calls = Calls()
+    leader, *waiters = [calls.start() for _ in range(4)]
+    await settle()
+    leader.cancel()
+    await settle()
+    calls.gate.set()
+    assert (await ended(*waiters), calls.begun, leader.cancelled()) == (["a2"] * 3, ["a", "a"], True)
+
+
+async def test_each_leader_is_cancelled():
+    """The last caller that is left gets its answer, however many before it were cancelled one by one."""
+    calls = Calls()
+    tasks = [calls.start() for _ in range(4)]
+    for task in tasks[:-1]:
+        await settle()
+        task.cancel()
+    await settle()
+    calls.gate.set()
+    assert (await tasks[-1], len(calls.begun)) == ("a4", 4)
+
+
+async def test_waiter_is_cancelled():
+    """A caller that waits and is cancelled harms nobody."""
+    calls = Calls()
+    leader, unlucky, waiter = [calls.start() for _ in range(3)]
+    await settle()
+    unlucky.cancel()
+    await settle()
+    calls.gate.set()
+    assert (await ended(leader, waiter), calls.begun, unlucky.cancelled()) == (["a1"] * 2, ["a"], True)
+
+
+async def test_leader_and_waiter_are_cancelled():
+    """A caller that is cancelled in the tick in which it should take over leaves the turn to the next."""
+    calls = Calls()
+    leader, heir, waiter = [calls.start() for _ in range(3)]
+    await settle()
+    leader.cancel()
+    heir.cancel()
+    await settle()
+    calls.gate.set()
+    assert (await waiter, heir.cancelled()) == ("a2", True)
+
+
+async def test_heir_is_cancelled_as_it_wakes():
+    """A caller that is cancelled after it was told to take over leaves the turn to the next."""
+    calls = Calls()
+    leader, heir, waiter = [calls.start() for _ in range(3)]
+    await settle()
+    leader.cancel()
+    await asyncio.sleep(0)  # the leader ends, and wakes both
+    heir.cancel()
+    await settle()
+    calls.gate.set()
+    assert (await waiter, heir.cancelled()) == ("a2", True)
+
+
+async def test_all_are_cancelled():
+    """When all callers are cancelled, nothing is left, and the next one asks afresh."""
+    calls = Calls()
+    tasks = [calls.start() for _ in range(4)]
+    await settle()
+    for task in tasks:
+        task.cancel()
+    await ended(*tasks)
+    left = len(calls.flights), list(calls.begun)
+    calls.gate.set()
+    assert (left, await calls.start()) == ((0, ["a"]), "a2")
+
+
+async def test_failure_is_shared():
+    """An error is the answer of everyone who waits for it, and nobody asks again."""
+    calls = Calls()
+    calls.failure = ServiceError("down", status_code=503, retry_after=7.0, attempts=4)
+    tasks = [calls.start() for _ in range(3)]
+    await settle()
+    calls.gate.set()
+    results = await ended(*tasks)
+    shown = [(type(error), str(error), vars(error)) for error in results]
+    assert (shown, calls.begun) == ([(ServiceError, "down", vars(calls.failure))] * 3, ["a"])
+
+
+async def test_failures_are_distinct():
+    """Each caller gets an error of its own: one that is raised in several tasks collects the tracebacks of all."""
+    calls = Calls()
+    calls.failure = ServiceError("down")
+    tasks = [calls.start() for _ in range(3)]
+    await settle()
+    calls.gate.set()
+    assert len({id(error) for error in await ended(*tasks)}) == 3
+
+
+async def test_failure_keeps_its_cause():
+    """The error that a waiting caller gets says what it was raised from."""
+    calls = Calls()
+    calls.failure = ServiceError("down")
+    calls.failure.__cause__ = ServiceError("before")
+    tasks = [calls.start() for _ in range(2)]
+    await settle()
+    calls.gate.set()
+    assert [str(error.__cause__) for error in await ended(*tasks)] == ["before", "before"]
+
+
+async def test_bug_is_not_shared():
+    """An exception that is no answer of the service stays with the caller that met it; the next one asks itself."""
+    calls = Calls()
+    calls.failure = ZeroDivisionError()
+    tasks = [calls.start() for _ in range(3)]
+    await settle()
+    calls.gate.set()
+    kinds = [type(error) for error in await ended(*tasks)]
+    assert (kinds, calls.begun, len(calls.flights)) == ([ZeroDivisionError] * 3, ["a"] * 3, 0)
+
+
+async def test_callers_in_a_crowd():
+    """A thousand callers of which half are cancelled leave the other half with one answer from one call."""
+    calls = Calls()
+    tasks = [calls.start() for _ in range(1000)]
+    await settle()
+    for task in tasks[1::2]:
+        task.cancel()
+    await settle()
+    calls.gate.set()
+    assert (set(await ended(*tasks[::2])), calls.begun) == ({"a1"}, ["a"])
+
+
+@pytest.mark.virtual_time
+async def test_waiting_callers_keep_their_own_time():
+    """A waiting caller whose own time is up leaves alone."""
+    calls = Calls()
+    leader = calls.start()
+    await settle()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(5):
+            await calls.ask("a")
+    calls.gate.set()
+    assert (await leader, calls.begun) == ("a1", ["a"])

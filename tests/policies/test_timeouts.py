@@ -1,0 +1,213 @@
+"""Alarms: blocks that end when their time has come, as `asyncio.timeout_at` would end them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.policies._timeouts import Clock, Timeout
+
+pytestmark = pytest.mark.virtual_time
+
+
+@pytest.fixture
+async def clock():
+    """Give a clock, and see afterwards that no timer of it failed."""
+    loop, failures = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    yield Clock(loop)
+    assert failures == []
+
+
+async def bounded(clock, when, work):
+    """Return what *work* returns, or when it was ended."""
+    with Timeout(clock, when):
+        return await work
+    return f"ended at {clock.now():g}"
+
+
+async def bounded_by_asyncio(clock, when, work):
+    """The same with what asyncio has for it."""
+    try:
+        async with asyncio.timeout_at(when):
+            return await work
+    except TimeoutError:
+        return f"ended at {clock.now():g}"
+
+
+def timers(loop):
+    return [timer for timer in loop._scheduled if not timer.cancelled()]
+
+
+async def asleep(seconds):
+    await asyncio.sleep(seconds)
+    return "done"
+
+
+@pytest.mark.parametrize(("when", "expected"), [(2.0, "ended at 2"), (4.0, "done"), (math.inf, "done")])
+async def test_end(clock, when, expected):
+    """What is not done when its time has come is ended then, and what is done before is not."""
+    assert (await bounded(clock, when, asleep(3)), asyncio.current_task().cancelling()) == (expected, 0)
+
+
+async def test_time_that_is_over(clock):
+    """A block whose time was over before it began ends at its first wait."""
+    await asyncio.sleep(5)
+    assert await bounded(clock, 2.0, asleep(3)) == "ended at 5"
+
+
+async def test_any_order(clock):
+    """Each block ends at its own time, in whatever order they were begun."""
+    whens = [3.0, 1.0, 2.0, math.inf, 1.5]
+    found = await asyncio.gather(*(bounded(clock, when, asleep(10)) for when in whens))
+    assert found == ["ended at 3", "ended at 1", "ended at 2", "done", "ended at 1.5"]
+
+
+async def test_in_a_row(clock):
+    """One task may have block after block, each with its own end."""
+    found = [await bounded(clock, clock.now() + seconds, asleep(2)) for seconds in (1, 3, 1)]
+    assert found == ["ended at 1", "done", "ended at 4"]
+
+
+async def test_one_in_another(clock):
+    """The outer block ends the inner one, which does not take that for its own end."""
+    inner = bounded(clock, 5.0, asleep(10))
+    assert await bounded(clock, 2.0, inner) == "ended at 2"
+
+
+async def test_one_timer(clock):
+    """A thousand blocks cost the event loop one timer, and none when they are over and the clock may rest."""
+    loop = asyncio.get_running_loop()
+    never = loop.create_future()
+    tasks = [asyncio.create_task(bounded(clock, 10.0 + n, never)) for n in range(1000)]
+    await asyncio.sleep(1)
+    under_way = len(timers(loop))
+    clock.stop()
+    still = len(timers(loop))
+    never.set_result("done")
+    found = set(await asyncio.gather(*tasks))
+    clock.stop()
+    assert (found, under_way, still, timers(loop)) == ({"done"}, 1, 1, [])
+
+
+async def test_works_again_after_rest(clock):
+    """A clock that rested rings as before."""
+    await bounded(clock, 5.0, asleep(1))
+    clock.stop()
+    assert await bounded(clock, 9.0, asleep(30)) == "ended at 9"
+
+
+async def test_early_by_the_resolution_of_the_clock(clock):
+    """A timer that comes a trice too early, as event loops do, is in time."""
+    clock.now = lambda: clock.loop.time() - 1e-4
+    await bounded(clock, 2.0, asleep(30))
+    assert clock.loop.time() == pytest.approx(2.0, abs=1e-5)
+
+
+async def test_crowd(clock, monkeypatch):
+    """Blocks that end one soon after the other are ended a few at a time, none early, none late by more than 5 ms."""
+    lateness = []
+
+    async def one(when):
+        await bounded(clock, when, asyncio.sleep(100))
+        lateness.append(clock.now() - when)
+
+    looks, schedule = [], clock._schedule
+    monkeypatch.setattr(clock, "_schedule", lambda when: looks.append(when) or schedule(when))
+    await asyncio.gather(*(one(1 + n / 10_000) for n in range(1000)))
+    assert (len(lateness), len(looks)) == (1000, 21)
+    assert -1e-6 <= min(lateness) <= max(lateness) <= 0.005 + 1e-6
+
+
+@pytest.mark.parametrize("is_timeout_first", [True, False], ids=["timeout-first", "cancelled-first"])
+async def test_cancelled_as_it_rings(clock, is_timeout_first):
+    """A cancellation from elsewhere wins, also when the time-out fires in the same tick."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(asyncio.Event().wait())
+    bound = asyncio.ensure_future(bounded(clock, math.inf, task))
+    await asyncio.sleep(0)
+    timeout = next(iter(clock._timeouts))
+    for call in (timeout.fire, bound.cancel) if is_timeout_first else (bound.cancel, timeout.fire):
+        loop.call_soon(call)
+    with pytest.raises(asyncio.CancelledError):
+        await bound
+
+
+async def test_outside_of_a_task(clock):
+    """Nobody could be cancelled there, so it is refused."""
+    refused = clock.loop.create_future()
+
+    def call():
+        try:
+            Timeout(clock, 1.0).__enter__()
+        except RuntimeError as error:
+            refused.set_result(str(error))
+
+    clock.loop.call_soon(call)
+    assert "in a task" in await refused
+
+
+class MisfortuneError(Exception):
+    pass
+
+
+async def work(seconds, when_cancelled):
+    """Take so long; when cancelled go on, fail, or obey, at once or after a while."""
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        if when_cancelled == "fail":
+            raise MisfortuneError from None
+        if when_cancelled == "go on":
+            return "gone on"
+        if when_cancelled == "tidy up":
+            await asyncio.sleep(2)
+        raise
+    return "done"
+
+
+async def outcome(way, when, seconds, cancelled_at, when_cancelled, *, before):
+    """Return how it ended, when, and how many cancellations its task had left, which had some before."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    left = []
+
+    async def run():
+        for _ in range(before):
+            asyncio.current_task().cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        try:
+            return await way(Clock(loop), began + when, work(seconds, when_cancelled))
+        finally:
+            left.append((loop.time() - began, asyncio.current_task().cancelling()))
+
+    task = asyncio.create_task(run())
+    if cancelled_at is not None:
+        loop.call_at(began + cancelled_at, task.cancel)
+    try:
+        ended = await task
+    except (MisfortuneError, asyncio.CancelledError) as error:
+        ended = type(error)
+    else:
+        ended = ended.partition(" at ")[0]
+    return ended, left, task.cancelled()
+
+
+@given(
+    when=st.integers(0, 6),
+    seconds=st.integers(0, 6).map(lambda n: n + 0.25),
+    cancelled_at=st.none() | st.integers(0, 6).map(lambda n: n + 0.5),
+    when_cancelled=st.sampled_from(["obey", "go on", "fail", "tidy up"]),
+    before=st.integers(0, 2),
+)
+async def test_as_asyncio(when, seconds, cancelled_at, when_cancelled, before):
+    """Whatever a block does when it is ended or cancelled, it comes out as it does with `asyncio.timeout_at`."""
+    script = when, seconds, cancelled_at, when_cancelled
+    ours, theirs = [await outcome(way, *script, before=before) for way in (bounded, bounded_by_asyncio)]
+    assert ours == theirs

@@ -1,0 +1,229 @@
+"""What is kept of an answer that becomes an error: the service's words, cleaned and shortened."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from payclient import errors
+from payclient.protocol._json import read_json
+from payclient.protocol._phrases import REFUSED_KEY_MESSAGES
+from payclient.protocol._refusal import ErrorResponse, _texts, is_conclusive, refuse
+
+NOW = datetime(2030, 1, 31, tzinfo=UTC)
+
+
+def refused(value, status=422, headers=None):
+    """Return the error that a JSON body means."""
+    text = json.dumps(value, ensure_ascii=False)
+    answer = ErrorResponse(status, headers or {}, text, "", str, lambda: NOW)
+    return refuse(answer, read_json(json.dumps(value).encode()), "R-1")
+
+
+REFUSED_KEY = (
+    "invalid api key",
+    "api key is invalid",
+    "api key not found",
+    "invalid token",
+    "unauthenticated",
+    "unauthorized",
+    "authentication failed",
+    "api key tidak valid",
+)
+
+
+def test_list_of_messages():
+    """What is believed to mean "the key is refused" is listed here, and nothing else is."""
+    assert set(REFUSED_KEY) == REFUSED_KEY_MESSAGES
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (errors.TransactionNotFoundError("x"), True),
+        (errors.TransactionNotFoundError("x", is_conclusive=False), False),
+        (errors.RejectedError("x"), True),
+        (errors.PayClientError("x"), True),
+    ],
+    ids=["words", "no-words", "rejected", "any"],
+)
+def test_is_conclusive(error, expected):
+    """Only "not found" without words about a transaction needs to be said twice."""
+    assert is_conclusive(error) is expected
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kept"),
+    [
+        (404, "Transaction not found", "Transaction not found"),
+        (404, " what\x1b[2J is\nthis ", "what [2J is this"),
+        (422, "bad", "bad"),
+        (404, "Cannot POST /x", ""),
+        (404, "", ""),
+        (503, "Maintenance", ""),
+    ],
+)
+def test_service_message(status, message, kept):
+    """`service_message` is what the service said about the lookup, cleaned; not what a router or a server said."""
+    assert refused({"success": False, "message": message}, status).service_message == kept
+
+
+@pytest.mark.parametrize("message", REFUSED_KEY)
+def test_refused_key_messages(message):
+    """Each listed message means that the key is refused, in any case and with any punctuation around it."""
+    kinds = {type(refused({"success": False, "message": text}, 200)) for text in (message, f"{message.title()}.")}
+    assert kinds == {errors.AuthenticationError}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param({"message": "bad"}, "bad", id="message"),
+        pytest.param({"error": "bad"}, "bad", id="error"),
+        pytest.param({"detail": "bad"}, "bad", id="detail"),
+        pytest.param({"data": "bad"}, "bad", id="data"),
+        pytest.param({"message": ["a", "b", "a"]}, "a; b", id="list"),
+        pytest.param({"message": {"id": "buruk", "en": "bad"}}, "id: buruk; en: bad", id="languages"),
+        pytest.param({"error": {"message": "bad", "code": 7}}, "bad", id="nested"),
+        pytest.param(
+            {"errors": {"reference": ["is wrong", "is old"]}},
+            "reference: is wrong; reference: is old",
+            id="fields",
+        ),
+        pytest.param({"message": "bad", "errors": {"amount": "x"}}, "bad; amount: x", id="both"),
+        pytest.param({"message": "bad", "data": "more"}, "bad", id="data-comes-last"),
+        pytest.param({"message": " \n", "error": "bad"}, "bad", id="blank"),
+        pytest.param({"message": "a\r\n\tb\x00c\x1b[31md"}, "a b c [31md", id="control-characters"),
+        pytest.param({"message": "a\u202eb\u200bc"}, "a b c", id="direction-characters"),
+        pytest.param({"message": "x" * 5000}, "x" * 377 + "…", id="long"),
+        pytest.param({"message": [str(i) for i in range(90)]}, "; ".join("0123456789"), id="long-list"),
+        pytest.param(
+            {"message": {str(i): "x" for i in range(90)}},
+            "; ".join(f"{i}: x" for i in range(10)),
+            id="long-object",
+        ),
+        pytest.param({"message": [[[["bad"]]]]}, "bad", id="deep-list"),
+        pytest.param({"message": [[[[["bad"]]]]], "error": "too deep"}, "too deep", id="too-deep-list"),
+        pytest.param({"message": {"a": {"b": {"c": {"d": "bad"}}}}}, "a: b: c: d: bad", id="deep-object"),
+        pytest.param(
+            {"message": {"a": {"b": {"c": {"d": {"e": "bad"}}}}}, "error": "too deep"},
+            "too deep",
+            id="too-deep-object",
+        ),
+    ],
+)
+def test_words(body, words):
+    """The message has the service's words, from wherever services put them, on one line."""
+    error = refused({"success": False, **body})
+    assert error.message == f"the service declined: {words} (HTTP 422)"
+
+
+def test_no_words():
+    """A refusal without a message says so."""
+    assert refused({"success": False}).message == "the service declined: no message (HTTP 422)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"errors": {"k" * 200_000: [[["a", "b", "c"] * 3] * 9] * 9}}, id="long-name"),
+        pytest.param({"errors": {"k": [str(i) + "x" * 50_000 for i in range(5)]}}, id="long-texts"),
+        pytest.param(
+            {"errors": [{str(j): [f"{i}{j}{k}" * 9 for i in range(10)] for j in range(10)} for k in range(10)]},
+            id="many-texts",
+        ),
+    ],
+)
+def test_words_do_not_multiply(body):
+    """What is read of the service's words stays near what could be shown, and does not repeat a long name for each."""
+    assert 0 < len("; ".join(_texts(body))) < 5000
+
+
+def test_body_is_an_excerpt():
+    """`body` is the beginning of what came, on one line and at most 400 characters."""
+    error = refused({"message": "a\nb", "x": "y" * 5000})
+    assert error.body == '{"message": "a\\nb", "x": "' + "y" * 373 + "…"
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [(400, "x" * 400), (401, "x" * 399 + "…")],
+    ids=["just-fits", "shortened"],
+)
+def test_mark_of_an_excerpt(length, shown):
+    """What is shown whole has no mark at its end; what is not, has one."""
+    answer = ErrorResponse(500, {}, "x" * length, "", str, lambda: NOW)
+    assert refuse(answer, None, "R-1").body == shown
+
+
+def test_headers_are_chosen():
+    """The headers that help to find a fault are kept and shortened; cookies and the like are not."""
+    headers = {
+        "server": "nginx\x1b",
+        "set-cookie": "session=1",
+        "authorization": "Bearer k",
+        "cf-ray": "r" * 500,
+        "x-secret": "1",
+    }
+    assert refused({}, headers=headers).headers == {"server": "nginx", "cf-ray": "r" * 199 + "…"}
+
+
+def test_headers_that_are_kept():
+    """What tells about the way, the body, the limits and the name of an exchange is kept."""
+    names = (
+        *("cf-cache-status", "cf-mitigated", "cf-ray", "date", "location", "server", "via"),
+        *("content-encoding", "content-length", "content-type", "retry-after"),
+        *("ratelimit", "ratelimit-policy", "ratelimit-reset"),
+        *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
+        *("request-id", "x-correlation-id", "x-request-id"),
+    )
+    assert refused({}, headers=dict.fromkeys(names, "1")).headers == dict.fromkeys(names, "1")
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        pytest.param({"x-request-id": "a", "cf-ray": "b"}, "a", id="the-service's-own-first"),
+        pytest.param({"request-id": "a"}, "a", id="request-id"),
+        pytest.param({"x-correlation-id": "a"}, "a", id="correlation-id"),
+        pytest.param({"x-request-id": " ", "cf-ray": "b"}, "b", id="blank-is-none"),
+        pytest.param({}, None, id="none"),
+    ],
+)
+def test_request_id(headers, name):
+    """The service's name for the exchange is found under the usual headers."""
+    assert refused({}, headers=headers).request_id == name
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"8812345678901234"',
+        '"88123456\\"78901234"',
+        '"8812, 3456}"',
+        "8812345678901234",
+        '"8812345678901234',
+        '"8812, 34',
+    ],
+    ids=["text", "quote", "commas", "number", "cut", "cut-with-commas"],
+)
+@pytest.mark.parametrize("colon", [":", ": ", " : "], ids=["compact", "spaced", "wide"])
+def test_payment_code_is_masked(colon, code):
+    """The excerpt of a body does not show the payment code that is in it."""
+    answer = ErrorResponse(200, {}, f'{{"data": {{"payment_code"{colon}{code}', "body: cut", str, lambda: NOW)
+    assert refuse(answer, None, "R-1").body == f'{{"data": {{"payment_code"{colon}"…"'
+
+
+def test_key_is_removed_before_cutting():
+    """The key is taken out of the whole text, so that no piece of it stands where the excerpt ends."""
+    answer = ErrorResponse(
+        500,
+        {},
+        "x" * 395 + "SECRETSECRET",
+        "",
+        lambda text: text.replace("SECRETSECRET", "*"),
+        lambda: NOW,
+    )
+    assert refuse(answer, None, "R-1").body == "x" * 395 + "*"

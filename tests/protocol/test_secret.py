@@ -1,0 +1,253 @@
+"""The API key: used where it must be, shown nowhere."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import pickle
+import re
+import traceback
+
+import pytest
+
+from payclient import AsyncClient, RetryPolicy
+from payclient.errors import ConfigurationError, ConnectionFailedError, PayClientError, ServiceError
+from payclient.protocol._secret import ApiKey
+from payclient.testing import envelope
+from payclient.transports import Response
+
+KEY = "sk/live+51Hx7Qd9ZpT3vKw0RmYb"
+URL = "https://pay.example"
+
+
+class Echo:
+    """A transport that answers with what it was sent, the key included."""
+
+    def __init__(self, status, body, headers=None, *, is_fresh=False):
+        self.status, self.body, self.headers, self.is_fresh = status, body, headers or {}, is_fresh
+        self.authorizations = []
+
+    async def send(self, request):
+        self.authorizations.append(request.authorization())
+        return Response(self.status, self.headers, self.body, is_fresh=self.is_fresh)
+
+    async def discard(self, response):
+        pass
+
+    async def aclose(self):
+        pass
+
+
+def local_variables(error):
+    """Return the traceback with the local variables of every frame but those of this file."""
+    stack = traceback.TracebackException.from_exception(error, capture_locals=True)
+    stack.stack[:] = [frame for frame in stack.stack if frame.filename != __file__]
+    assert len(stack.stack) >= 1
+    return "".join(stack.format())
+
+
+@pytest.mark.parametrize("key", ["!~", "k" * 4096], ids=["first-and-last-character", "longest"])
+def test_every_visible_character(key):
+    """A key of any visible ASCII character, up to the greatest length, is sent as it is."""
+    assert ApiKey(key).authorization() == f"Bearer {key}"
+
+
+@pytest.mark.parametrize("written", [KEY, f"{KEY}\n", f"  {KEY}\r\n"], ids=["plain", "newline", "white-space"])
+def test_authorization(written):
+    """The header is `Bearer` and the key, without the white space around it that files bring along."""
+    assert ApiKey(written).authorization() == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        pytest.param("", "api_key is empty; pass api_key=… or set PAYCLIENT_API_KEY", id="empty"),
+        pytest.param(" \n", "api_key is empty; pass api_key=… or set PAYCLIENT_API_KEY", id="white-space"),
+        pytest.param(None, "api_key must be a string, got NoneType", id="none"),
+        pytest.param(b"hunter2", "api_key must be a string, got bytes", id="bytes"),
+        pytest.param("hunter2é", "api_key has a character at position 7 that is not visible ASCII", id="not-ascii"),
+        pytest.param("hunter2 x", "api_key has a character at position 7 that is not visible ASCII", id="space"),
+        pytest.param("hunter2\r\nX: 1", "api_key has a character at position 7 that is not visible ASCII", id="header"),
+        pytest.param("hunter2\x00", "api_key has a character at position 7 that is not visible ASCII", id="nul"),
+        pytest.param("k" * 4097, "api_key must have at most 4096 characters, got 4097", id="too-long"),
+    ],
+)
+def test_refused(key, message):
+    """A key that cannot be sent is refused with the fault and its place."""
+    with pytest.raises(ConfigurationError) as caught:
+        ApiKey(key)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("key", ["hunter2é", "hunter2" * 600, b"hunter2"], ids=["not-ascii", "long", "bytes"])
+def test_refused_key_is_not_shown(key):
+    """A key that cannot be sent may be a secret all the same: no text and no local variable shows it."""
+    with pytest.raises(ConfigurationError) as caught:
+        ApiKey(key)
+    assert "hunter2" not in local_variables(caught.value)
+
+
+@pytest.mark.parametrize(
+    "show",
+    [repr, str, "{}".format, "%s".__mod__, lambda key: repr([key])],
+    ids=["repr", "str", "f", "%", "list"],
+)
+def test_cannot_be_printed(show):
+    """However a key is printed, it does not show."""
+    assert KEY not in show(ApiKey(KEY))
+
+
+def test_repr():
+    """What is printed instead says that there is a key."""
+    assert repr(ApiKey(KEY)) == "ApiKey('…')"
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
+def test_cannot_be_copied(duplicate):
+    """A key that would be written to disk or to another process by accident is an error."""
+    with pytest.raises(TypeError) as caught:
+        duplicate(ApiKey(KEY))
+    assert str(caught.value) == "an API key cannot be pickled or copied; configure it where it is used"
+
+
+def test_has_no_dictionary():
+    """There is no `__dict__` from which a debugger's or serialiser's walk would take the key."""
+    assert not hasattr(ApiKey(KEY), "__dict__")
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        pytest.param(f"bad key {KEY}!", "bad key [api key]!", id="plain"),
+        pytest.param(f"{KEY}{KEY}", "[api key][api key]", id="twice"),
+        pytest.param(f"Bearer {KEY}", "Bearer [api key]", id="header"),
+        pytest.param(json.dumps({"key": KEY}), '{"key": "[api key]"}', id="json"),
+        pytest.param(KEY.replace("/", "\\/"), "[api key]", id="json-of-php"),
+        pytest.param("?key=sk%2Flive%2B51Hx7Qd9ZpT3vKw0RmYb&x", "?key=[api key]&x", id="url"),
+        pytest.param(f"cut {KEY[:-1]}", "cut [api key]", id="cut"),
+        pytest.param(f"cut {KEY[:12]}", "cut [api key]", id="cut-early"),
+        pytest.param(f"cut {KEY[:20]}…'", "cut [api key]…'", id="cut-in-quotes"),
+        pytest.param(KEY[:11], KEY[:11], id="a-common-prefix"),
+        pytest.param("nothing here", "nothing here", id="none"),
+        pytest.param("", "", id="empty"),
+    ],
+)
+def test_redact(text, redacted):
+    """The key is taken out of a text, as it is, as JSON and URLs write it, and where the text was cut."""
+    assert ApiKey(KEY).redact(text) == redacted
+
+
+def test_fingerprint():
+    """The fingerprint knows a key again, tells it from another, and holds no piece of it."""
+    digits = [ApiKey(key).fingerprint for key in (KEY, f" {KEY}\n", KEY[:-1])]
+    assert [len(set(digits)), digits[0]] == [2, digits[1]]
+    assert all(re.fullmatch("[0-9a-f]{12}", fingerprint) for fingerprint in digits)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "redacted"),
+    [
+        pytest.param("test", "the latest test", "the latest test", id="word"),
+        pytest.param("sk-1234", "bad sk-1234", "bad sk-1234", id="seven"),
+        pytest.param("sk-12345", "bad sk-12345", "bad [api key]", id="eight"),
+    ],
+)
+def test_short_key_is_not_redacted(key, text, redacted):
+    """A key that is too short to be a secret does not make holes in ordinary words."""
+    assert ApiKey(key).redact(text) == redacted
+
+
+def found(**fields):
+    """Return the answer about a transaction that has these fields."""
+    return json.dumps(envelope(**fields)).encode()
+
+
+ANSWERS = {
+    "declined": (422, json.dumps({"success": False, "message": f"bad {KEY}"}).encode(), {}),
+    "refused": (401, f"<h1>{KEY}</h1>".encode(), {}),
+    "headers": (403, b"", {"x-request-id": KEY, "server": KEY}),
+    "redirect": (302, b"", {"location": f"https://evil.example/?{KEY}"}),
+    "reference": (200, found(reference="x" * 60 + KEY), {}),
+    "amount": (200, found(reference="R", amount="9" * 20 + KEY), {}),
+    "twice": (200, b'{"%(k)s":1,"%(k)s":1}' % {b"k": b"x" * 20 + KEY.encode()}, {}),
+    "success": (200, json.dumps({"success": "x" * 20 + KEY}).encode(), {}),
+    "excerpt": (500, b"x" * 380 + KEY.encode(), {}),
+    "coding": (200, b"", {"content-encoding": "x" * 20 + KEY}),
+    "php": (400, json.dumps({"message": f"bad {KEY}"}).replace("/", "\\/").encode(), {}),
+}
+
+
+ASKED_AGAIN = ("declined", "refused", "headers", "redirect", "php")
+"""They name no reference, so a connection that is not known to be fresh is not believed at once."""
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_fresh", [pytest.param(True, id="fresh"), pytest.param(False, id="kept")])
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_echoed_key(answer, is_fresh, caplog):
+    """A service that echoes the key puts it into no text, attribute or pickle of an error, no log line, no record."""
+    records, transport = [], Echo(*ANSWERS[answer], is_fresh=is_fresh)
+    caplog.set_level(logging.DEBUG)
+    async with AsyncClient(
+        api_key=KEY,
+        base_url=URL,
+        transport=transport,
+        retry=None,
+        on_attempt=records.append,
+    ) as client:
+        with pytest.raises(PayClientError) as caught:
+            await client.get_transaction("R")
+    error = caught.value
+    shown = f"{error}{error!r}{vars(error)}{pickle.dumps(error)}{records}{caplog.text}{client!r}{client.stats}"
+    assert [KEY[:12] in shown, "51Hx7Qd9" in shown] == [False, False]
+    assert transport.authorizations == [f"Bearer {KEY}"] * (1 if is_fresh or answer not in ASKED_AGAIN else 2)
+
+
+@pytest.mark.virtual_time
+async def test_local_variables():
+    """The traceback of a failed lookup, with the local variables of every frame, does not show the key."""
+    transport = Echo(503, b"")
+    async with AsyncClient(api_key=KEY, base_url=URL, transport=transport) as client:
+        with pytest.raises(ServiceError) as caught:
+            await client.get_transaction("R")
+    assert (KEY in local_variables(caught.value), len(transport.authorizations)) == (False, 4)
+
+
+class Quoting(Echo):
+    """A transport that fails, and quotes what it received in its error."""
+
+    async def send(self, request):
+        raise ConnectionFailedError(f"illegal header line: {request.authorization()}")
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("deadline", [30.0, 0.2], ids=["fails", "runs-out-of-time"])
+async def test_key_in_an_error_of_the_transport(deadline, caplog):
+    """What a transport quotes of the wire is without the key, also as the cause of another error."""
+    caplog.set_level(logging.DEBUG)
+    transport, policy = Quoting(200, b""), RetryPolicy(initial_backoff=1.0)
+    async with AsyncClient(api_key=KEY, base_url=URL, transport=transport, deadline=deadline, retry=policy) as client:
+        with pytest.raises(PayClientError) as caught:
+            await client.get_transaction("R")
+    error = caught.value
+    assert "[api key]" in f"{error}{error.__cause__}"
+    assert "51Hx7Qd9" not in f"{error!r}{error.__cause__!r}{pickle.dumps(error)}{caplog.text}{local_variables(error)}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"base_url": "https://user:hunter2@pay.example"},
+        {"base_url": "https://user:hunter2@pay.example", "timeout": -1},
+        {"base_url": "https://user:hunter2@pay.example", "transport": Echo(200, b""), "http_client": object()},
+        {"base_url": "https://pay.example/?password=hunter2"},
+        {"base_url": "https://pay.example", "api_key": "hunter2 x"},
+    ],
+    ids=["url", "url-and-option", "url-and-transports", "query", "key"],
+)
+def test_refused_options_are_not_shown(options):
+    """A URL that is refused may hold a password: it is in no text and in no local variable."""
+    with pytest.raises(ConfigurationError) as caught:
+        AsyncClient(**{"api_key": KEY, **options})
+    assert ["hunter2" in local_variables(caught.value), KEY in local_variables(caught.value)] == [False, False]

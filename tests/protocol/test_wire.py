@@ -1,0 +1,581 @@
+"""The protocol as tables: what is sent, and what each answer means."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+import zlib
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+
+from payclient import Environment, errors
+from payclient.errors import InvalidReferenceError
+from payclient.protocol._http import BODY_LIMIT, Response
+from payclient.protocol._wire import (
+    InflateError,
+    build_request,
+    check_reference,
+    endpoint,
+    inflate,
+    parse_response,
+    request_headers,
+)
+from payclient.testing import envelope
+
+REFERENCE = "T0000000033KGJ0D"
+NOW = datetime(2030, 1, 31, tzinfo=UTC)
+PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Maintenance</body></html>"
+GOOD = envelope(reference=REFERENCE)
+HEADERS = request_headers("t")
+GOOD_BYTES = json.dumps(GOOD).encode()
+
+
+NOT_FOLLOWED = ", which is not followed; check base_url"
+
+
+def parse(body=GOOD_BYTES, status=200, headers=None, **more):
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return parse_response(Response(status, headers or {}, content, **more), REFERENCE, now=lambda: NOW)
+
+
+def failure(*args, **kwargs):
+    """Return the error that an answer means."""
+    with pytest.raises(errors.ResponseError) as caught:
+        parse(*args, **kwargs)
+    return caught.value
+
+
+def said(text, **more):
+    """Return a failure in the service's own envelope."""
+    return {"success": False, "message": text, **more}
+
+
+# Requests
+
+
+@pytest.mark.parametrize(
+    ("base_url", "environment", "url"),
+    [
+        pytest.param("https://pay.example", "live", "https://pay.example/api/transaction/detail", id="live"),
+        pytest.param(
+            "https://pay.example",
+            "sandbox",
+            "https://pay.example/api-sandbox/transaction/detail",
+            id="sandbox",
+        ),
+        pytest.param("https://pay.example/v/", "live", "https://pay.example/v/api/transaction/detail", id="prefix"),
+    ],
+)
+def test_endpoint(base_url, environment, url):
+    """The address is the base URL and the environment's path, with one slash between them."""
+    assert endpoint(base_url, Environment(environment)) == url
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["R", 'a"b\\c', "référence", "=1+1", "</script>"],
+    ids=["plain", "quotes", "utf8", "formula", "html"],
+)
+def test_request_body(reference):
+    """The body is one JSON object with the reference, whatever the reference holds, and nothing else."""
+    request = build_request("https://pay.example/x", reference, headers=HEADERS, authorization=lambda: "Bearer k")
+    assert json.loads(request.body) == {"reference": reference}
+
+
+def test_request_body_is_compact():
+    """The body has no white space between its parts, and no escape where UTF-8 needs none."""
+    request = build_request("https://pay.example/x", "référence", headers=HEADERS, authorization=lambda: "Bearer k")
+    assert request.body == '{"reference":"référence"}'.encode()
+
+
+def test_request_headers():
+    """The request says that it sends and wants JSON, plain, and who asks; the key is added while writing."""
+    request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
+    assert request.headers == {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "t",
+    }
+
+
+def test_request_is_without_key():
+    """The key is not in the request's own headers, and not in its `repr`: it is asked for while writing."""
+    request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
+    assert ("Authorization" in request.headers, "Bearer" in repr(request), request.authorization()) == (
+        False,
+        False,
+        "Bearer k",
+    )
+
+
+# Transactions
+
+
+def test_transaction():
+    """A whole and documented answer is a transaction without deviations."""
+    found = parse()
+    assert (found.reference, dict(found.raw), found.deviations) == (REFERENCE, GOOD["data"], ())
+
+
+def test_byte_order_mark():
+    """A byte order mark is accepted, and is a deviation."""
+    assert parse(b"\xef\xbb\xbf" + GOOD_BYTES).deviations == ("body: began with a byte order mark",)
+
+
+def test_compressed():
+    """A body that somebody compressed on the way is read all the same."""
+    assert parse(gzip.compress(GOOD_BYTES), headers={"content-encoding": "gzip"}).reference == REFERENCE
+
+
+def test_longest_body():
+    """A body that just fits is read."""
+    assert parse(GOOD_BYTES.ljust(BODY_LIMIT)).reference == REFERENCE
+
+
+def test_unknown_envelope_field():
+    """What stands beside `success` and `data` does not matter."""
+    assert parse({"message": "OK", **GOOD}).reference == REFERENCE
+
+
+# Bodies that are not the documented shape
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        pytest.param(b"", "body: empty", id="empty"),
+        pytest.param(b" \r\n", "body: empty", id="white-space"),
+        pytest.param(b"null", "body: null where an object is needed", id="null"),
+        pytest.param(b"[]", "body: a list where an object is needed", id="list"),
+        pytest.param(b'"ok"', "body: text where an object is needed", id="text"),
+        pytest.param(b"1", "body: a number where an object is needed", id="number"),
+        pytest.param(b"true", "body: true where an object is needed", id="true"),
+        pytest.param(b"{}", "success: absent", id="empty-object"),
+        pytest.param({"data": GOOD["data"]}, "success: absent", id="success-absent"),
+        pytest.param({**GOOD, "success": "false"}, 'success: "false" is not true or false', id="success-as-text"),
+        pytest.param({**GOOD, "success": "true"}, 'success: "true" is not true or false', id="success-as-true-text"),
+        pytest.param({**GOOD, "success": 0}, "success: 0 is not true or false", id="success-0"),
+        pytest.param({**GOOD, "success": 1}, "success: 1 is not true or false", id="success-1"),
+        pytest.param({**GOOD, "success": 1.5}, 'success: "1.5" is not true or false', id="success-1.5"),
+        pytest.param({**GOOD, "success": None}, "success: null is not true or false", id="success-null"),
+        pytest.param(
+            {**GOOD, "success": "x" * 60},
+            f'success: "{"x" * 39} is not true or false',
+            id="success-as-long-text",
+        ),
+        pytest.param({"success": True}, "data: absent where an object is needed", id="data-absent"),
+        pytest.param({"success": True, "data": None}, "data: null where an object is needed", id="data-null"),
+        pytest.param({"success": True, "data": []}, "data: a list where an object is needed", id="data-list"),
+        pytest.param({"success": True, "data": [GOOD["data"]]}, "data: a list where an object is needed", id="data-in"),
+        pytest.param({"success": True, "data": "x"}, "data: text where an object is needed", id="data-text"),
+        pytest.param({"success": True, "data": {}}, "data.reference: absent", id="data-empty"),
+        pytest.param(PAGE, "body: not JSON: Expecting value at character 0 (a web page)", id="html"),
+        *[
+            pytest.param(start, "body: not JSON: Expecting value at character 0 (a web page)", id=start.decode())
+            for start in (b"<html>", b"<HEAD>", b"<?xml version='1.0'?>")
+        ],
+        pytest.param(
+            b"\xef\xbb\xbf<html>",
+            "body: not JSON: Expecting value at character 0 (a web page)",
+            id="html-after-mark",
+        ),
+        pytest.param(
+            b"\r\n\t <html>",
+            "body: not JSON: Expecting value at character 0 (a web page)",
+            id="html-after-space",
+        ),
+        pytest.param(
+            b"<br />\n<b>Warning</b>:  Undefined variable $row" + GOOD_BYTES,
+            "body: not JSON: Expecting value at character 0 (a PHP message)",
+            id="php-warning",
+        ),
+        pytest.param(b"OK", "body: not JSON: Expecting value at character 0", id="words"),
+        pytest.param(
+            GOOD_BYTES[:-1],
+            f"body: not JSON: Expecting ',' delimiter at character {len(GOOD_BYTES) - 1}",
+            id="cut",
+        ),
+        pytest.param(GOOD_BYTES * 2, f"body: not JSON: Extra data at character {len(GOOD_BYTES)}", id="twice"),
+        pytest.param(b"[" * 100_000, "body: nested deeper than 32 levels", id="deep"),
+        pytest.param(b'{"a":' + b"9" * 5000 + b"}", "body: a number of 5000 digits", id="5000-digits"),
+        pytest.param(b'{"a":1e3000000}', "body: a number of magnitude 1e3000000", id="exponent"),
+        pytest.param(b'{"a":NaN}', "body: NaN is not JSON", id="nan"),
+        pytest.param(b'{"a":Infinity}', "body: Infinity is not JSON", id="infinity"),
+        pytest.param(b'{"a":1,"a":1}', "body: the key 'a' stands twice in one object", id="key-twice"),
+        pytest.param(GOOD_BYTES.replace(b"Virtual", b"\xffirtual"), "body: not UTF-8 at byte 142", id="not-utf-8"),
+        pytest.param(b'{"a":"\\ud800"}', "body: half a surrogate pair in a string", id="half-a-pair"),
+        pytest.param(b"a" * (BODY_LIMIT + 1), f"body: longer than {BODY_LIMIT} bytes", id="too-long"),
+    ],
+)
+def test_body(body, problem):
+    """A body of another shape is never a transaction, and `problem` says what was found where."""
+    error = failure(body)
+    assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
+
+
+@pytest.mark.parametrize(
+    ("body", "coding", "problem"),
+    [
+        pytest.param(gzip.compress(GOOD_BYTES)[:-4], "gzip", "body: gzip data that ends too early", id="cut"),
+        pytest.param(
+            gzip.compress(bytes(10**7)),
+            "gzip",
+            f"body: gzip data that grows beyond {BODY_LIMIT} bytes",
+            id="bomb",
+        ),
+        pytest.param(GOOD_BYTES, "br", "body: unknown content coding 'br'", id="unknown"),
+        pytest.param(GOOD_BYTES, "gzip, gzip, gzip", "body: 3 content codings on top of each other", id="stacked"),
+    ],
+)
+def test_encoded_body(body, coding, problem):
+    """A body whose coding cannot be undone within bounds is not an answer."""
+    error = failure(body, headers={"content-encoding": coding})
+    assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
+
+
+@pytest.mark.parametrize(("body", "coding"), [(b" ", ""), (b"x", "gzip")], ids=["empty", "not-gzip"])
+def test_no_text(body, coding):
+    """A body that is empty or cannot be unpacked has no text to show."""
+    assert failure(body, headers={"content-encoding": coding}).body == ""
+
+
+def test_truncated_body():
+    """A body that was cut at the cap is not read, even if what is there would do."""
+    assert failure(is_truncated=True).problem == f"body: longer than {BODY_LIMIT} bytes"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"amount": "3.809.488"}, "data.amount: text '3.809.488' is not an exact whole number"),
+        ({"amount": 15000.5}, "data.amount: number 15000.5 is not an exact whole number"),
+        ({"fee": "free"}, "data.fee: text 'free' is not an exact whole number"),
+        ({"status": None}, "data.status: null where text is needed"),
+        ({"reference": None}, "data.reference: null where text is needed"),
+    ],
+    ids=["amount-text", "amount-fraction", "fee", "status", "reference"],
+)
+def test_field(fields, problem):
+    """A field that cannot be read is named with its place, what was found and what is needed."""
+    error = failure(envelope(**{"reference": REFERENCE, **fields}))
+    assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [REFERENCE.lower(), f"{REFERENCE} ", f"{REFERENCE}X", "T0000000033KGJ0O", f"\u200b{REFERENCE}"],
+    ids=["case", "space", "longer", "letter", "invisible"],
+)
+def test_mismatch(echo):
+    """The transaction of another reference, however like it, is never given out."""
+    assert type(failure(envelope(reference=echo))) is errors.ReferenceMismatchError
+
+
+@pytest.mark.parametrize(("echo", "shown"), [("OTHER", "OTHER"), ("x" * 90, "x" * 80)], ids=["short", "long"])
+def test_mismatch_names_both(echo, shown):
+    """A mismatch says what came, or how that begins, and what was asked for."""
+    assert failure(envelope(reference=echo)).problem == f"data.reference is '{shown}', asked for '{REFERENCE}'"
+
+
+def test_number_as_reference():
+    """A reference of digits that is echoed as a number is the same reference, and a deviation."""
+    response = Response(200, {}, json.dumps(envelope(reference=7)).encode())
+    assert parse_response(response, "7").deviations == ("reference: number 7 read as text",)
+
+
+@pytest.mark.parametrize("status", [200, 201, 302, 400, 401, 403, 404, 422, 429, 500], ids=str)
+@pytest.mark.parametrize("success", [True, False, "yes"], ids=["true", "false", "text"])
+def test_payment_code_stays_out_of_errors(status, success):
+    """The error about an answer that holds a payment code shows it nowhere."""
+    body = {**envelope(reference="OTHER", payment_code="8812345678901234"), "success": success}
+    error = failure(body, status)
+    assert "8812345678901234" not in f"{error!r}{error}{vars(error)}"
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        # The body decides before the status
+        pytest.param(said("Transaction not found"), 200, errors.TransactionNotFoundError, id="200-not-found"),
+        pytest.param(said("Transaksi tidak ditemukan."), 200, errors.TransactionNotFoundError, id="200-indonesian"),
+        pytest.param(said(["Transaction not found"]), 200, errors.TransactionNotFoundError, id="200-in-list"),
+        pytest.param(said({"message": "Data not found"}), 200, errors.TransactionNotFoundError, id="200-in-object"),
+        pytest.param(
+            {"success": False, "data": "Data not found"},
+            200,
+            errors.TransactionNotFoundError,
+            id="200-in-data",
+        ),
+        pytest.param(said("Transaction not found"), 400, errors.TransactionNotFoundError, id="400-not-found"),
+        pytest.param(said("Invalid API key"), 200, errors.AuthenticationError, id="200-key"),
+        pytest.param(said("API Key tidak valid"), 200, errors.AuthenticationError, id="200-key-indonesian"),
+        pytest.param(said("Unauthenticated."), 400, errors.AuthenticationError, id="400-key"),
+        pytest.param(said("Saldo tidak cukup"), 200, errors.RejectedError, id="200-declined"),
+        pytest.param({"success": False}, 200, errors.RejectedError, id="200-without-message"),
+        pytest.param({**GOOD, "success": False}, 200, errors.RejectedError, id="200-false-with-data"),
+        # Not found, only on evidence
+        pytest.param(said("No such reference"), 404, errors.TransactionNotFoundError, id="404-envelope"),
+        pytest.param(said("whatever"), 404, errors.UnexpectedResponseError, id="404-envelope-in-other-words"),
+        pytest.param({"success": False}, 404, errors.TransactionNotFoundError, id="404-envelope-without-message"),
+        pytest.param(PAGE, 404, errors.UnexpectedResponseError, id="404-html"),
+        pytest.param(b"", 404, errors.UnexpectedResponseError, id="404-empty"),
+        pytest.param({"message": "Transaction not found"}, 404, errors.UnexpectedResponseError, id="404-no-envelope"),
+        pytest.param({"success": "false"}, 404, errors.UnexpectedResponseError, id="404-success-as-text"),
+        pytest.param(GOOD, 404, errors.UnexpectedResponseError, id="404-success"),
+        pytest.param({"message": "Transaction not found"}, 200, errors.UnexpectedResponseError, id="200-no-envelope"),
+        pytest.param(said("Transaction not found"), 500, errors.ServiceError, id="500-not-found"),
+        pytest.param(said("Transaction not found"), 502, errors.ServiceError, id="502-not-found"),
+        pytest.param(said("Transaction not found"), 429, errors.RateLimitedError, id="429-not-found"),
+        pytest.param(said("Transaction not found"), 302, errors.UnexpectedResponseError, id="302-not-found"),
+        # Status
+        pytest.param(b"", 401, errors.AuthenticationError, id="401"),
+        pytest.param(said("Transaction not found"), 401, errors.AuthenticationError, id="401-not-found"),
+        pytest.param(said("no such transaction"), 403, errors.RejectedError, id="403-about-transaction"),
+        pytest.param(said(f"{REFERENCE} is not yours"), 403, errors.RejectedError, id="403-names-reference"),
+        pytest.param(said("TRANSAKSI lain"), 403, errors.RejectedError, id="403-about-transaksi"),
+        pytest.param(said("Transaction not found"), 403, errors.RejectedError, id="403-not-found"),
+        pytest.param(said("no", errors={"reference": ["no"]}), 403, errors.RejectedError, id="403-field"),
+        pytest.param(said("no", errors={"reference": 107}), 403, errors.RejectedError, id="403-field-with-code"),
+        pytest.param(said("no", errors={"ip": 107}), 403, errors.PermissionDeniedError, id="403-other-field"),
+        pytest.param(said("IP not allowed"), 403, errors.PermissionDeniedError, id="403-ip"),
+        pytest.param(PAGE, 403, errors.PermissionDeniedError, id="403-html"),
+        pytest.param({"message": "transaction"}, 403, errors.PermissionDeniedError, id="403-no-envelope"),
+        pytest.param(b"", 429, errors.RateLimitedError, id="429"),
+        pytest.param(b"error code: 1015", 200, errors.RateLimitedError, id="200-cloudflare-1015"),
+        pytest.param(b"error code:1015", 403, errors.RateLimitedError, id="403-cloudflare-1015-compact"),
+        pytest.param(b"error code: 1015", 403, errors.RateLimitedError, id="403-cloudflare-1015"),
+        pytest.param(b"error code: 1020", 403, errors.PermissionDeniedError, id="403-cloudflare-1020"),
+        pytest.param(b"<h1>You are being rate limited</h1>", 503, errors.RateLimitedError, id="503-rate-limit-page"),
+        pytest.param(b"", 408, errors.ServiceError, id="408"),
+        pytest.param(b"", 425, errors.ServiceError, id="425"),
+        pytest.param(said("Transaction not found"), 408, errors.ServiceError, id="408-not-found"),
+        pytest.param(said("Transaction not found"), 425, errors.ServiceError, id="425-not-found"),
+        *[
+            pytest.param(PAGE, status, errors.ServiceError, id=str(status))
+            for status in (500, 502, 503, 504, 520, 524, 529, 599)
+        ],
+        pytest.param(GOOD, 500, errors.ServiceError, id="500-success"),
+        pytest.param({"message": "bad", "errors": {"reference": ["x"]}}, 400, errors.RejectedError, id="400-json"),
+        pytest.param({"errors": {"reference": ["x"]}}, 422, errors.RejectedError, id="422-json"),
+        pytest.param({"message": "taken"}, 409, errors.RejectedError, id="409-json"),
+        pytest.param({**GOOD, "message": "OK"}, 400, errors.UnexpectedResponseError, id="400-success"),
+        pytest.param(PAGE, 400, errors.UnexpectedResponseError, id="400-html"),
+        pytest.param({}, 422, errors.UnexpectedResponseError, id="422-without-words"),
+        pytest.param(b"", 204, errors.UnexpectedResponseError, id="204"),
+        pytest.param(GOOD, 201, errors.UnexpectedResponseError, id="201-success"),
+        pytest.param(GOOD, 206, errors.UnexpectedResponseError, id="206-success"),
+        pytest.param(PAGE, 200, errors.UnexpectedResponseError, id="200-challenge-page"),
+        *[pytest.param(b"", status, errors.UnexpectedResponseError, id=str(status)) for status in (301, 302, 307, 308)],
+        pytest.param(GOOD, 302, errors.UnexpectedResponseError, id="302-success"),
+        pytest.param(b"", 418, errors.UnexpectedResponseError, id="418"),
+        pytest.param(b"", 600, errors.UnexpectedResponseError, id="600"),
+        pytest.param(b"", 0, errors.UnexpectedResponseError, id="0"),
+    ],
+)
+def test_refusal(body, status, kind):
+    """Body and status together mean one error; "not found" is only what the service itself says."""
+    error = failure(body, status)
+    assert (type(error), error.status_code) == (kind, status)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        pytest.param(b"", 429, "the service asks for fewer requests", id="429"),
+        pytest.param(said("too fast"), 429, "the service asks for fewer requests: too fast", id="429-words"),
+        pytest.param(b"", 401, "the service refuses the API key", id="401"),
+        pytest.param(said("who?"), 401, "the service refuses the API key: who?", id="401-words"),
+        pytest.param(b"", 500, "the service cannot answer now", id="500"),
+        pytest.param(said("oops"), 500, "the service cannot answer now: oops", id="500-words"),
+        pytest.param({"success": False}, 404, "no such transaction: no message", id="404"),
+        pytest.param(said("unknown reference"), 404, "no such transaction: unknown reference", id="404-words"),
+        pytest.param(
+            said("IP"),
+            403,
+            "access denied: IP; the key, this IP address or a gateway may be why",
+            id="403-words",
+        ),
+        pytest.param(said("reference"), 403, "the service declined: reference", id="403-about-reference"),
+    ],
+)
+def test_message(body, status, message):
+    """A refusal says what it means, in the service's words where it has some, and the status."""
+    assert failure(body, status).message == f"{message} (HTTP {status})"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "problem"),
+    [
+        pytest.param(
+            302,
+            {"location": "https://a.example/"},
+            f"redirect to https://a.example/{NOT_FOLLOWED}",
+            id="redirect",
+        ),
+        pytest.param(300, {}, f"redirect to nowhere{NOT_FOLLOWED}", id="no-location"),
+        pytest.param(404, {}, "a 404 that is not from the transaction service; check base_url", id="404"),
+        pytest.param(418, {}, "body: empty", id="418"),
+    ],
+)
+def test_unexpected_status(status, headers, problem):
+    """A status that a wrong address would give asks about `base_url`."""
+    assert failure(b"", status, headers).problem == problem
+
+
+def test_challenge():
+    """A gateway that wants to see a browser refuses the moment, not the caller."""
+    error = failure(PAGE, 403, {"cf-mitigated": "challenge"})
+    expected = (errors.ServiceError, "a gateway in front of the service challenges this client (HTTP 403)")
+    assert (type(error), error.message) == expected
+
+
+@pytest.mark.parametrize(("success", "status"), [(True, 201), (True, 400), (False, 600)], ids=["201", "400", "600"])
+def test_success_with_other_status(success, status):
+    """An answer that contradicts its status is not believed."""
+    expected = f"success is {str(success).lower()}, but the status is {status}"
+    assert failure({**GOOD, "success": success}, status).problem == expected
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 404, 422, 429, 503], ids=str)
+def test_retry_after(status):
+    """Every error carries the seconds that the service asked to wait."""
+    assert failure(b"", status, {"retry-after": "7"}).retry_after == 7.0
+
+
+def test_retry_after_date():
+    """A `Retry-After` date is measured on the clock that was passed in."""
+    assert failure(b"", 503, {"retry-after": "Thu, 31 Jan 2030 00:01:00 GMT"}).retry_after == 60.0
+
+
+def test_key_is_redacted():
+    """What `redact` removes is removed from each text of the error."""
+    response = Response(422, {"server": "KEY", "x-request-id": "KEY"}, json.dumps(said("bad KEY")).encode())
+    with pytest.raises(errors.RejectedError) as caught:
+        parse_response(response, REFERENCE, redact=lambda text: text.replace("KEY", "***"))
+    assert "KEY" not in f"{caught.value}{vars(caught.value)}"
+
+
+LIMIT = 64 * 1024
+PLAIN = b'{"success": true}'
+
+
+def layered(body, *, layers):
+    for _ in range(layers):
+        body = gzip.compress(body, 9)
+    return body
+
+
+@pytest.mark.parametrize(
+    ("body", "coding"),
+    [
+        pytest.param(PLAIN, "", id="none"),
+        pytest.param(PLAIN, "identity", id="identity"),
+        pytest.param(gzip.compress(PLAIN), "gzip", id="gzip"),
+        pytest.param(gzip.compress(PLAIN), " GZip ", id="case-and-space"),
+        pytest.param(gzip.compress(PLAIN), "x-gzip", id="x-gzip"),
+        pytest.param(gzip.compress(PLAIN), "identity, gzip", id="identity-and-gzip"),
+        pytest.param(zlib.compress(PLAIN), "deflate", id="deflate"),
+        pytest.param(layered(PLAIN, layers=2), "gzip, gzip", id="gzip-twice"),
+        pytest.param(gzip.compress(zlib.compress(PLAIN)), "deflate, gzip", id="last-coding-first"),
+    ],
+)
+def test_undone(body, coding):
+    """A coding that we know is undone, the last one first."""
+    assert inflate(body, coding, limit=LIMIT) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("body", "coding", "problem"),
+    [
+        pytest.param(PLAIN, "br", "unknown content coding 'br'", id="unknown"),
+        pytest.param(PLAIN, "x" * 90, "unknown content coding of 90 characters", id="unknown-and-long"),
+        pytest.param(PLAIN, "gzip", "damaged gzip data", id="not-gzip"),
+        pytest.param(gzip.compress(PLAIN)[:-9], "gzip", "gzip data that ends too early", id="cut"),
+        pytest.param(b"", "gzip", "gzip data that ends too early", id="empty"),
+        pytest.param(gzip.compress(PLAIN) + b"more", "gzip", "bytes after the end of the gzip data", id="extra"),
+        pytest.param(gzip.compress(PLAIN)[:-8] + b"\0" * 8, "gzip", "damaged gzip data", id="checksum"),
+        pytest.param(layered(PLAIN, layers=3), "gzip, gzip, gzip", "3 content codings", id="stacked"),
+    ],
+)
+def test_refused(body, coding, problem):
+    """What cannot be undone is refused with the reason."""
+    with pytest.raises(InflateError, match=f"^{problem}"):
+        inflate(body, coding, limit=LIMIT)
+
+
+def test_limit_is_inclusive():
+    """A body of exactly the limit is whole, and one byte more is too much."""
+    assert len(inflate(gzip.compress(b"a" * LIMIT), "gzip", limit=LIMIT)) == LIMIT
+    with pytest.raises(InflateError, match=f"grows beyond {LIMIT} bytes"):
+        inflate(gzip.compress(b"a" * (LIMIT + 1)), "gzip", limit=LIMIT)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 10])
+@pytest.mark.parametrize("named", [1, 2, 10])
+def test_bomb(layers, named):
+    """A bomb costs less than 1 MiB, however often it was packed and however often it says so."""
+    bomb = layered(bytes(32 * 1024 * 1024), layers=layers)
+    tracemalloc.start()
+    try:
+        with suppress(InflateError):
+            inflate(bomb, ", ".join(["gzip"] * named), limit=LIMIT)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1024 * 1024
+
+
+STRIP = "; strip it, because a reference is sent exactly as given"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        pytest.param("T0000000033KGJ0D", id="as-documented"),
+        pytest.param("x", id="one-character"),
+        pytest.param("x" * 256, id="longest"),
+        pytest.param("R 1", id="space"),
+        pytest.param('"}\\', id="quotes"),
+        pytest.param("référence-№7-😀", id="not-ascii"),
+        pytest.param("=1+1", id="formula"),
+    ],
+)
+def test_accepted(reference):
+    """A reference that prints is sent as it is: the contract shows no format, and the answer must echo it."""
+    assert check_reference(reference) is reference
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        pytest.param("", "reference is empty", id="empty"),
+        pytest.param("   ", "reference is empty", id="spaces-only"),
+        pytest.param("\t\n", "reference is empty", id="white-space-only"),
+        pytest.param("x" * 257, "reference must have at most 256 characters, got 257", id="too-long"),
+        pytest.param(None, "reference must be a string, got NoneType", id="none"),
+        pytest.param(7, "reference must be a string, got int", id="number"),
+        pytest.param(b"R", "reference must be a string, got bytes", id="bytes"),
+        pytest.param(" R", f"reference has a blank at position 0{STRIP}", id="blank-before"),
+        pytest.param("R 1 ", f"reference has a blank at position 3{STRIP}", id="blank-behind"),
+        pytest.param(" R ", f"reference has a blank at position 0{STRIP}", id="blanks-around"),
+        pytest.param("R\n", r"reference has a character at position 1 that does not print ('\n')", id="newline"),
+        pytest.param("R\x00", r"reference has a character at position 1 that does not print ('\x00')", id="nul"),
+        pytest.param("\x7fR", r"reference has a character at position 0 that does not print ('\x7f')", id="delete"),
+        pytest.param("R\xa0", r"reference has a character at position 1 that does not print ('\xa0')", id="nbsp"),
+        pytest.param("R\u200b", r"reference has a character at position 1 that does not print ('\u200b')", id="zero"),
+        pytest.param("R\u202e", r"reference has a character at position 1 that does not print ('\u202e')", id="bidi"),
+        pytest.param("R\ud800", r"reference has a character at position 1 that does not print ('\ud800')", id="half"),
+    ],
+)
+def test_refused_of_reference(reference, message):
+    """What no format would allow is refused, and the message is ASCII and says where the fault is."""
+    with pytest.raises(InvalidReferenceError) as caught:
+        check_reference(reference)
+    assert str(caught.value) == message

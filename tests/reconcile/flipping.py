@@ -1,0 +1,129 @@
+"""
+Flip one bit of a journal at a time and see what becomes of its report.
+
+`python tests/reconcile/flipping.py 1000` prints the table of outcomes; a second number is the seed.
+Same: the report is what it was. Refused: a `JournalError` says so. Anything else is a defect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import attrs
+
+from payclient import Transaction, errors
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.reconciling import NOON
+
+ROWS = 60
+
+
+def _entry(line):
+    if line % 17 == 0:
+        return RejectedEntry(line=line, reason="no reference")
+    reference = f"T{line // 9 * 9 if line % 9 == 1 else line}"
+    return Entry(line=line, reference=reference, merchant_reff=f"INV-{line % 50}", amount=1000 + line, status="paid")
+
+
+async def _ask(reference):
+    number = int(reference[1:])
+    if number % 7 == 0:
+        raise errors.TransactionNotFoundError("no such transaction: not found")
+    if number % 11 == 0:
+        raise errors.RejectedError("no")
+    await asyncio.sleep(0)
+    return Transaction(
+        reference=reference,
+        merchant_reff=f"INV-{number % 50}",
+        amount=1000 + number - (number % 5 == 0),
+        status="Paid",
+    )
+
+
+async def _write(path, copy):
+    """Write a journal, and into *copy* what a process that is killed before its end leaves behind."""
+    with Journal(path, identity={"service": "https://pay.example"}) as journal:
+        journal.set_note("about", "x" * 300)
+        async for _ in reconcile(map(_entry, range(2, ROWS)), _ask, journal=journal, clock=lambda: NOON):
+            pass
+        shutil.copytree(path.parent, copy)
+
+
+def make(folder):
+    """Return the journals of three runs: one that ended, one that was killed, and one that was killed later on."""
+    ended, killed, resumed = (folder / name / "journal.sqlite" for name in ("ended", "killed", "resumed"))
+    asyncio.run(_write(ended, killed.parent))
+    with Journal(ended) as journal:
+        for number in range(30):
+            journal.set_note(f"n{number}", "x" * 300)
+        shutil.copytree(ended.parent, resumed.parent)
+        for number in range(30):  # leaves free pages behind
+            journal.set_note(f"n{number}", None)
+    return ended, killed, resumed
+
+
+def report(path):
+    """Return all that a report is made from."""
+    with Journal(path, must_exist=True) as journal:
+        return [*map(attrs.astuple, replay(journal)), journal.note("about"), journal.note("identity"), journal.rows]
+
+
+def outcome(path, file, place, expected, folder):
+    """Flip the bit at *place* of *file*, which stands beside the journal *path*; say what becomes of the report."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(path.parent, folder)
+    copy, flipped = folder / path.name, folder / file
+    content = bytearray(flipped.read_bytes())
+    content[place // 8] ^= 1 << place % 8
+    flipped.write_bytes(content)
+    try:
+        verify_journal(copy)
+        is_found = False
+    except JournalError:
+        is_found = True
+    except Exception as error:  # noqa: BLE001  what is counted
+        return f"crash of verify: {error!r}"
+    try:
+        found = report(copy)
+    except JournalError:
+        return "refused" if is_found else "refused, and verify finds nothing"
+    except Exception as error:  # noqa: BLE001  what is counted
+        return f"crash: {error!r}"
+    if found != expected:
+        return "another report in silence"
+    return "same" if not is_found else "same, and verify finds it"
+
+
+def flip(folder, flips, seed):
+    """Yield the file, the place and what became of each of so many flips, spread over the journals."""
+    chance = random.Random(seed)
+    for path in make(folder):
+        expected = report(shutil.copytree(path.parent, folder / "whole", dirs_exist_ok=True) / path.name)
+        files = [each for each in path.parent.iterdir() if not each.name.endswith(".holder")]
+        for _ in range(flips // 3):
+            file = chance.choice(files)
+            place = chance.randrange(8 * file.stat().st_size)
+            yield path.parent.name, file.name, place, outcome(path, file.name, place, expected, folder / "flipped")
+        shutil.rmtree(folder / "whole")
+
+
+if __name__ == "__main__":
+    flips, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    print(f"seed {seed}")
+    table = Counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        for run, file, place, became in flip(Path(temporary), flips, seed):
+            table[run, file, became.partition(":")[0]] += 1
+            if became not in ("same", "refused", "same, and verify finds it"):
+                print(run, file, place, became)
+    for (run, file, became), number in sorted(table.items()):
+        print(f"{run:8} {file:20} {became:40} {number:6}")

@@ -1,0 +1,100 @@
+"""An acceptance that meets nothing, has ended or is about to end is listed."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+
+import attrs
+import pytest
+
+from payclient import Transaction, errors
+from payclient.ledger import Entry
+from payclient.reconcile import Accepted, Rules, Tally
+from payclient.reconcile._judge import Case, judge
+from payclient.reconcile._observation import Answer, Observation, failure
+from support.reconciling import NOON
+
+ENTRY = Entry(line=2, reference="T1", amount=100, status="paid")
+ANA = Accepted(
+    code="underpaid",
+    reference="T1",
+    ledger=100,
+    service=90,
+    reason="agreed",
+    owner="Ana",
+    expires="2026-12-31",
+)
+
+
+def seen(amount=90, at=NOON):
+    transaction = Transaction(reference="T1", amount=amount, status="paid")
+    return Observation(answer=Answer.FOUND, at=at, transaction=transaction)
+
+
+def notices(accepted, *cases):
+    rules = Rules(accepted=[accepted], time_zone=UTC)
+    tally = Tally(rules)
+    for case in cases:
+        tally.add(judge(case, rules=rules))
+    return [(each.state.value, each.accepted) for each in tally.summary().acceptances]
+
+
+def case(entry=ENTRY, first=None, second=None, **more):
+    return Case(entry=entry, first=first or seen(), second=second or first or seen(), other_found=1, **more)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [(40, []), (8, []), (7, ["ends_soon"]), (0, ["ends_soon"]), (-1, ["ended"])],
+)
+def test_last_days(days, expected):
+    """It is listed in its last seven days, and after them, by the day of the answer."""
+    accepted = attrs.evolve(ANA, expires=NOON.date() + timedelta(days=days))
+    assert [state for state, _ in notices(accepted, case())] == expected
+
+
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        ([], ["met_no_row"]),
+        ([case(attrs.evolve(ENTRY, reference="T2"))], ["met_no_row"]),
+        ([case(first=seen(100))], ["met_no_row"]),
+        ([case(first=seen(89))], ["changed"]),
+        ([case(attrs.evolve(ENTRY, amount=101))], ["changed"]),
+        ([case(), case(is_repeat=True)], []),
+        ([case(first=failure(errors.AttemptTimeoutError("slow"), at=NOON))], []),
+        ([Case(entry=ENTRY, first=seen(), other_found=1)], []),
+        ([Case(entry=ENTRY)], []),
+    ],
+    ids=[
+        "no row",
+        "other row",
+        "settled",
+        "other service",
+        "other ledger",
+        "twice",
+        "failed",
+        "seen once",
+        "not asked",
+    ],
+)
+def test_listed(cases, expected):
+    """It is listed when it meets no row or another difference, and not when its row could not be asked for."""
+    assert [state for state, _ in notices(ANA, *cases)] == expected
+
+
+def test_later_clock():
+    """A report that is made again later says the same, because the time of the answer counts."""
+    accepted = attrs.evolve(ANA, expires="2026-12-01")
+    early, late = case(first=seen(at=NOON)), case(first=seen(at=NOON + timedelta(days=30)))
+    assert (notices(accepted, early), [state for state, _ in notices(accepted, late)]) == ([], ["ended"])
+
+
+def test_sentence():
+    """Its sentence names what was accepted, by whom and until when, and cannot act on a terminal."""
+    accepted = attrs.evolve(ANA, owner="A\x1b[2Jna")
+    tally = Tally(Rules(accepted=[accepted]))
+    (notice,) = tally.summary().acceptances
+    assert notice.sentence == (
+        "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, met no row; remove it from the rules"
+    )

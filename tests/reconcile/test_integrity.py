@@ -1,0 +1,165 @@
+"""What is flipped in a journal by a failing disk never makes another report."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections import Counter
+from contextlib import closing
+
+import pytest
+
+from payclient.ledger import Entry
+from payclient.reconcile import Journal, JournalError, verify_journal
+from payclient.reconcile._integrity import checksum, is_log_damaged
+from reconcile import flipping
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Make a journal of a run that ended, of one that was killed, and of one that was killed later on."""
+    return flipping.make(tmp_path)
+
+
+def refusal(path):
+    with pytest.raises(JournalError) as caught:
+        verify_journal(path)
+    with pytest.raises(JournalError) as again:
+        Journal(path, must_exist=True)
+    assert str(caught.value) == str(again.value)
+    return str(caught.value)
+
+
+def test_flips(tmp_path):
+    """A flipped bit is refused, by `verify` too, or makes no difference: nothing else, wherever it is."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    outcomes = Counter(became for *_, became in flipping.flip(tmp_path, 90, seed))
+    assert set(outcomes) <= {"same", "refused", "same, and verify finds it"}
+    assert outcomes["refused"] > 5
+
+
+@pytest.mark.parametrize(
+    ("statement", "row"),
+    [
+        ("UPDATE entries SET amount = amount + 1 WHERE position = 17", "row 17 of entries"),
+        ("UPDATE entries SET line = line + 1 WHERE position = 3", "row 3 of entries"),
+        ("UPDATE answers SET status = 'Raid' WHERE id = 2", "row 1 of answers"),
+        ("UPDATE answers SET needs_confirmation = 1 - needs_confirmation WHERE id = 2", "row 1 of answers"),
+        ("UPDATE entries SET position = 0 WHERE position = 1", "row 1 of entries"),
+        ("UPDATE notes SET value = 'y' WHERE name = 'about'", "row 1 of notes"),
+        ("UPDATE repeats SET rows = rows + 1", "row 1 of repeats"),
+        ("UPDATE entries SET first = 1 WHERE position = 2", "row 2 of entries"),
+        ("UPDATE entries SET checksum = NULL WHERE position = 2", "row 2 of entries"),
+    ],
+)
+def test_row(made, statement, row):
+    """A row that is not what was written is refused by its place, whichever table and column it is in."""
+    with closing(sqlite3.connect(made[0])) as database, database:
+        assert database.execute(statement).rowcount
+    assert f"is damaged ({row} is not what was written); choose another folder" in refusal(made[0])
+
+
+def test_text(made):
+    """A row that holds no text in UTF-8 is refused by its place."""
+    with closing(sqlite3.connect(made[0])) as database, database:
+        database.execute("UPDATE answers SET message = CAST(x'ff' AS TEXT) WHERE id = 2")
+    assert "is damaged (row 1 of answers cannot be read: Could not decode to UTF-8" in refusal(made[0])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE VIEW v AS SELECT 1", "ALTER TABLE answers RENAME amount TO fees", "CREATE INDEX i ON answers (at)"],
+)
+def test_tables(made, statement):
+    """Tables that are not those of a journal are refused."""
+    with closing(sqlite3.connect(made[0])) as database, database:
+        database.execute(statement)
+    assert "its tables are not those of a journal" in refusal(made[0])
+
+
+def test_index(made):
+    """An index that leaves a row out is refused, for a query might miss that row."""
+    with closing(sqlite3.connect(made[0])) as database, database:
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'rejected IS NULL', 'rejected = 7') WHERE type = 'index'",
+        )
+    with closing(sqlite3.connect(made[0])) as database, database:
+        database.execute("REINDEX")
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'rejected = 7', 'rejected IS NULL') WHERE type = 'index'",
+        )
+    assert "missing from index entries_by_reference" in refusal(made[0])
+
+
+@pytest.mark.parametrize("place", [-1, -4000, 30, 32 + 4, 32 + 9, 32 + 24 + 4096 + 4])
+def test_log(made, place):
+    """A log from which SQLite would leave out a commit is refused, with what helps, and is left as it is."""
+    log = made[1].with_name("journal.sqlite-wal")
+    content = bytearray(log.read_bytes())
+    content[place] ^= 4
+    log.write_bytes(content)
+    told = refusal(made[1])
+    assert told.startswith(f"{log} is damaged: not all answers in it can be read; delete it to look them up again")
+    assert log.read_bytes() == content
+
+
+@pytest.mark.parametrize("cut", [1, 4096, 4096 + 24, 3 * (4096 + 24) + 50])
+def test_log_cut_short(made, cut):
+    """A log that ends in the middle of a commit is that of a killed run, and no damage."""
+    log = made[1].with_name("journal.sqlite-wal")
+    log.write_bytes(log.read_bytes()[:-cut])
+    assert not is_log_damaged(log)
+    Journal(made[1]).close()
+
+
+def test_mark_of_the_last_commit(tmp_path):
+    """That the last frame was a commit is known even if the mark itself is what was lost."""
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        while journal._database.fetch("PRAGMA page_count") != [(16,)]:
+            journal.set_note(f"{random.random()}", "x" * 1000)
+        log = shutil.copy(tmp_path / "journal.sqlite-wal", tmp_path / "copy")
+    content = bytearray(log.read_bytes())
+    (last,) = range(len(content) - 4120, len(content), 4120)
+    assert content[last + 4 : last + 8] == (16).to_bytes(4)
+    content[last + 7] = 0
+    log.write_bytes(content)
+    assert is_log_damaged(log)
+
+
+def test_log_is_emptied(tmp_path):
+    """The log is emptied before it is used again, so that nothing old is in it."""
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        sizes = []
+        for number in range(1200):
+            journal.set_note("note", f"{number}" * 4000)
+            sizes.append((tmp_path / "journal.sqlite-wal").stat().st_size)
+    assert (max(sizes) < 5 << 20, sizes.count(0) > 0) == (True, True)
+
+
+def test_verify_where_nothing_can_be_written(made):
+    """Verifying a journal writes nothing beside it, and not a byte of it."""
+    before = made[0].read_bytes()
+    verify_journal(made[0])
+    assert ([each.name for each in made[0].parent.iterdir()], made[0].read_bytes()) == (["journal.sqlite"], before)
+
+
+def test_derived_types(tmp_path):
+    """Text of a type that a program derived from str is kept, and is what was written."""
+
+    class Word(str):  # noqa: SLOT000  as a program may have it
+        pass
+
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        journal.add(Entry(line=2, reference="T1", status=Word("paid")))
+        journal.finish_ledger()
+    verify_journal(tmp_path / "journal.sqlite")
+
+
+def test_checksum_is_the_same_everywhere():
+    """A checksum is the same in every Python, and tells every type from others."""
+    assert checksum(1, None, b"", "Tü1", 2**40, -5) == 368609424
+    assert len({checksum(cell) for cell in (1, "1", b"1", None, "None", "")}) == 6

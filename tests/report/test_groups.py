@@ -1,0 +1,100 @@
+"""Which rows stand together on the page, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from payclient import Transaction
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
+from payclient.report._groups import RowGroups, amount_at_stake, breaks
+
+
+def test_paid_twice():
+    """Rows of one invoice that was paid twice stand side by side, whatever stands between them in the ledger."""
+    groups = RowGroups(10)
+    for line, reff in enumerate(("INV-1", "INV-2", "inv-1", "INV-2"), 2):
+        reference = f"T{line}"
+        transaction = Transaction(reference=reference, amount=5, status="Paid", merchant_reff=reff)
+        finding = Finding(Code.PAID_TWICE, "paid twice")
+        entry = Entry(line=line, reference=reference, amount=5)
+        groups.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,), transaction=transaction))
+    (group,) = breaks(groups, ())
+    assert [row.line for row in group.rows] == [2, 4, 3, 5]
+
+
+CASE_ONLY = Finding(Code.MERCHANT_REFF_DIFFERS, "only case", severity=Severity.MEDIUM)
+OTHER = Finding(Code.MERCHANT_REFF_DIFFERS, "other")
+UNDERPAID = Finding(Code.UNDERPAID, "less")
+NET = Finding(Code.NET_DIFFERS, "net")
+ALLOWED = Finding(Code.UNDERPAID, "less", waived="within the tolerance")
+
+
+def row(*findings, line=2, amount=100, service=None, bucket=Bucket.BREAK):
+    transaction = None if service is None else Transaction(reference="A", amount=service, status="Paid")
+    entry = Entry(line=line, reference="A", amount=amount)
+    return Row(entry=entry, bucket=bucket, findings=findings, transaction=transaction)
+
+
+def grouped(*rows, room=10):
+    groups = RowGroups(room)
+    for each in rows:
+        groups.add(each)
+    return groups
+
+
+def test_breaks():
+    """Breaks stand under the most severe thing to say of them, each in one top, the most severe top first."""
+    groups = grouped(row(UNDERPAID, NET), row(CASE_ONLY), row(NET), row(OTHER), row(UNDERPAID))
+    assert [(severity, code, top.total.rows) for severity, code, top in groups.breaks()] == [
+        (Severity.CRITICAL, Code.MERCHANT_REFF_DIFFERS, 1),
+        (Severity.HIGH, Code.UNDERPAID, 2),
+        (Severity.HIGH, Code.NET_DIFFERS, 1),
+        (Severity.MEDIUM, Code.MERCHANT_REFF_DIFFERS, 1),
+    ]
+
+
+def test_room():
+    """Of many rows those with the most money at stake are kept, those that come first among equals, and all count."""
+    rows = [row(OTHER, line=line, amount=amount) for line, amount in enumerate([5, 70, 6, 70, 900])]
+    ((_, _, top),) = grouped(*rows, room=3).breaks()
+    assert ([each.line for each in top.rows], top.total) == ([4, 1, 3], Total(rows=5, ledger_amount=1051))
+
+
+def test_same_line():
+    """Rows with the same line and the same amount can be kept together."""
+    ((_, _, top),) = grouped(row(OTHER), row(OTHER), row(OTHER), room=2).breaks()
+    assert len(top.rows) == 2
+
+
+@pytest.mark.parametrize("bucket", [Bucket.MATCHED, Bucket.OPEN])
+def test_nothing_to_see(bucket):
+    """A row without a finding that needs nobody is not kept."""
+    groups = grouped(row(bucket=bucket))
+    assert (groups.breaks(), groups.remarks(), groups.of(bucket).rows) == ([], [], ())
+
+
+def test_remarks():
+    """A row that is no break, but about which there is something to say, stands under that."""
+    matched = row(ALLOWED, bucket=Bucket.MATCHED)
+    ((code, top),) = grouped(matched).remarks()
+    assert (code, top.rows) == (Code.UNDERPAID, (matched,))
+
+
+@pytest.mark.parametrize("bucket", [Bucket.UNRESOLVED, Bucket.REJECTED])
+def test_without_answer(bucket):
+    """Unresolved and rejected rows stand together, whatever else was found."""
+    found, plain = row(UNDERPAID, bucket=bucket), row(bucket=bucket, amount=1)
+    groups = grouped(found, plain)
+    assert (groups.of(bucket).rows, groups.breaks(), groups.remarks()) == ((found, plain), [], [])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [(100, 70, 30), (70, 100, 30), (100, 100, 100), (100, None, 100), (-100, None, 100), (None, None, 0)],
+)
+def test_stake(ours, theirs, expected):
+    """What is at stake is the difference of the amounts, and the amount where they do not differ."""
+    entry = RejectedEntry(line=2, reason="", amount=ours)
+    transaction = None if theirs is None else Transaction(reference="A", amount=theirs, status="Paid")
+    assert amount_at_stake(Row(entry=entry, bucket=Bucket.BREAK, transaction=transaction)) == expected

@@ -1,0 +1,72 @@
+"""A planted ledger, judged without a network: the example behind every test of the page, and its pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from payclient import errors
+from payclient.cli._dataset import COLUMNS, generate
+from payclient.ledger import open_ledger
+from payclient.protocol._codec import read_transaction
+from payclient.reconcile import Tally, reconcile
+from payclient.report._about import About, LedgerAbout
+from payclient.report._html import HtmlReport
+from payclient.report._matrix import Matrix
+from support.reconciling import Clock, Service
+
+REFUSED = errors.PermissionDeniedError("the service refuses this caller: field merchant is blocked")
+
+
+async def judged(rows, *, seed=1, unresolved=0, columns=COLUMNS):
+    """Return the rows of a planted ledger as they were judged; the last so many were never answered."""
+    planted = generate(rows, seed=seed)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(planted.ledger)
+    answers = {fields["reference"]: [read_transaction(dict(fields))] for fields in planted.transactions}
+    matched = [row for row, said in zip(planted.ledger, planted.expected, strict=True) if said.bucket == "matched"]
+    answers |= {row["reference"]: [REFUSED] for row in matched[len(matched) - unresolved :]}
+    with open_ledger(io.BytesIO(text.getvalue().encode())) as ledger:
+        found = reconcile(ledger, Service(answers), clock=Clock(), concurrency=1)
+        return [row async for row in found]
+
+
+def summary_of(rows):
+    """Return what *rows* come to."""
+    tally = Tally()
+    for row in rows:
+        tally.add(row)
+    return tally.summary()
+
+
+def about(**changes):
+    """Return what is known about the made-up run."""
+    ledger = LedgerAbout(
+        name="settlements-2026-10.csv",
+        format="csv",
+        size_bytes=312_604,
+        sha256="9f2c1f0c6f5a6f0f7e2b1f6f3d2f4b6a1c8e7d90b3a5c2e4f6071829a3b4c5d6",
+        columns={"reference": "trx_ref", "amount": "Total"}
+        | {name: name for name in ("merchant_reff", "fee", "status")},
+        ignored_columns=("created_by", "branch"),
+    )
+    known = {
+        "ledger": ledger,
+        "base_url": "https://pay.example/api",
+        "environment": "live",
+        "key_fingerprint": "b51f-09ac",
+        "payclient_version": "0.1.0",
+    }
+    return About(**known | changes)
+
+
+def page_of(rows, *, report=None, **known):
+    """Return the page of *rows* as text."""
+    report, matrix, file = report or HtmlReport(), Matrix(), io.StringIO()
+    for row in rows:
+        report.add(row)
+        matrix.add(row)
+    report.write(file, summary_of(rows), about(**known), matrix=matrix)
+    return file.getvalue()

@@ -1,0 +1,227 @@
+"""A set of files is replaced whole, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from payclient._atomic import AtomicFiles, lock, remove_stale_files
+
+NAMES = ("rows", "summary")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name in NAMES:
+        (folder / name).write_text("old")
+    return folder
+
+
+def content(folder):
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+OLD = dict.fromkeys(NAMES, "old")
+NEW = dict.fromkeys(NAMES, "new")
+
+
+def write(files, text="new"):
+    for name in NAMES:
+        files.text(name).write(text)
+
+
+def test_commit(folder):
+    """After the commit the new files are there, and nothing else."""
+    with AtomicFiles(folder, NAMES) as files:
+        write(files)
+        assert {name: text for name, text in content(folder).items() if name in NAMES} == OLD
+        files.commit()
+    assert content(folder) == NEW
+
+
+def test_folder_is_made(tmp_path):
+    """A folder that is not there is made, with those above it."""
+    with AtomicFiles(tmp_path / "a" / "b", NAMES) as files:
+        write(files)
+        files.commit()
+    assert content(tmp_path / "a" / "b") == NEW
+
+
+def test_without_commit(folder):
+    """Without a commit the old files are there, and nothing else."""
+    with AtomicFiles(folder, NAMES) as files:
+        write(files)
+    assert content(folder) == OLD
+
+
+def test_error_inside(folder):
+    """An error inside the block comes out as itself, and the old files are there."""
+
+    def fail():
+        with AtomicFiles(folder, NAMES) as files:
+            write(files)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert content(folder) == OLD
+
+
+def test_disk_full(folder, full_after):
+    """A disk that is full shows before the first file is replaced, also where the last byte did not fit."""
+    with AtomicFiles(folder, NAMES) as files:
+        write(files)
+        with full_after(2), pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            files.commit()
+    assert content(folder) == OLD
+
+
+def test_unsafe_disk(folder, monkeypatch):
+    """A disk that does not confirm the bytes keeps the old files; a rename alone would not have noticed."""
+
+    def fail(_descriptor):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with AtomicFiles(folder, NAMES) as files:
+        write(files)
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            files.commit()
+    assert content(folder) == OLD
+
+
+@pytest.mark.parametrize("number", [os.getpid(), 1], ids=["same process", "other process"])
+def test_left_by_a_killed_run(folder, number):
+    """What a killed run left behind is cleared away, whatever its process number was."""
+    for name in NAMES:
+        (folder / f".{name}.{number}.partial").write_text("half")
+    with AtomicFiles(folder, NAMES) as files:
+        write(files)
+        files.commit()
+    assert content(folder) == NEW
+
+
+def test_written_by_another(folder):
+    """What another process is writing at the same time is left alone."""
+    path = folder / ".rows.1.partial"
+    with path.open("xb") as file:
+        assert lock(file)
+        with AtomicFiles(folder, NAMES) as files:
+            write(files)
+            files.commit()
+    assert content(folder) == NEW | {path.name: ""}
+
+
+def test_fsync_and_hash(folder):
+    """The fingerprint of a file is its size and SHA-256, for text and bytes alike; the file holds just that."""
+    with AtomicFiles(folder, NAMES) as files:
+        files.text("rows").write("gr\u00fcn\n")
+        files.binary("summary").write(b"\x00\r\n")
+        found = [files.fsync_and_hash(name) for name in NAMES]
+        files.commit()
+    written = {name: (folder / name).read_bytes() for name in NAMES}
+    assert written == {"rows": b"gr\xc3\xbcn\n", "summary": b"\x00\r\n"}
+    assert [(each.name, each.size_bytes, each.sha256) for each in found] == [
+        (name, len(content), hashlib.sha256(content).hexdigest()) for name, content in written.items()
+    ]
+
+
+def test_last_in_place_last(folder):
+    """Where a rename fails, the files after it in the order keep their old content."""
+    with AtomicFiles(folder, ("summary", "rows")) as files:
+        (folder / "summary").unlink()
+        (folder / "summary").mkdir()
+        for name in NAMES:
+            files.text(name).write("new")
+        with pytest.raises(OSError, match="summary"):
+            files.commit()
+    assert (folder / "rows").read_text() == "old"
+
+
+def test_folder_cannot_be_made(tmp_path):
+    """A file where the folder should be is an error of the operating system."""
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(FileExistsError), AtomicFiles(tmp_path / "out", NAMES):
+        pass
+
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be removed there")
+
+
+def test_nobodys(tmp_path):
+    """A file that nobody writes is removed, and one with another name is not."""
+    for name in (".a.1.partial", ".b.1.partial"):
+        (tmp_path / name).touch()
+    remove_stale_files(tmp_path, ".a.*.partial")
+    assert [path.name for path in tmp_path.iterdir()] == [".b.1.partial"]
+
+
+def test_somebodys(tmp_path):
+    """A file that is being written stays, also where its writer is this process."""
+    path = tmp_path / ".a.1.partial"
+    with path.open("xb") as file:
+        assert lock(file)
+        remove_stale_files(tmp_path, ".a.*.partial")
+        assert path.exists()
+    remove_stale_files(tmp_path, ".a.*.partial")
+    assert not path.exists()
+
+
+def test_writer_killed(tmp_path):
+    """The death of a writer, whatever its cause, makes its file nobody's."""
+    path = tmp_path / ".a.1.partial"
+    program = (
+        "import os, sys; from payclient._atomic import lock\n"
+        "file = open(sys.argv[1], 'xb'); assert lock(file); print('locked', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout.readline().strip() == b"locked"
+        remove_stale_files(tmp_path, ".a.*.partial")
+        assert path.exists()
+        process.kill()
+    remove_stale_files(tmp_path, ".a.*.partial")
+    assert not path.exists()
+
+
+def test_a_folder_of_that_name(tmp_path):
+    """What cannot be removed is in nobody's way."""
+    (tmp_path / ".a.1.partial").mkdir()
+    remove_stale_files(tmp_path, ".a.*.partial")
+    assert (tmp_path / ".a.1.partial").is_dir()
+
+
+def test_temporary_folder(folder):
+    """A folder for temporary files is removed with what is in it, after a commit and without one."""
+    for is_committed in (False, True):
+        with AtomicFiles(folder, NAMES) as files:
+            (files.temporary_folder("rows") / "sheet").write_text("x")
+            write(files)
+            if is_committed:
+                files.commit()
+        assert content(folder) == (NEW if is_committed else OLD)
+
+
+def test_stale_temporary_folder(folder):
+    """The temporary folder of a killed run is removed; that of a run that is still writing stays."""
+    for number in (1, 2):
+        (folder / f".rows.{number}.folder").mkdir()
+        (folder / f".rows.{number}.folder" / "sheet").write_text("x")
+        (folder / f".rows.{number}.partial").write_text("x")
+    with (folder / ".rows.1.partial").open("rb") as other:
+        assert lock(other)
+        with AtomicFiles(folder, NAMES) as files:
+            files.temporary_folder("rows")
+            assert {path.name for path in folder.glob(".rows.*.folder")} == {
+                *(".rows.1.folder", f".rows.{os.getpid()}.folder"),
+            }

@@ -1,0 +1,191 @@
+"""Cancellation: whatever is cancelled, at whichever await and however often, leaves nothing behind."""
+
+import asyncio
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient._stream import stream
+from payclient._until_done import until_done
+from payclient.testing import FakeService, serve
+from support.fakes import ScriptedTransport, answer, client
+
+DOWN = answer(b'{"success": false, "message": "try later"}', 500)
+MOMENTS = st.tuples(st.integers(0, 60), st.sampled_from([1, 2, 3, 50]))
+
+
+def other_tasks():
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+async def stubborn(reference):
+    """Take some turns to end, as a transport does that closes a connection."""
+    try:
+        await asyncio.sleep(1000)
+    finally:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+async def cancel_at_each_turn(task, *, first, count):
+    """Cancel *task* after *first* turns of the event loop, and then at each of the next ones; let it end."""
+    for _ in range(first):
+        await asyncio.sleep(0)
+    for _ in range(count):
+        task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([task])
+
+
+async def read_some(pay):
+    async with pay.stream_transactions((f"T{n}" for n in range(100)), concurrency=4) as outcomes:
+        async for outcome in outcomes:
+            if outcome.index == 20:
+                break
+
+
+async def share_a_lookup(pay):
+    await asyncio.gather(*(pay.get_transaction("T1") for _ in range(3)))
+
+
+async def use_and_close(pay):
+    async with pay:
+        await pay.get_transactions(["T1", "T2"])
+        asyncio.get_running_loop().call_soon(asyncio.ensure_future, pay.get_transaction("T3"))
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("use", [read_some, share_a_lookup, use_and_close])
+@given(moment=MOMENTS)
+def test_nothing_is_left(use, moment):
+    """Cancelled k times from the n-th turn on, a use of the client leaves no task, slot, attempt or shared lookup."""
+
+    async def run():
+        transport = ScriptedTransport()
+        transport.script("T1", DOWN, DOWN)
+        pay = client(transport)
+        task = asyncio.create_task(use(pay))
+        await cancel_at_each_turn(task, first=moment[0], count=moment[1])
+        for straggler in other_tasks():  # of `use_and_close`, which starts one that belongs to nobody
+            if straggler.get_name().startswith("payclient"):
+                pytest.fail(f"{straggler} was left")
+            straggler.cancel()
+        await asyncio.sleep(0)
+        assert (transport.in_flight, pay.stats.in_flight, len(pay._calls)) == (0, 0, 0)
+
+    asyncio.run(run())
+
+
+@given(moment=MOMENTS)
+def test_no_worker_outlives_its_block(moment):
+    """Three quick cancellations, or fifty, and every worker has still ended when the block ends."""
+
+    async def run():
+        left = None
+
+        async def use():
+            nonlocal left
+            try:
+                async with stream(stubborn, map(str, range(100)), concurrency=4):
+                    await asyncio.sleep(1000)
+            finally:
+                left = {task for task in other_tasks() if task.get_name().startswith("payclient-stream")}
+
+        task = asyncio.create_task(use())
+        await cancel_at_each_turn(task, first=moment[0] + 1, count=moment[1])
+        assert task.cancelled()
+        assert left == set()
+
+    asyncio.run(run())
+
+
+@pytest.mark.virtual_time
+async def test_no_worker_outlives_a_cancel_scope():
+    """A cancel scope of anyio cancels again at each turn; every worker has ended when the block ends."""
+    with anyio.move_on_after(1) as scope:
+        try:
+            async with stream(stubborn, map(str, range(100)), concurrency=4):
+                await asyncio.sleep(1000)
+        finally:
+            left = other_tasks()
+    assert (scope.cancelled_caught, left) == (True, set())
+
+
+@pytest.mark.virtual_time
+async def test_worker_that_swallows_its_cancellation():
+    """A lookup function that swallows its cancellation cannot keep the block from ending."""
+
+    async def deaf(reference):
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            await asyncio.sleep(1)
+
+    async with stream(deaf, map(str, range(100)), concurrency=2):
+        await asyncio.sleep(0.5)
+    assert other_tasks() == set()
+
+
+@pytest.mark.virtual_time
+async def test_closed_in_a_cancel_scope():
+    """A client that is closed within a cancelled scope has closed its transport all the same."""
+    pay = client(None)
+    with anyio.CancelScope() as scope:
+        async with pay:
+            await asyncio.sleep(1)
+            scope.cancel()
+            await asyncio.sleep(1)
+    assert (scope.cancelled_caught, pay._session._transport._client.is_closed) == (True, True)
+
+
+async def test_served_in_a_cancel_scope():
+    """The server of the test kit has ended, and its port is free, when its block was cancelled by a scope."""
+    watched = set(asyncio.get_running_loop()._selector.get_map())
+    with anyio.CancelScope() as scope:
+        try:
+            async with serve(FakeService()) as url:
+                port = int(url.rpartition(":")[2])
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"GET / HTTP/1.0\r\n\r\n")
+                await reader.read()  # the server is up
+                writer.close()
+                scope.cancel()
+                await asyncio.sleep(1000)
+        finally:
+            left = other_tasks()
+    assert (scope.cancelled_caught, left) == (True, set())
+    assert set(asyncio.get_running_loop()._selector.get_map()) == watched
+    with pytest.raises(OSError, match=r"."):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_served_and_cancelled_again_and_again():
+    """A server whose block is cancelled at each of three turns ends in order."""
+    left = None
+
+    async def use():
+        nonlocal left
+        try:
+            async with serve(FakeService()):
+                await asyncio.sleep(1000)
+        finally:
+            left = other_tasks() - {watcher}
+
+    watcher = asyncio.current_task()
+    task = asyncio.create_task(use())
+    await cancel_at_each_turn(task, first=3, count=3)
+    assert left == set()
+
+
+async def test_cancellation_is_not_lost():
+    """Waiting until all are done raises the cancellation that came meanwhile, after they are done."""
+    others = [asyncio.create_task(asyncio.sleep(0.01)) for _ in range(3)]
+    waiting = asyncio.create_task(until_done(others))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert [task.done() and not task.cancelled() for task in others] == [True] * 3

@@ -1,0 +1,396 @@
+"""What a caller does wrong, and what is said: every message names the option, what was found, and what helps."""
+
+import asyncio
+import copy
+import functools
+import gc
+import inspect
+import logging
+import math
+import pickle
+import re
+
+import httpx
+import pytest
+
+from payclient import AsyncClient, ClientClosedError, ConfigurationError, InvalidReferenceError
+from payclient.ledger import LedgerError, open_ledger
+from payclient.reconcile import RulesError, parse_rules, reconcile
+from payclient.testing import FakeService
+from payclient.transports import HttpxTransport
+from support.fakes import KEY, ScriptedTransport, answer, client
+
+TRANSPORT = "transport must be 'httpx', 'fast' or an object with async methods send and aclose, got "
+ASYNC = " must be a plain function, got an async one, which would never be awaited"
+CANARY = "canary must be a reference that is known to exist: "
+SECONDS = " must be a number of seconds above 0, got "
+NO_COLUMN = (
+    "no column is called reference; the columns are 'trx', 'amount'; say which one it is with "
+    "--column reference=… (in Python, columns={'reference': '…'})"
+)
+COUNT = " must be an integer of at least 1, got "
+
+
+async def asynchronous(*_):
+    """Do nothing, and never: nobody awaits it."""
+
+
+async def generator(*_):
+    """Give nothing."""
+    yield
+
+
+class Observer:
+    """Called like a function, and asynchronous."""
+
+    async def __call__(self, attempt):
+        """Do nothing."""
+
+
+def wrapped(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"timeout": 0}, "timeout" + SECONDS + "0"),
+        ({"timeout": -1}, "timeout" + SECONDS + "-1"),
+        ({"timeout": math.nan}, "timeout" + SECONDS + "nan"),
+        ({"timeout": math.inf}, "timeout" + SECONDS + "inf"),
+        ({"timeout": None}, "timeout" + SECONDS + "None"),
+        ({"timeout": "5"}, "timeout" + SECONDS + "'5'"),
+        ({"timeout": True}, "timeout" + SECONDS + "True"),
+        ({"deadline": -1}, "deadline" + SECONDS + "-1"),
+        ({"deadline": math.inf}, "deadline" + SECONDS + "inf"),
+        ({"max_concurrency": 0}, "max_concurrency" + COUNT + "0"),
+        ({"max_concurrency": 2.5}, "max_concurrency" + COUNT + "2.5"),
+        ({"workers": 0}, "workers" + COUNT + "0"),
+        ({"max_rate": 0}, "max_rate must be a number of attempts per second above 0, or None, got 0"),
+        ({"max_rate": math.nan}, "max_rate must be a number of attempts per second above 0, or None, got nan"),
+        ({"retry": 3}, "retry must be a RetryPolicy or None, got int"),
+        ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
+        ({"environment": "prod"}, "environment must be 'live' or 'sandbox', got 'prod'"),
+        ({"on_attempt": 3}, "on_attempt must be callable, got int"),
+        ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
+        ({"on_attempt": generator}, "on_attempt" + ASYNC),
+        ({"on_attempt": functools.partial(asynchronous, 1)}, "on_attempt" + ASYNC),
+        ({"on_attempt": functools.partial(Observer())}, "on_attempt" + ASYNC),
+        ({"on_attempt": Observer()}, "on_attempt" + ASYNC),
+        ({"on_attempt": Observer().__call__}, "on_attempt" + ASYNC),
+        ({"on_attempt": wrapped(asynchronous)}, "on_attempt" + ASYNC),
+        ({"tracing": asynchronous}, "tracing" + ASYNC),
+        ({"tracing": generator}, "tracing" + ASYNC),
+        ({"transport": "htpx"}, "transport must be 'httpx' or 'fast', got 'htpx'"),
+        ({"transport": 5}, TRANSPORT + "int"),
+        ({"transport": HttpxTransport}, TRANSPORT + "the class HttpxTransport, not an instance of it"),
+        (
+            {"transport": httpx.MockTransport(asynchronous)},
+            TRANSPORT + "httpx.MockTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
+        ),
+        (
+            {"transport": httpx.AsyncHTTPTransport()},
+            TRANSPORT + "httpx.AsyncHTTPTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
+        ),
+        ({"transport": httpx.AsyncClient()}, TRANSPORT + "httpx.AsyncClient; pass it as http_client"),
+        ({"transport": None, "http_client": httpx.Client()}, "http_client must be an httpx.AsyncClient, got Client"),
+        ({"http_client": httpx.AsyncClient()}, "pass a transport or an http_client, not both"),
+    ],
+)
+def test_option_of_a_client(options, message):
+    """A wrong option is refused when the client is made, not in the first lookup."""
+    with pytest.raises(ConfigurationError) as caught:
+        client(**{"transport": ScriptedTransport(), **options})
+    assert str(caught.value) == message
+
+
+async def test_coroutine_of_a_callback():
+    """A callback whose coroutine shows only when it is called is refused by then, and no warning is left."""
+    pay = client(ScriptedTransport(), on_attempt=lambda _: asynchronous())
+    with pytest.raises(TypeError, match=r"on_attempt gave a coroutine, which would never be awaited"):
+        await pay.get_transaction("T1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"time_out": 3},
+            "with_options cannot change time_out; it changes timeout, deadline, retry, on_attempt, tracing",
+        ),
+        (
+            {"api_key": KEY},
+            "with_options cannot change api_key; it changes timeout, deadline, retry, on_attempt, tracing",
+        ),
+    ],
+    ids=["typo", "other"],
+)
+def test_option_of_a_view(changes, message):
+    """An option that a view cannot change is named, without the name of a private class, and without its value."""
+    with pytest.raises(TypeError) as caught:
+        client(ScriptedTransport()).with_options(**changes)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"concurrency": 0}, "concurrency" + COUNT + "0"),
+        ({"concurrency": 1.0}, "concurrency" + COUNT + "1.0"),
+        ({"stall_timeout": -1}, "stall_timeout" + SECONDS + "-1"),
+        ({"stall_timeout": math.nan}, "stall_timeout" + SECONDS + "nan"),
+        ({"stall_timeout": None}, "stall_timeout" + SECONDS + "None"),
+    ],
+)
+async def test_option_of_a_stream(options, message):
+    """A wrong option of a stream is refused when the stream is made, by its own name."""
+    with pytest.raises(ConfigurationError) as caught:
+        client(ScriptedTransport()).stream_transactions(["T1"], **options)
+    assert str(caught.value) == message
+
+
+ONE = "references must be an iterable of references, got one {}; use get_transaction for a single one"
+
+
+@pytest.mark.parametrize(
+    ("references", "message"),
+    [
+        ("T1", ONE.format("str")),
+        ("", ONE.format("str")),
+        (b"T1", ONE.format("bytes")),
+        (bytearray(b"T1"), ONE.format("bytearray")),
+        (7, "references must be an iterable of references, got int"),
+        (None, "references must be an iterable of references, got NoneType"),
+    ],
+    ids=repr,
+)
+async def test_one_reference_for_many(references, message):
+    """One reference in the place of several is refused: its characters are not looked up one by one."""
+    transport = ScriptedTransport()
+    pay = client(transport)
+    with pytest.raises(TypeError) as caught:
+        await pay.get_transactions(references)
+    with pytest.raises(TypeError) as again:
+        pay.stream_transactions(references)
+    assert ((str(caught.value), str(again.value)), transport.sent) == ((message, message), [])
+
+
+@pytest.mark.parametrize("reference", [" T1", "T1 ", " T1 "])
+async def test_blanks_around_a_reference(reference):
+    """A blank before or behind a reference is refused with its position, in every way to ask."""
+    transport = ScriptedTransport()
+    pay = client(transport)
+    with pytest.raises(InvalidReferenceError, match=r"has a blank at position \d; strip it"):
+        await pay.get_transaction(reference)
+    (failed,) = await pay.get_transactions([reference])
+    assert isinstance(failed.error, InvalidReferenceError)
+    async with pay.stream_transactions([reference]) as outcomes:
+        assert [type(outcome.error) async for outcome in outcomes] == [InvalidReferenceError]
+    assert transport.sent == []
+
+
+def test_without_asyncio():
+    """Without a running event loop of asyncio the client says that it needs one; trio drives coroutines like this."""
+    message = (
+        "this client cannot be used: it needs a running event loop of asyncio, such as in asyncio.run(...); "
+        "trio has none"
+    )
+    pay = client(ScriptedTransport())
+    with pytest.raises(ClientClosedError) as caught:
+        pay.stream_transactions(["T1"])
+    with pytest.raises(ClientClosedError) as again:
+        pay.get_transaction("T1").send(None)
+    assert (str(caught.value), str(again.value)) == (message, message)
+    with pytest.raises(StopIteration):
+        pay.aclose().send(None)
+
+
+@pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
+def test_copied(take):
+    """A client says why it cannot be pickled or copied."""
+    with pytest.raises(TypeError) as caught:
+        take(client(ScriptedTransport()))
+    assert str(caught.value) == (
+        "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
+    )
+
+
+def test_shown():
+    """The text of a client, and of a view, says where it asks and with which key, but not the key."""
+    pay = client(ScriptedTransport(), environment="sandbox")
+    shown = (
+        "AsyncClient(url='https://pay.example/api-sandbox/transaction/detail', environment='sandbox', "
+        f"key_fingerprint='{pay.key_fingerprint}')"
+    )
+    assert (repr(pay), repr(pay.with_options(timeout=1))) == (shown, shown)
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+def test_unclosed(transport):
+    """A client that was used and not closed is named in a `ResourceWarning`, where its connections are its own."""
+
+    async def use():
+        client(transport, environment="live").stream_transactions([])
+        gc.collect()
+
+    with pytest.warns(ResourceWarning, match=r"^unclosed AsyncClient\(url='https://pay.example/.*; use it in `async w"):
+        asyncio.run(use())
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning", "error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("transport", ["httpx", "fast", None])
+def test_nothing_to_close(transport):
+    """No warning comes of a client that was closed, never used, or has nothing of its own to close."""
+
+    async def use():
+        async with client("httpx") as pay:
+            pay.stream_transactions([])
+        client("httpx")
+        client(ScriptedTransport()).stream_transactions([])
+
+    asyncio.run(use())
+    gc.collect()
+
+
+@pytest.mark.virtual_time
+async def test_pause_is_logged(caplog):
+    """A pause that the service asks for is one warning in the log, however many attempts met it."""
+    caplog.set_level(logging.WARNING, "payclient")
+    transport = ScriptedTransport(latency=0.5)
+    for name in ("T1", "T2", "T3"):
+        transport.script(name, answer(status=429, retry_after="7"))
+    pay = client(transport, deadline=None)
+    await pay.get_transaction("T0")
+    await pay.get_transactions(["T1", "T2", "T3"])
+    assert caplog.messages == ["the service asks for a pause of 7 s (status 429)"]
+    transport.script("T4", answer(status=503, retry_after="2"))
+    await pay.get_transaction("T4")
+    assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"entries": "T1"},
+            TypeError,
+            "entries must be ledger entries, got str; read a file with open_ledger",
+        ),
+        (
+            {"entries": b"T1"},
+            TypeError,
+            "entries must be ledger entries, got bytes; read a file with open_ledger",
+        ),
+        ({"concurrency": 0}, ConfigurationError, "concurrency" + COUNT + "0"),
+        ({"stall_timeout": 0}, ConfigurationError, "stall_timeout" + SECONDS + "0"),
+        ({"stall_timeout": math.nan}, ConfigurationError, "stall_timeout" + SECONDS + "nan"),
+        ({"canary": ""}, ConfigurationError, CANARY + "reference is empty"),
+        (
+            {"canary": "T1 "},
+            ConfigurationError,
+            CANARY + "reference has a blank at position 2; strip it, because a reference is sent exactly as given",
+        ),
+        ({"on_progress": asynchronous}, ConfigurationError, "on_progress" + ASYNC),
+    ],
+)
+async def test_argument_of_reconcile(arguments, error, message):
+    """A wrong argument of a reconciliation is refused before the ledger is read."""
+    with pytest.raises(error) as caught:
+        [row async for row in reconcile(**{"entries": [], "lookup": asynchronous, **arguments})]
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        ('a = 1\nb = "T1', 2, "Unterminated string"),
+        ("a = 1\nb = [1,\n 2,\n\n", 2, "Invalid value from here to the end of the file"),
+        ("a = 1\nb = {c = 1", 2, "Unclosed inline table"),
+        ("[accepted", 1, "Expected ']' at the end of a table declaration"),
+        ('"""' + "\n" * 80, 1, "Expected "),
+    ],
+)
+def test_toml_that_does_not_end(content, line, message):
+    """What does not end before a rules file does is named with the line on which it begins, or else the last one."""
+    with pytest.raises(RulesError, match=rf"rules, line {line}: it is not TOML: {re.escape(message)}"):
+        parse_rules(content)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    """Give what writes a ledger and reads it."""
+
+    def read(content="reference,amount\nT1,1\n", **options):
+        path = tmp_path / "ledger.csv"
+        path.write_text(content)
+        with open_ledger(path, **options) as opened:
+            return list(opened)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"content": "trx,amount\n1,1\n"},
+            LedgerError,
+            NO_COLUMN,
+        ),
+        (
+            {"content": f"reference,amount\nT1,1\n{'x' * 140_000},1\n"},
+            LedgerError,
+            "line 3: a cell has more than 131,072 characters; perhaps a quote before it does not close",
+        ),
+        ({"format": "excel"}, ValueError, "format must be one of csv, jsonl, xlsx, parquet, got 'excel'"),
+        ({"delimiter": ";;"}, ValueError, "delimiter must be one character that separates cells, got ';;'"),
+        ({"delimiter": ""}, ValueError, "delimiter must be one character that separates cells, got ''"),
+        (
+            {"columns": "amount"},
+            TypeError,
+            "columns must give the name of a column for each field, as in {'amount': 'Betrag'}, got 'amount'",
+        ),
+        (
+            {"columns": {"amount": 3}},
+            TypeError,
+            "columns must give the name of a column for each field, as in {'amount': 'Betrag'}, got {'amount': 3}",
+        ),
+    ],
+    ids=["column", "cell", "format", "delimiter", "no delimiter", "columns", "name"],
+)
+def test_option_of_a_ledger(ledger, options, error, message):
+    """A ledger that cannot be read says what helps, and not what the csv module makes of it."""
+    with pytest.raises(error) as caught:
+        ledger(**options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda: FakeService(latency=0.5),
+            "latency must be a Latency, such as Latency(seconds=0.5), got 0.5",
+        ),
+        (lambda: FakeService().script("T1", 500), "each reply must be a Reply, such as Reply(status=500), got 500"),
+        (lambda: FakeService().load("T1"), "each transaction must be a mapping of its fields, got 'T'"),
+    ],
+    ids=["latency", "script", "load"],
+)
+def test_fake_service(use, message):
+    """The fake service refuses what it cannot use where it is given, not in the first request."""
+    with pytest.raises(TypeError) as caught:
+        use()
+    assert str(caught.value) == message
+
+
+def test_every_option_is_here():
+    """Each option of a client is tried with a wrong value above, or in the tests of the configuration."""
+    elsewhere = {"api_key", "base_url"}
+    options = set(inspect.signature(AsyncClient).parameters) - elsewhere
+    table = next(mark for mark in test_option_of_a_client.pytestmark if mark.name == "parametrize").args[1]
+    assert options == {name for case in table for name in case[0]}

@@ -1,0 +1,14 @@
+"""What every connection of ours has in common."""
+
+from __future__ import annotations
+
+import ssl
+
+from payclient.transports import _socket
+
+
+async def test_no_key_log(monkeypatch, tmp_path):
+    """Nothing that would decrypt the API key is written where the environment says."""
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
+    assert ssl.create_default_context().keylog_filename == str(tmp_path / "keys")
+    assert _socket._system_trust.__wrapped__().keylog_filename is None

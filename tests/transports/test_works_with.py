@@ -1,0 +1,195 @@
+"""What patches or watches httpx sees the lookups of the default client, and those of a client that is passed in."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import textwrap
+
+import httpx
+import pytest
+import respx
+
+from payclient import AsyncClient, TransactionNotFoundError
+from payclient.transports import PooledTransport
+from support.fakes import KEY, document
+from support.raw_server import RawServer
+
+if httpx.__name__ != "httpx":
+    pytest.skip("these tools patch httpx by its name, and httpx2 answers for it", allow_module_level=True)
+
+URL = "https://pay.example"
+PATH = f"{URL}/api/transaction/detail"
+NOT_FOUND = {"success": False, "message": "Transaction not found"}
+
+
+@pytest.fixture(params=["default", "passed in", "mounted"])
+async def connect(request):
+    """Make clients: the default one, one over a client of the caller's, and one over that with our transport in it."""
+    made = []
+
+    def make(base_url=URL):
+        options = {}
+        if request.param != "default":
+            transport = PooledTransport() if request.param == "mounted" else None
+            made.append(httpx.AsyncClient(transport=transport, trust_env=False))
+            options["http_client"] = made[-1]
+        return AsyncClient(api_key=KEY, base_url=base_url, retry=None, **options)
+
+    yield make
+    for client in made:
+        await client.aclose()
+
+
+@respx.mock
+async def test_respx_decorator(connect):
+    """`respx.mock` answers in the place of the network."""
+    route = respx.post(PATH).respond(200, content=document("T1"))
+    async with connect() as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+    assert json.loads(route.calls.last.request.content) == {"reference": "T1"}
+
+
+async def test_respx_fixture(connect, respx_mock):
+    """The fixture of respx answers too, and a refusal is asked for once."""
+    route = respx_mock.post(PATH).respond(404, json=NOT_FOUND)
+    async with connect() as pay:
+        with pytest.raises(TransactionNotFoundError):
+            await pay.get_transaction("T1")
+    assert route.call_count == 1
+
+
+@pytest.mark.parametrize("using", ["httpcore", "httpx"])
+async def test_respx_unmatched(connect, using):
+    """A request that no route matches never reaches the network, whatever respx patches."""
+    with respx.mock(using=using) as router:
+        router.post("https://elsewhere.example/")
+        async with connect() as pay:
+            with pytest.raises(AssertionError, match="not mocked"):
+                await pay.get_transaction("T1")
+        router.reset()
+        router.clear()
+
+
+async def test_respx_using_httpx(connect):
+    """respx can patch httpx instead of httpcore."""
+    with respx.mock(using="httpx") as router:
+        route = router.post(PATH).respond(200, content=document("T1"))
+        async with connect() as pay:
+            assert (await pay.get_transaction("T1")).reference == "T1"
+        assert route.call_count == 1
+
+
+async def test_vcrpy(connect, tmp_path):
+    """A cassette records a lookup without the key, and replays it without a network."""
+    vcr = importlib.import_module("vcr").VCR(filter_headers=["authorization"])
+    cassette = str(tmp_path / "lookup.yaml")
+    async with RawServer() as server:
+        url = server.url
+        with vcr.use_cassette(cassette):
+            async with connect(url) as pay:
+                await pay.get_transaction("T1")
+    with vcr.use_cassette(cassette, record_mode="none") as played:
+        async with connect(url) as pay:
+            assert (await pay.get_transaction("T1")).reference == "T1"
+    assert played.play_count == 1
+    assert KEY not in (tmp_path / "lookup.yaml").read_text()
+
+
+async def test_opentelemetry(connect):
+    """OpenTelemetry's instrumentation of httpx makes a span per attempt, and `traceparent` is sent."""
+    httpx_instrumentation = importlib.import_module("opentelemetry.instrumentation.httpx")
+    trace = importlib.import_module("opentelemetry.sdk.trace")
+    export = importlib.import_module("opentelemetry.sdk.trace.export")
+    memory = importlib.import_module("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = trace.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(memory))
+    instrumentor = httpx_instrumentation.HTTPXClientInstrumentor()
+    instrumentor.instrument(tracer_provider=provider)
+    try:
+        async with RawServer() as server, connect(server.url) as pay:
+            await pay.get_transaction("T1")
+    finally:
+        instrumentor.uninstrument()
+    (span,) = memory.get_finished_spans()
+    assert span.name == "POST"
+    assert b"traceparent: 00-" in server.requests[0]
+
+
+async def test_sentry(connect):
+    """Sentry has a span of the request, and the key in no frame of an error that it captures."""
+    sentry = importlib.import_module("sentry_sdk")
+    integration = importlib.import_module("sentry_sdk.integrations.httpx").HttpxIntegration()
+    sent = []
+
+    def keep(envelope):
+        sent.extend(item.payload.json for item in envelope.items)
+
+    transport = type("Memory", (sentry.transport.Transport,), {"capture_envelope": lambda _, envelope: keep(envelope)})
+
+    async def fall_silent(connection):
+        await connection.request()
+        connection.reset()
+
+    with sentry.isolation_scope():
+        options = {"traces_sample_rate": 1.0, "default_integrations": False, "integrations": [integration]}
+        sentry.init(dsn="https://public@sentry.example/1", transport=transport, **options)
+        try:
+            async with RawServer(fall_silent) as server, connect(server.url) as pay:
+                with sentry.start_transaction(name="lookup"):
+                    try:
+                        await pay.get_transaction("T1")
+                    except Exception:  # as a crash reporter would  # noqa: BLE001
+                        sentry.capture_exception()
+        finally:
+            sentry.get_client().close()
+            sentry.init()
+    (spans,) = (payload["spans"] for payload in sent if "spans" in payload)
+    assert [span["op"] for span in spans] == ["http.client"]
+    assert any("exception" in payload for payload in sent)
+    assert KEY not in json.dumps(sent)
+
+
+def test_pytest_httpx(tmp_path):
+    """pytest-httpx answers, and refuses what it was not told of; in a process of its own, for it patches at import."""
+    (tmp_path / "test_lookup.py").write_text(
+        textwrap.dedent("""
+        import httpx, pytest
+        from payclient import AsyncClient, TransactionNotFoundError
+
+        @pytest.fixture(params=["default", "passed in"])
+        def options(request):
+            return {} if request.param == "default" else {"http_client": httpx.AsyncClient()}
+
+        async def test_answered(httpx_mock, options):
+            httpx_mock.add_response(status_code=404, json={"success": False, "message": "Transaction not found"})
+            async with AsyncClient(api_key="sk-0123456789abcdef", base_url="https://pay.example", **options) as pay:
+                with pytest.raises(TransactionNotFoundError):
+                    await pay.get_transaction("T1")
+            assert len(httpx_mock.get_requests()) == 1
+
+        @pytest.mark.httpx_mock(assert_all_requests_were_expected=False)
+        async def test_unmatched(httpx_mock, options):
+            pay = AsyncClient(api_key="sk-0123456789abcdef", base_url="https://pay.example", retry=None, **options)
+            async with pay:
+                with pytest.raises(Exception, match="No response can be found"):
+                    await pay.get_transaction("T1")
+        """),
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        "/dev/null",
+        "--rootdir",
+        str(tmp_path),
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += ["-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "4 passed" in ended.stdout, ended.stdout + ended.stderr
