@@ -63,7 +63,7 @@ async def stage(server, *, carrier="own", scheme=None, **options):
             assert await server.deserted() == 0
             assert len(connections(pay._session._transport)) == 0
     await settle()
-    assert traces() == before
+    assert traces() <= before
 
 
 def ours(**options):
@@ -78,9 +78,12 @@ async def settle():
 
 
 def traces():
-    """Return what could be left behind: tasks and open descriptors."""
-    tasks = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
-    return tasks, descriptors()
+    """
+    Return what could be left behind: tasks and open descriptors.
+
+    Compare by `<=`: what another test of this process left may go at any moment, with the next garbage collection.
+    """
+    return asyncio.all_tasks() - {asyncio.current_task()} | descriptors()
 
 
 def descriptors():

@@ -76,7 +76,7 @@ async def test_stream(moment, row):
             stepper = Stepper(read(pay, outcomes), cancel_at=number, moment=moment)
             await run(stepper)
             assert (at_rest(pay), transport.in_flight) == (NOTHING, 0)
-            assert traces() == before
+            assert traces() <= before
             assert (await pay.get_transaction("T3")).reference == "T3"
         if not stepper.is_struck:
             break
