@@ -266,6 +266,9 @@ class RawServer:
         self.connections.append(connection)
         try:
             await self.scripts[min(connection.number, len(self.scripts) - 1)](connection)
+        except asyncio.CancelledError:
+            writer.transport.abort()  # the test is over, and a client that is still there may never answer over TLS
+            raise
         finally:
             writer.close()
             with contextlib.suppress(OSError):

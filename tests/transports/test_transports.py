@@ -27,6 +27,7 @@ from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document
 from support.raw_server import RawServer, head, http, well_behaved
+from support.tls_server import AUTHORITY, Server
 
 AT_ONCE = RetryPolicy(initial_backoff=0)
 
@@ -420,6 +421,34 @@ async def test_client_certificate(kind, authority, version):
                 await pay.get_transaction("T1")
             assert pay.stats.attempts == 1
         await serving
+
+
+async def never_close_tls(connection):
+    """Answer one request over TLS, and then neither read, nor answer `close_notify`, nor close."""
+    tls, asked = Server("localhost"), b""
+    while not asked.endswith(b'{"reference":"T1"}') and (message := await connection.reader.read(65536)):
+        tls.incoming.write(message)
+        with suppress(ssl.SSLWantReadError):
+            while True:
+                asked += tls.ssl.read(65536)
+        await connection.write(tls.outgoing.read())
+    await connection.write(tls.encrypted(http(document("T1"))))
+    await asyncio.Event().wait()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("end", ["close", "discard"])
+async def test_close_notify_is_not_awaited(kind, end):
+    """Closing the transport, or one connection of it, never waits for what the service says to that."""
+    trust, loop = ssl.create_default_context(), asyncio.get_running_loop()
+    AUTHORITY.configure_trust(trust)
+    transport = kind(ssl_context=trust)
+    async with RawServer(never_close_tls) as server, asyncio.timeout(60):
+        url = server.url.replace("http://127.0.0.1", "https://localhost")
+        response = await transport.send(Request("POST", url, {}, b'{"reference":"T1"}', str))
+        started_at = loop.time()
+        await (transport.aclose() if end == "close" else transport.discard(response))
+        assert (connections(transport), loop.time()) == (set(), started_at)
 
 
 @pytest.mark.virtual_time
