@@ -205,7 +205,7 @@ def settings_name_files(root: Path) -> Iterator[str]:
 
 def pages_wrap(root: Path) -> Iterator[str]:
     """Bound the width of prose on a page; code, tables, pictures and a single long word or link are left alone."""
-    for path in sorted((root / "docs").rglob("*.md")):
+    for path in [*sorted((root / "docs").rglob("*.md")), root / "README.md"]:
         is_code = False
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             is_fence = line.lstrip().startswith("```")
