@@ -14,6 +14,7 @@ import pytest
 from sybil.document import PythonDocStringDocument
 
 from docs.blocks import FOR_THE_EYE, RUN, SAVED, Reader, languages
+from payclient._telemetry import logger
 
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = PROJECT / "docs" / "examples"
@@ -26,35 +27,36 @@ def name(file):
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory):
-    """The sandbox that most pages talk to, and that their reader is told to start; yield its variables."""
-    with Reader(tmp_path_factory.mktemp("sandbox")) as somebody:
-        exported = somebody.adapted(somebody.start_sandbox("payclient sandbox"))
+    """Start the sandbox that most pages tell their reader to start; yield its variables."""
+    with Reader(tmp_path_factory.mktemp("sandbox")) as reader:
+        exported = reader.adapted(reader.start_sandbox("payclient sandbox"))
         yield dict(pair.split("=") for pair in exported.removeprefix("export ").split())
 
 
 @pytest.fixture
 def reader(sandbox, tmp_path, monkeypatch):
-    """Somebody who has set the three variables, has the examples beside them."""
+    """A reader who has set the three variables and has the examples in the working directory."""
     for variable, value in sandbox.items():
         monkeypatch.setenv(variable, value)
     for example in EXAMPLES.glob("*.py"):
         shutil.copy(example, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    with Reader(tmp_path) as somebody:
-        yield somebody
+    with Reader(tmp_path) as reader:
+        yield reader
 
 
 @contextmanager
 def logging_unconfigured():
     """Hide what pytest does to logging, and undo what a page does."""
-    loggers = [logging.getLogger(name) for name in (None, "payclient", "httpx")]
-    kept = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    # Imported already, because undoing also removes a handler that is added while the page runs.
+    loggers = [logging.getLogger(), logger, logging.getLogger("httpx")]
+    kept = [(each, each.handlers[:], each.level) for each in loggers]
     loggers[0].handlers.clear()
     yield
-    for logger, handlers, level in kept:
-        logger.handlers[:] = handlers
-        logger.setLevel(level)
+    for each, handlers, level in kept:
+        each.handlers[:] = handlers
+        each.setLevel(level)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
