@@ -34,7 +34,7 @@ from payclient.errors import (
     ResponseError,
 )
 from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
-from payclient.protocol import ApiKey, Request, Response, Transaction, _wire, is_conclusive, needs_fresh_connection
+from payclient.protocol import ApiKey, Request, Response, Transaction, _wire, fresh_references, is_conclusive
 from payclient.transports import Transport
 
 
@@ -197,7 +197,7 @@ class Session:
             headers=self._headers,
             authorization=self._authorization,
         )
-        if needs_fresh_connection.get():
+        if lookup.reference in fresh_references.get():
             request = evolve(request, needs_fresh_connection=True)
         retries: Retries | None = None  # nearly no lookup needs any
         is_repeated = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,16 +19,12 @@ from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
 from payclient.ledger import Entry, Ledger, RejectedEntry
-from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, reconcile, replay
+from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, reconcile, replay, utc_now
 from payclient.report import About, LedgerAbout, ReportFiles, about_as_json, about_from_json
 
 OnRow: TypeAlias = Callable[[Row], object]
 
 _ABOUT = "about"
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @frozen(kw_only=True)
@@ -64,7 +60,7 @@ class Reconciliation:
     progress: ProgressMode
     is_quiet: bool = False
     streams: Streams
-    clock: Callable[[], datetime] = _utc_now
+    clock: Callable[[], datetime] = utc_now
 
     async def carry_out(self, *on_row: OnRow) -> Summary:
         """

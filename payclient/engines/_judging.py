@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from payclient._telemetry import logger
 from payclient.engines._spec import ReconcileSpec, rules_of
-from payclient.engines._window import Batch, Result
-from payclient.errors import InvalidReferenceError
+from payclient.engines._window import Batch
 from payclient.ledger import TYPED_READERS, Entry, RejectedEntry, RowReader, find_columns
 from payclient.ledger._parquet import only_used
-from payclient.protocol import Failed, Found
-from payclient.reconcile import Answer, Case, Observation, Row, failure, judge, needs_confirmation
-
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""The time of an observation that is none: the reference could not be asked for."""
+from payclient.reconcile import Case, Observation, Row, judge, needs_confirmation
 
 
 class BatchJudge:
@@ -51,19 +45,18 @@ class BatchJudge:
             logger.warning("%s", self._warnings.pop())
         return entry
 
-    def needs_confirmation(self, entry: Entry, first: Result) -> bool:
-        """Say whether *first* differs from *entry*, so that it has to be seen twice."""
-        return needs_confirmation(entry, _observation(first), rules=self._rules)
+    def needs_confirmation(self, entry: Entry, first: Observation) -> bool:
+        """Say whether *first* differs from *entry*, so that a second lookup must confirm it."""
+        return needs_confirmation(entry, first, rules=self._rules)
 
-    def judge(self, batch: Batch[Any], entry: Entry | RejectedEntry, *, other_found: int) -> tuple[Row, Result]:
-        """Return what becomes of *entry*, which is in *batch*, and the last result for it."""
+    def judge(
+        self, batch: Batch[Any], entry: Entry | RejectedEntry, *, other_found: int
+    ) -> tuple[Row, Observation | None]:
+        """Return the row that *entry* of *batch* makes, and the last answer; None where the service was not asked."""
         if isinstance(entry, RejectedEntry):
-            refused = Failed(entry.reference or "", InvalidReferenceError(entry.reason))
-            return judge(Case(entry=entry), rules=self._rules), Result(refused, None, 0, None)
-        first: Result = batch.first[entry.reference]
-        second: Result | None = batch.second.get(entry.reference)
-        seen, again = _observation(first), None if second is None else _observation(second)
-        case = Case(entry=entry, first=seen, second=again, other_found=other_found)
+            return judge(Case(entry=entry), rules=self._rules), None
+        first, second = batch.first[entry.reference], batch.second.get(entry.reference)
+        case = Case(entry=entry, first=first, second=second, other_found=other_found)
         return judge(case, rules=self._rules), second or first
 
 
@@ -74,10 +67,3 @@ def by_reference(entries: Iterable[Entry | RejectedEntry]) -> Mapping[str, Seque
         if isinstance(entry, Entry):
             found.setdefault(entry.reference, []).append(entry)
     return found
-
-
-def _observation(result: Result) -> Observation:
-    at = result.observed_at or _LONG_AGO
-    if isinstance(result.outcome, Found):
-        return Observation(answer=Answer.FOUND, at=at, transaction=result.outcome.transaction)
-    return failure(result.outcome.error, at=at)

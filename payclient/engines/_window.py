@@ -17,47 +17,23 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from payclient._defaults import STALL_TIMEOUT
 from payclient._telemetry import Attempt
 from payclient.engines._background import BackgroundClient
-from payclient.errors import (
-    ClientClosedError,
-    InvalidReferenceError,
-)
-from payclient.protocol import Found, Outcome
-from payclient.reconcile import is_canary_found
+from payclient.errors import ClientClosedError
+from payclient.protocol import Found, Outcome, fresh_references
+from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_now
 
 _HELD_WINDOWS = 4
 """How many windows of rows are held while the first batch waits for a slow row and later rows are answered."""
 
 _Payload = TypeVar("_Payload")
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-@frozen
-class Result:
-    """
-    How asking for one reference ended.
-
-    Attributes:
-        outcome: What was found, or why nothing was.
-        status_code: Of the last attempt; None when it got no answer, or there was none.
-        attempts: HTTP exchanges so far, those of earlier passes included.
-        observed_at: When it ended, in UTC; None when nothing could be asked.
-    """
-
-    outcome: Outcome
-    status_code: int | None
-    attempts: int
-    observed_at: datetime | None
 
 
 @define(eq=False)
@@ -70,8 +46,8 @@ class Batch(Generic[_Payload]):
         rows: How many there are.
         references: What to ask for, each once.
         entries: The ledger's rows, by reference; nothing where nothing is compared.
-        first: By reference, what `Digest` made of the result.
-        second: The same of asking again, where that was done.
+        first: By reference, what `Digest` made of the answer to the first lookup.
+        second: The same of the second lookup, where there was one.
     """
 
     payload: _Payload
@@ -87,11 +63,15 @@ class Batch(Generic[_Payload]):
         return len(self.first) == len(self.references)
 
 
-Digest: TypeAlias = Callable[[Outcome, int | None, int, datetime | None], Any]
-"""Makes of what a `Result` holds that which is kept until the batch is answered; the less, the better."""
+Digest: TypeAlias = Callable[[Observation], Any]
+"""Returns what of an answer is kept until its batch is answered; the less, the better."""
 
-NeedsConfirmation: TypeAlias = Callable[[Any, Any], bool]
-"""Says of a ledger's row and of what `Digest` made of a first result whether to ask again."""
+NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
+"""Says of a ledger row and the first answer whether a second lookup must confirm it."""
+
+
+def _whole(seen: Observation) -> Observation:
+    return seen
 
 
 class _Pending:
@@ -101,7 +81,7 @@ class _Pending:
 
     def __init__(self, batch: Batch[Any]) -> None:
         self.batches = [batch]
-        self.first: Any = None
+        self.first: Observation | None = None
         self.attempts = 0
         self.status_code: int | None = None
 
@@ -142,8 +122,8 @@ class Window:
         background: Whose client asks.
         rows: References under way below which the next batch is taken.
         stall_timeout: Seconds without any answer after which it ends.
-        digest: Called in the background's thread with each result.
-        needs_confirmation: Whether a first result is to be seen twice; never, if not given.
+        digest: Called in the background's thread with each answer.
+        needs_confirmation: Whether a second lookup must confirm a first answer; never, if not given.
         canary: A reference that has to be found before anything else is asked.
         clock: Tells the time of each result; aware, in UTC.
     """
@@ -154,10 +134,10 @@ class Window:
         *,
         rows: int,
         stall_timeout: float = STALL_TIMEOUT,
-        digest: Digest = Result,
+        digest: Digest = _whole,
         needs_confirmation: NeedsConfirmation | None = None,
         canary: str | None = None,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._background = background
         self._client = background.client.with_options(on_attempt=self._note)
@@ -183,6 +163,7 @@ class Window:
         """How many references were found so far."""
         # Of the event loop's thread.
         self._pending: dict[str, _Pending] = {}
+        self._confirming: set[str] = set()
         self._feed = _Feed()
         self._is_finished = False
         self._task: asyncio.Task[None] | None = None
@@ -296,16 +277,13 @@ class Window:
             self._feed.end()
 
     async def _ask(self) -> None:
+        stream = partial(self._client.stream_transactions, stall_timeout=self._stall_timeout)
         if self._canary is not None:
-            await self._ask_canary(self._canary)
-        async with self._client.stream_transactions(self._feed, stall_timeout=self._stall_timeout) as outcomes:
+            self.found += await ask_canary(self._canary, stream([self._canary]))
+        fresh_references.set(self._confirming)  # of this task and the workers that it starts
+        async with stream(self._feed) as outcomes:
             async for outcome in outcomes:
                 self._note_outcome(outcome)
-
-    async def _ask_canary(self, canary: str) -> None:
-        async with self._client.stream_transactions([canary], stall_timeout=self._stall_timeout) as outcomes:
-            async for outcome in outcomes:
-                self.found += is_canary_found(canary, outcome)
 
     def _note(self, attempt: Attempt) -> None:
         pending = self._pending.get(attempt.reference)
@@ -316,17 +294,25 @@ class Window:
     def _note_outcome(self, outcome: Outcome) -> None:
         reference = outcome.reference
         pending = self._pending[reference]
-        result = self._result(pending, outcome)
-        if self._must_confirm(pending, reference, result):
-            pending.first = result
+        seen = observe(
+            outcome.transaction if isinstance(outcome, Found) else outcome.error,
+            at=self._clock(),
+            status_code=pending.status_code,
+            attempts=pending.attempts,
+        )
+        self.found += seen.answer is Answer.FOUND
+        if self._must_confirm(pending, reference, seen):
+            pending.first = seen
+            self._confirming.add(reference)
             self._feed.add((reference,))
             return
         del self._pending[reference]
-        is_complete = False
+        self._confirming.discard(reference)
+        first, is_complete = self._digest(pending.first or seen), False
         for batch in pending.batches:
+            batch.first[reference] = first
             if pending.first is not None:
-                batch.second[reference] = result
-            batch.first[reference] = result if pending.first is None else pending.first
+                batch.second[reference] = self._digest(seen)
             is_complete = is_complete or batch.is_answered
         self._answered += len(pending.batches)
         if is_complete or (self._wants_more and self._is_low() and not self._changed.is_set()):
@@ -334,15 +320,8 @@ class Window:
         if self._is_finished:
             self._end_feed()
 
-    def _result(self, pending: _Pending, outcome: Outcome) -> Any:
-        if isinstance(outcome, Found):
-            self.found += 1
-        elif isinstance(outcome.error, InvalidReferenceError):
-            return self._digest(outcome, None, 0, None)
-        return self._digest(outcome, pending.status_code, pending.attempts, self._clock())
-
-    def _must_confirm(self, pending: _Pending, reference: str, result: Any) -> bool:
+    def _must_confirm(self, pending: _Pending, reference: str, seen: Observation) -> bool:
         needs_confirmation = self._needs_confirmation
         if needs_confirmation is None or pending.first is not None:
             return False
-        return any(needs_confirmation(entry, result) for batch in pending.batches for entry in batch.entries[reference])
+        return any(needs_confirmation(entry, seen) for batch in pending.batches for entry in batch.entries[reference])

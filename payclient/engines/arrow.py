@@ -8,7 +8,6 @@ every row does: a refused key, a certificate that does not fit, a wrong address.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -23,18 +22,11 @@ from payclient._escape import escape_unprintable
 from payclient.engines._background import BackgroundClient, background_client
 from payclient.engines._judging import BatchJudge, by_reference
 from payclient.engines._spec import LookupSpec, ReconcileSpec
-from payclient.engines._window import Batch, Result, Window
-from payclient.errors import (
-    ConfigurationError,
-    InvalidReferenceError,
-    PayClientError,
-    RejectedError,
-    TransactionNotFoundError,
-)
+from payclient.engines._window import Batch, Window
+from payclient.errors import ConfigurationError, InvalidReferenceError, RejectedError
 from payclient.ledger import Entry, RejectedEntry
 from payclient.ledger._parquet import column_values
-from payclient.protocol import Failed, Found, Outcome
-from payclient.reconcile import Finding, Row
+from payclient.reconcile import Answer, Finding, Observation, Row
 
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
 
@@ -77,11 +69,6 @@ _JUDGEMENT = {
 }
 _LOOKUP = {**_FIELDS, **_ACCOUNT}
 _RECONCILE = {**_LOOKUP, **_JUDGEMENT}
-_OUTCOMES = (
-    (TransactionNotFoundError, "not_found"),
-    (RejectedError, "rejected"),
-    (InvalidReferenceError, "rejected"),
-)
 _fields = attrgetter(*list(_FIELDS)[1:])
 _NO_FIELDS = (None,) * (len(_FIELDS) - 1)
 
@@ -214,7 +201,7 @@ def _looked_up(
         distinct = dict.fromkeys(reference for reference in references if reference is not None)
         return Batch((batch, references), len(references), tuple(distinct))
 
-    unnamed = _cells(Failed("", InvalidReferenceError("reference is null")), None, 0, None)
+    unnamed = _not_asked("reference is null")
     window = Window(background, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
     for batch in window.through(map(to_batch, chain([first], rest))):
         source, references = batch.payload
@@ -241,21 +228,24 @@ def _columns(rows: Sequence[tuple[Any, ...]]) -> list[Sequence[Any]]:
     return list(zip(*rows, strict=True)) if rows else [()] * (len(_LOOKUP) - 1)
 
 
-def _cells(outcome: Outcome, status_code: int | None, attempts: int, at: datetime | None) -> tuple[Any, ...]:
-    """Return a row of a lookup but for its reference; the answer as it arrived is not kept."""
-    if isinstance(outcome, Found):
-        transaction = outcome.transaction
-        return (*_fields(transaction), "ok", None, status_code, attempts, at, transaction.deviations)
-    error = outcome.error
-    return (*_NO_FIELDS, _outcome(error), _reason(error), status_code, attempts, at, None)
+def _cells(seen: Observation) -> tuple[Any, ...]:
+    """Return the columns of a lookup apart from its reference; the body of the response is not kept."""
+    found = seen.transaction
+    if seen.answer is Answer.UNASKABLE:
+        return _not_asked(seen.message)
+    if found is not None:
+        return (*_fields(found), "ok", None, seen.status_code, seen.attempts, seen.at, found.deviations)
+    outcome = "not_found" if seen.answer is Answer.NOT_FOUND else "unresolved"
+    if seen.error == RejectedError.__name__:
+        outcome = "rejected"
+    reason = escape_unprintable(f"{seen.error}: {seen.message}", max_length=_MAX_REASON)
+    return (*_NO_FIELDS, outcome, reason, seen.status_code, seen.attempts, seen.at, None)
 
 
-def _outcome(error: PayClientError) -> str:
-    return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), "unresolved")
-
-
-def _reason(error: PayClientError) -> str:
-    return escape_unprintable(f"{type(error).__name__}: {error}", max_length=_MAX_REASON)
+def _not_asked(problem: str) -> tuple[Any, ...]:
+    """Return the columns of a reference that cannot be looked up."""
+    reason = escape_unprintable(f"{InvalidReferenceError.__name__}: {problem}", max_length=_MAX_REASON)
+    return (*_NO_FIELDS, "rejected", reason, None, 0, None, None)
 
 
 # Reconcile
@@ -287,19 +277,18 @@ def _reconciled(
         judged = [judge.judge(batch, entry, other_found=window.found) for entry in entries]
         values = [
             [entry.reference for entry in entries],
-            *_columns([_seen(row, result) for row, result in judged]),
+            *_columns([_seen(row, last) for row, last in judged]),
             *_judgement([row for row, _ in judged]),
         ]
         yield _arrow.record_batch([*_carried(source, spec), *_arrays(values, _RECONCILE)], schema=schema)
 
 
-def _seen(row: Row, result: Result) -> tuple[Any, ...]:
-    """Return the cells of the last lookup, with the transaction that the row was judged by."""
-    outcome = result.outcome
-    cells = _cells(outcome, result.status_code, result.attempts, result.observed_at)
-    if row.transaction is None or isinstance(outcome, Found):
+def _seen(row: Row, last: Observation | None) -> tuple[Any, ...]:
+    """Return the columns of the last lookup, with the transaction that the row was judged by."""
+    cells = _not_asked(row.reason) if last is None else _cells(last)
+    if row.transaction is None or last is None or last.transaction is not None:
         return cells
-    # It was found at first, and asking again failed: what was seen is still worth showing.
+    # The first lookup found it and the second failed: what was seen is still worth showing.
     return (*_fields(row.transaction), *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
 
 

@@ -1,7 +1,7 @@
 """The protocol without I/O: build requests, and read responses as transactions or errors."""
 
 from payclient.protocol._codec import transaction_as_json
-from payclient.protocol._http import BODY_LIMIT, Request, Response, needs_fresh_connection
+from payclient.protocol._http import BODY_LIMIT, Request, Response, fresh_references
 from payclient.protocol._json import JSONProblem, is_object, kind, read_json
 from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcome, Transaction, masked
 from payclient.protocol._phrases import plain
@@ -23,11 +23,11 @@ __all__ = [
     "Transaction",
     "check_reference",
     "check_references",
+    "fresh_references",
     "is_conclusive",
     "is_object",
     "kind",
     "masked",
-    "needs_fresh_connection",
     "plain",
     "read_json",
     "transaction_as_json",

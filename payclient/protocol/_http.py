@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextvars import ContextVar
 
 from attrs import field, frozen
@@ -55,8 +55,8 @@ class Response:
     is_fresh: bool = False
 
 
-needs_fresh_connection: ContextVar[bool] = ContextVar("payclient_needs_fresh_connection", default=False)
-"""Whether the lookups of a task go over fresh connections: set where one lookup confirms another."""
+fresh_references: ContextVar[Container[str]] = ContextVar("payclient_fresh_references", default=())
+"""References that a task and its children look up over fresh connections, because one lookup confirms another."""
 
 BODY_LIMIT = 256 * 1024
 """Bytes read of a body, raw and decoded. The documented answer has about 350."""

@@ -14,8 +14,9 @@ from payclient.reconcile._judge import Case, judge
 from payclient.reconcile._judge import needs_confirmation as needs_confirmation
 from payclient.reconcile._leakage import Leakage
 from payclient.reconcile._observation import Answer, Observation
-from payclient.reconcile._observation import failure as failure
-from payclient.reconcile._observation import is_canary_found as is_canary_found
+from payclient.reconcile._observation import ask_canary as ask_canary
+from payclient.reconcile._observation import observe as observe
+from payclient.reconcile._observation import utc_now as utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._rule_values import read_duration as read_duration
 from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json

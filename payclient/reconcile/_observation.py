@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
 from enum import Enum
 
 from attrs import frozen
@@ -42,6 +44,10 @@ class Observation:
         transaction: What was found.
         error: Name of the error class, when nothing was.
         message: The error's text.
+        status_code: Of the last attempt; None when it got no response, or was not watched.
+        attempts: HTTP exchanges, those of earlier passes included; 0 when they were not watched.
+
+    A journal keeps neither `status_code` nor `attempts`.
     """
 
     answer: Answer
@@ -49,6 +55,8 @@ class Observation:
     transaction: Transaction | None = None
     error: str | None = None
     message: str = ""
+    status_code: int | None = None
+    attempts: int = 0
 
     @property
     def is_usable(self) -> bool:
@@ -60,26 +68,50 @@ class Observation:
         return (self.answer, self.transaction) == (other.answer, other.transaction)
 
 
-def failure(error: errors.PayClientError, *, at: datetime) -> Observation:
-    """Return the observation that *error* makes."""
+def utc_now() -> datetime:
+    """Return the current time, aware."""
+    return datetime.now(UTC)
+
+
+def observe(
+    seen: Transaction | errors.PayClientError, *, at: datetime, status_code: int | None = None, attempts: int = 0
+) -> Observation:
+    """Return what a lookup is evidence of that ended with *seen*; the other arguments are as in `Observation`."""
+    if isinstance(seen, Transaction):
+        return Observation(answer=Answer.FOUND, at=at, transaction=seen, status_code=status_code, attempts=attempts)
     answer = Answer.FAILED
-    if isinstance(error, errors.TransactionNotFoundError):
+    if isinstance(seen, errors.TransactionNotFoundError):
         answer = Answer.NOT_FOUND
-    elif isinstance(error, errors.InvalidReferenceError):
+    elif isinstance(seen, errors.InvalidReferenceError):
         answer = Answer.UNASKABLE
-    elif isinstance(error, errors.RejectedError | errors.UnexpectedResponseError) and not classify(error).is_fatal:
+    elif isinstance(seen, errors.RejectedError | errors.UnexpectedResponseError) and not classify(seen).is_fatal:
         answer = Answer.UNUSABLE
-    return Observation(answer=answer, at=at, error=type(error).__name__, message=str(error))
+    return Observation(
+        answer=answer,
+        at=at,
+        error=type(seen).__name__,
+        message=str(seen),
+        status_code=status_code,
+        attempts=attempts,
+    )
 
 
-def is_canary_found(canary: str, outcome: Outcome) -> bool:
+async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:
     """
-    Say whether the lookup of *canary* found it.
+    Say whether *canary* was found.
+
+    Args:
+        canary: A reference that is known to exist.
+        lookups: The stream of its lookup alone.
 
     Raises:
         ConfigurationError: When the service does not know it, so that no "not found" of it can be believed.
     """
-    if not isinstance(outcome, Found) and isinstance(outcome.error, errors.TransactionNotFoundError):
-        message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
-        raise errors.ConfigurationError(message) from outcome.error
-    return isinstance(outcome, Found)
+    async with lookups as outcomes:
+        async for outcome in outcomes:
+            if isinstance(outcome, Found):
+                return True
+            if isinstance(outcome.error, errors.TransactionNotFoundError):
+                message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
+                raise errors.ConfigurationError(message) from outcome.error
+    return False

@@ -29,13 +29,13 @@ from payclient.errors import (
 )
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import classify
-from payclient.protocol import Found, Outcome, Transaction, check_reference, needs_fresh_connection
+from payclient.protocol import Found, Outcome, Transaction, check_reference, fresh_references
 from payclient.reconcile._alike import reff_key
 from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import judge, needs_confirmation
-from payclient.reconcile._observation import Answer, Observation, failure, is_canary_found
+from payclient.reconcile._observation import Answer, Observation, ask_canary, observe, utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status
@@ -45,10 +45,6 @@ Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | Rej
 
 _ROWS_PER_TURN = 200
 """Rows between two yields to the event loop."""
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 async def reconcile(
@@ -62,7 +58,7 @@ async def reconcile(
     stall_timeout: float = STALL_TIMEOUT,
     confirm_after: float = 0.0,
     stop: asyncio.Event | None = None,
-    clock: Callable[[], datetime] = _utc_now,
+    clock: Callable[[], datetime] = utc_now,
     on_progress: OnProgress | None = None,
 ) -> AsyncGenerator[Row, None]:
     """
@@ -198,7 +194,8 @@ class _Reconciler:
         self._differences, self._differences_amount = self._journal.count_differences()
         try:
             if canary is not None:
-                await self._ask_canary(canary)
+                self._is_canary_found = await ask_canary(canary, self._stream(self._lookup, [canary]))
+                self._known = canary if self._is_canary_found else None
             total = self._journal.count_references()
             await self._ask_all(Phase.ASKING, self._journal.to_ask(), total, total - self._journal.count_to_ask())
             # Confirmed answers can make another row need confirmation, so repeat until none is left.
@@ -211,18 +208,12 @@ class _Reconciler:
         except PayClientError as error:
             self.ended_by = error
         self._begin()
-        ended_by = None if self.ended_by is None else failure(self.ended_by, at=self._now())
+        ended_by = None if self.ended_by is None else observe(self.ended_by, at=self._now())
         self._journal.end(ended_by, is_canary_found=self._is_canary_found)
 
     def _has_probe(self) -> bool:
         # When nothing was found, "not found" proves nothing, however often it is repeated.
         return self._is_canary_found or self._journal.count_found() > 0
-
-    async def _ask_canary(self, canary: str) -> None:
-        async with self._stream(self._lookup, [canary]) as outcomes:
-            async for outcome in outcomes:
-                self._is_canary_found = is_canary_found(canary, outcome)
-                self._known = canary if self._is_canary_found else None
 
     async def _wait_to_confirm(self, unconfirmed: int) -> None:
         """Wait for the state to settle; the time counts from the first answer, even in a resumed run."""
@@ -253,7 +244,7 @@ class _Reconciler:
         async with self._stream(self._look_up, self._references(pending)) as outcomes:
             async for outcome in outcomes:
                 if not isinstance(outcome, Found):
-                    self._take(outcome.reference, failure(outcome.error, at=self._now()))
+                    self._take(outcome.reference, observe(outcome.error, at=self._now()))
                 self._done += 1
                 self._tell(phase, total)
         self._journal.commit()
@@ -283,11 +274,12 @@ class _Reconciler:
 
     async def _look_up(self, reference: str) -> Transaction:
         """Look up *reference*, and commit the answer before the worker takes the next one."""
-        needs_fresh_connection.set(self._is_second)  # of this worker's task alone
+        if self._is_second:
+            fresh_references.set((reference,))  # of this worker's task alone
         try:
             transaction = await self._lookup(reference)
         except (TransactionNotFoundError, InvalidReferenceError) as error:
-            self._take(reference, failure(error, at=self._now()))
+            self._take(reference, observe(error, at=self._now()))
             await self._journal.committed()
             raise
         except PayClientError as error:
@@ -295,7 +287,7 @@ class _Reconciler:
                 self._failed[reference] = type(error).__name__
                 self._tell(*self._asking)
             raise
-        self._take(reference, Observation(answer=Answer.FOUND, at=self._now(), transaction=transaction))
+        self._take(reference, observe(transaction, at=self._now()))
         await self._journal.committed()
         return transaction
 

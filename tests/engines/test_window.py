@@ -14,10 +14,10 @@ from payclient import (
     ClientClosedError,
     ConfigurationError,
     ConnectionFailedError,
-    Failed,
     ServiceError,
 )
 from payclient.engines._window import Batch, Window
+from payclient.reconcile import Answer
 from support.fakes import ScriptedTransport, answer, document
 
 
@@ -194,13 +194,8 @@ def test_poison(background_clients, place):
     transport.script(poison, *[answer(b"", 503)] * 1000)
     background = background_clients(transport, loop=VirtualTimeLoop())
     got = list(Window(background, rows=10).through(iter(given)))
-    failed = {
-        name: result.outcome.error
-        for each in got
-        for name, result in each.first.items()
-        if isinstance(result.outcome, Failed)
-    }
-    assert {name: type(error) for name, error in failed.items()} == {poison: ServiceError}
+    failed = {name: seen.error for each in got for name, seen in each.first.items() if seen.answer is not Answer.FOUND}
+    assert failed == {poison: ServiceError.__name__}
     assert got[place].first[poison].attempts == sent(transport).count(poison)
 
 
@@ -219,14 +214,29 @@ def test_no_answer(background_clients, transport):
     background = background_clients(transport, loop=VirtualTimeLoop())
     (got,) = Window(background, rows=10).through(iter([batch("T1", "T2")]))
     result = got.first["T2"]
-    assert (type(result.outcome.error), result.status_code) == (ConnectionFailedError, None)
+    assert (result.error, result.status_code) == (ConnectionFailedError.__name__, None)
 
 
 def test_unaskable(background, transport):
     """What cannot be a reference is not sent."""
     (got,) = Window(background, rows=10).through(iter([batch("", "T1")]))
     result = got.first[""]
-    assert (result.attempts, result.status_code, result.observed_at, sent(transport)) == (0, None, None, ["T1"])
+    assert (result.attempts, result.status_code, result.answer, sent(transport)) == (
+        *(0, None, Answer.UNASKABLE, ["T1"]),
+    )
+
+
+def test_second_lookup_over_a_fresh_connection(background_clients, transport):
+    """A second lookup asks for a connection that carried nothing before, also in a later pass; a first does not."""
+    transport.script("T1", answer(document("T1")), *[answer(b"", 503)] * 7, answer(document("T1")))
+    background = background_clients(transport, loop=VirtualTimeLoop())
+    rows = Batch(None, 2, ("T1", "T2"), {"T1": ["differs"], "T2": ["agrees"]})
+    window = Window(background, rows=10, needs_confirmation=lambda entry, _: entry == "differs")
+    (got,) = window.through(iter([rows]))
+    asked = [(json.loads(request.body)["reference"], request.needs_fresh_connection) for request in transport.sent]
+    assert got.second["T1"].attempts == asked.count(("T1", True)) + 1
+    assert sorted(set(asked)) == [("T1", False), ("T1", True), ("T2", False)]
+    assert asked.count(("T1", False)) == 1
 
 
 def test_canary(background, transport):

@@ -11,7 +11,7 @@ from payclient import Transaction, errors
 from payclient.ledger import Entry
 from payclient.reconcile import Accepted, Rules, Tally
 from payclient.reconcile._judge import Case, judge
-from payclient.reconcile._observation import Answer, Observation, failure
+from payclient.reconcile._observation import Answer, Observation, observe
 from support.reconciling import NOON
 
 ENTRY = Entry(line=2, reference="T1", amount=100, status="paid")
@@ -62,7 +62,7 @@ def test_last_days(days, expected):
         ([case(first=seen(89))], ["changed"]),
         ([case(attrs.evolve(ENTRY, amount=101))], ["changed"]),
         ([case(), case(is_repeat=True)], []),
-        ([case(first=failure(errors.AttemptTimeoutError("slow"), at=NOON))], []),
+        ([case(first=observe(errors.AttemptTimeoutError("slow"), at=NOON))], []),
         ([Case(entry=ENTRY, first=seen(), other_found=1)], []),
         ([Case(entry=ENTRY)], []),
     ],

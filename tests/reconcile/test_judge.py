@@ -11,7 +11,7 @@ from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Accepted, Bucket, Code, Rules, Severity, Tolerance
 from payclient.reconcile._judge import Case, judge, needs_confirmation
-from payclient.reconcile._observation import Answer, Observation, failure
+from payclient.reconcile._observation import Answer, Observation, observe
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
@@ -24,7 +24,7 @@ def found(at=NOON, **changes):
 
 
 def failed(error, at=NOON):
-    return failure(error, at=at)
+    return observe(error, at=at)
 
 
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")

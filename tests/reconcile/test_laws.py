@@ -12,7 +12,7 @@ from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Bucket, Status, Tally, reconcile
 from payclient.reconcile._judge import Case, judge, needs_confirmation
-from payclient.reconcile._observation import Answer, Observation, failure
+from payclient.reconcile._observation import Answer, Observation, observe
 from support.chance import examples
 from support.ruling import DAYS, rules_of
 
@@ -130,7 +130,7 @@ def cases(draw):
     ledger = draw(entries().filter(lambda rows: any(isinstance(row, Entry) for row in rows)))
     entry = next(row for row in ledger if isinstance(row, Entry))
     looks = [
-        failure(answer, at=at)
+        observe(answer, at=at)
         if isinstance(answer, Exception)
         else Observation(answer=Answer.FOUND, at=at, transaction=attrs.evolve(answer, reference=entry.reference))
         for answer, at in zip(draw(answers())[entry.reference], (NOON, NOON + timedelta(hours=1)), strict=False)

@@ -11,7 +11,7 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.protocol._http import needs_fresh_connection
+from payclient.protocol._http import fresh_references
 from payclient.reconcile import Bucket, Journal, Phase, Rules, StoppedError, reconcile
 from support.reconciling import NOON
 
@@ -495,7 +495,7 @@ async def test_second_lookup_over_a_fresh_connection(rows_of):
     fresh = []
 
     async def lookup(reference):
-        fresh.append(needs_fresh_connection.get())
+        fresh.append(reference in fresh_references.get())
         return paid(reference, amount=90)
 
     await rows_of([entry(1, "A")], lookup)
