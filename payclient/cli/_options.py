@@ -25,14 +25,16 @@ _FLAG = Parameter(negative="", show_default=False)
 @frozen(kw_only=True)
 class Output:
     """
-    What is printed.
+    What is written and printed.
 
     Attributes:
+        all_rows: Add a sheet with every row to `report.xlsx`; slow for a large ledger; `rows.jsonl` has them too.
         fail_on: The least severe break that makes the exit status 1.
         as_json: Print `summary.json` on standard output instead of the verdict.
         quiet: Say nothing but errors; with `--json`, print that alone.
     """
 
+    all_rows: Annotated[bool, _FLAG] = False
     fail_on: Severity = Severity.MEDIUM
     as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False
     quiet: Annotated[bool, _FLAG] = False

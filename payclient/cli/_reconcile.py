@@ -100,6 +100,7 @@ async def reconcile(
                 rules=rules,
                 canary=canary,
                 is_durable=durable,
+                all_rows=output.all_rows,
                 progress=output.mode(progress),
                 is_quiet=output.quiet,
                 streams=streams,

@@ -25,6 +25,7 @@ from payclient.report import About, LedgerAbout, ReportFiles, about_as_json, abo
 OnRow: TypeAlias = Callable[[Row], object]
 
 _ABOUT = "about"
+_ALL_ROWS = "all rows"
 
 
 @frozen(kw_only=True)
@@ -42,6 +43,7 @@ class Reconciliation:
         rules: How differences are judged.
         canary: A reference that is known to exist.
         is_durable: Whether each commit waits for the disk.
+        all_rows: Whether the workbook has a sheet with every row.
         progress: How to show progress.
         is_quiet: Whether to leave out the line about a resumed run.
         streams: Of the process.
@@ -57,6 +59,7 @@ class Reconciliation:
     rules: Rules = STRICT
     canary: str | None = None
     is_durable: bool = False
+    all_rows: bool = False
     progress: ProgressMode
     is_quiet: bool = False
     streams: Streams
@@ -74,7 +77,7 @@ class Reconciliation:
         """
         with Journal(journal_path(self.out), identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
-            with ReportFiles(self.out, rules=self.rules) as files:
+            with ReportFiles(self.out, rules=self.rules, all_rows=_noted_all_rows(journal, self.all_rows)) as files:
                 try:
                     await self._ask(journal, (files.add, *on_row))
                 except PayClientError as error:
@@ -136,7 +139,7 @@ def journal_path(folder: Path) -> Path:
     return folder / "journal.sqlite"
 
 
-def write_again(folder: Path, *on_row: OnRow) -> tuple[Summary, Rules]:
+def write_again(folder: Path, *on_row: OnRow, all_rows: bool = False) -> tuple[Summary, Rules]:
     """
     Write the report of *folder* again from its journal: the same bytes, without a network and without a key.
 
@@ -149,11 +152,18 @@ def write_again(folder: Path, *on_row: OnRow) -> tuple[Summary, Rules]:
     """
     with Journal(journal_path(folder), must_exist=True) as journal:
         about = about_of(journal)
-        with ReportFiles(folder, rules=about.rules) as files:
+        with ReportFiles(folder, rules=about.rules, all_rows=_noted_all_rows(journal, all_rows)) as files:
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
             return files.finish(about), about.rules
+
+
+def _noted_all_rows(journal: Journal, wanted: bool) -> bool:
+    """Return whether a sheet with every row was ever asked for, so that a report written again has it too."""
+    if wanted:
+        journal.set_note(_ALL_ROWS, "yes")
+    return journal.note(_ALL_ROWS) is not None
 
 
 def about_of(journal: Journal) -> About:

@@ -41,7 +41,7 @@ def report(
         The exit status.
     """
     worst = Worst()
-    summary, rules = write_again(folder, worst.add)
+    summary, rules = write_again(folder, worst.add, all_rows=output.all_rows)
     lines = [*verdict_lines(summary, worst, rules=rules), "", f"Report: {folder / 'report.html'}"]
     output.write(lines, folder, streams)
     return summary.exit_status(output.fail_on)

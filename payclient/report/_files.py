@@ -33,6 +33,8 @@ class ReportFiles:
         rules: By which the rows were judged.
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
             stays as it is.
+        all_rows: Whether `report.xlsx` has a sheet with every row. That takes most of the time of a report;
+            `rows.jsonl` has every row anyway.
 
     Note:
         Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
@@ -50,6 +52,7 @@ class ReportFiles:
         *,
         rules: Rules = STRICT,
         formats: Collection[str] = FORMATS,
+        all_rows: bool = False,
     ) -> None:
         if unknown := [name for name in formats if name not in FORMATS]:
             message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
@@ -59,6 +62,7 @@ class ReportFiles:
         # Before anything is written, so that a missing extra shows at once.
         self._page = _html_report() if "report.html" in formats else None
         self._make_workbook = _workbook_class() if "report.xlsx" in formats else None
+        self._all_rows = all_rows
         self._folder = Path(folder)
         self._workbook: ReportWorkbook | None = None
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
@@ -78,8 +82,8 @@ class ReportFiles:
         if "breaks.csv" in self._formats:
             self._take.append(BreakLines(new.text("breaks.csv")).add)
         if self._make_workbook is not None:
-            workbook = self._make_workbook(new.binary("report.xlsx"), new.temporary_folder("report.xlsx"))
-            self._workbook = resources.enter_context(workbook)
+            file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
+            self._workbook = resources.enter_context(self._make_workbook(file, folder, all_rows=self._all_rows))
             self._take.append(self._workbook.add)
         if self._page is not None:
             self._take.append(self._page.add)

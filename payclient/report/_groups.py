@@ -104,7 +104,8 @@ def amount_at_stake(row: Row) -> int:
 
 _SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.TOLERATED_DEVIATION})
 _HAS_BREAKS = ("breaks.csv", "rows.jsonl", "report.xlsx")
-_HAS_ALL = ("rows.jsonl", "report.xlsx")
+_HAS_BUCKET = ("rows.jsonl", "report.xlsx")
+_HAS_ALL = ("rows.jsonl",)
 
 UNRESOLVED = "Nothing is known about these yet, not even that they are missing. The next run asks again."
 REJECTED = "These lines of the ledger cannot be used. Correct them in the ledger, and run again."
@@ -158,7 +159,7 @@ def of_bucket(bucket: Bucket, groups: RowGroups, files: Collection[str]) -> Grou
         advice=UNRESOLVED if bucket is Bucket.UNRESOLVED else REJECTED,
         total=top.total,
         rows=top.rows,
-        rest=_first(_HAS_ALL, files),
+        rest=_first(_HAS_BUCKET, files),
     )
 
 

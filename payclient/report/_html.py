@@ -22,7 +22,7 @@ from payclient.report._matrix import Matrix, grid
 from payclient.report._wording import BUCKETS, STEPS, VERDICTS
 
 FILES = {
-    "report.xlsx": "a work list with room for owner, resolution and comment, and every row",
+    "report.xlsx": "a work list with room for owner, resolution and comment",
     "breaks.csv": "every break, with both sides",
     "rows.jsonl": "every row, with both sides in full",
     "summary.json": "the figures of this page, for programs",

@@ -27,13 +27,14 @@ _WHEN = (Column("Observed at (UTC)", 20), Column("Confirmed at (UTC)", 20), Colu
 _SIDES = tuple(Column(f"{name}, {side}", 18) for name in COMPARED for side in ("ledger", "service"))
 _MONEY = (Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20))
 
+_ALL_ROWS = "All rows"
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
     "Breaks": (_LINE, _REFERENCE, *_FINDING, *_WORK, Column("Other findings", 24), *_SIDES, *_WHEN),
     "Open": (_LINE, _REFERENCE, Column("Why", 70), *_SIDES, *_WHEN),
     "Unresolved": (_LINE, _REFERENCE, Column("Error", 26), Column("Why", 70), *_WORK, *_SIDES, *_WHEN),
     "Rejected": (_LINE, _REFERENCE, Column("Why", 90), Column("Ledger amount", 18)),
-    "All rows": (_LINE, _REFERENCE, Column("Bucket", 12), Column("Findings", 24), _FINDING[-1], *_SIDES, *_WHEN),
+    _ALL_ROWS: (_LINE, _REFERENCE, Column("Bucket", 12), Column("Findings", 24), _FINDING[-1], *_SIDES, *_WHEN),
     "By status": (
         *(Column("Ledger's word", 20), Column("Means", 12), Column("Service's word", 20), Column("Means", 12)),
         *_MONEY,
@@ -49,7 +50,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     ),
     "Run": (Column("What", 26), Column("Value", 100)),
 }
-"""The sheets, in their order, and the columns of each."""
+"""The sheets, in their order, and the columns of each; `All rows` is there on request."""
 
 _NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "Run"})
 _NOTHING: tuple[None, None, None] = (None, None, None)
@@ -62,6 +63,7 @@ class ReportWorkbook:
     Args:
         file: Open for bytes, at its start.
         folder: For temporary files, as large as the workbook before compression.
+        all_rows: Whether there is a sheet with every row.
         max_rows: Rows that fit in a sheet, the header included.
 
     Note:
@@ -69,9 +71,12 @@ class ReportWorkbook:
         not grow with the rows. The same rows give the same bytes.
     """
 
-    def __init__(self, file: IO[bytes], folder: Path, *, max_rows: int = MAX_ROWS) -> None:
+    def __init__(self, file: IO[bytes], folder: Path, *, all_rows: bool = False, max_rows: int = MAX_ROWS) -> None:
         self._book = BookWriter(file, folder)
+        self._all_rows = all_rows
         for name, columns in COLUMNS.items():
+            if name == _ALL_ROWS and not all_rows:
+                continue
             rest = "breaks.csv" if name == "Breaks" else "rows.jsonl"
             self._book.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
@@ -88,7 +93,8 @@ class ReportWorkbook:
 
     def add(self, row: Row) -> None:
         """Write *row*."""
-        self._book.add("All rows", _any(row))
+        if self._all_rows:
+            self._book.add(_ALL_ROWS, _any(row))
         if row.bucket in _BY_BUCKET:
             name, cells = _BY_BUCKET[row.bucket]
             self._book.add(name, cells(row))
@@ -103,7 +109,7 @@ class ReportWorkbook:
             matrix: The same rows, counted by status and method.
         """
         sheets: dict[str, Iterator[Sequence[Value]]] = {
-            "Summary": _summary(summary, self._ends()),
+            "Summary": _summary(summary, self._remarks()),
             "By status": _by_status(matrix, about.rules),
             "By method": _by_method(matrix),
             "Tie-out": _tie_out(summary.tie_out),
@@ -115,9 +121,11 @@ class ReportWorkbook:
                 self._book.add(name, row)
         self._book.finish()
 
-    def _ends(self) -> Iterator[str]:
-        """Yield a sentence for each sheet that cannot hold all of its rows."""
-        for name in ("All rows", "Breaks", "Open", "Unresolved", "Rejected"):
+    def _remarks(self) -> Iterator[str]:
+        """Yield what a reader of this workbook might miss in it."""
+        if not self._all_rows:
+            yield "Matched rows are not listed here: rows.jsonl has every row, and --all-rows adds a sheet with them."
+        for name in (*((_ALL_ROWS,) if self._all_rows else ()), "Breaks", "Open", "Unresolved", "Rejected"):
             if left_out := self._book.left_out(name):
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
 
@@ -164,13 +172,13 @@ def _times(row: Row) -> tuple[Value, Value, Value]:
     return when(row.observed_at), when(row.confirmed_at), "yes" if row.is_changed_during_run else None
 
 
-def _summary(summary: Summary, ends: Iterator[str]) -> Iterator[Sequence[Value]]:
+def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
     yield (summary.verdict.upper(), summary.sentence)
     yield (None, VERDICTS[summary.verdict].advice)
     if summary.compared.remark:
         yield (None, summary.compared.remark)
     yield (None, COMPLETENESS)
-    yield from ((None, sentence) for sentence in ends)
+    yield from ((None, sentence) for sentence in remarks)
     yield ()
     for bucket, total in summary.buckets.items():
         yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_counts(total))
