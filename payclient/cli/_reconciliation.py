@@ -93,7 +93,7 @@ class Reconciliation:
         if self.is_quiet or not journal.is_ledger_complete:
             return
         total = journal.count_references()
-        answered = total - journal.count_to_ask()
+        answered = total - journal.answers.count_to_ask()
         self.streams.tell(
             f"resuming {journal_path(self.out)}: answered already: {answered:,} of {plural(total, 'reference')}; "
             "for new answers, choose another folder",

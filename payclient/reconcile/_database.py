@@ -70,7 +70,7 @@ class Database:
 
     def _open(self, *, is_durable: bool) -> None:
         execute = self.connection.execute
-        self.connection.create_function("checksum", -1, checksum, deterministic=True)
+        self.connection.create_function("checksum", -1, lambda *cells: checksum(cells), deterministic=True)
         execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
         execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if self.path is None:

@@ -5,15 +5,18 @@ Design rules:
 
 - Each row ends with a checksum of its other columns. CRC-32 notices every flipped bit, and every burst up to 32 bits.
   It guards against failing disks, not against people, who could compute any checksum again.
+- A missing row leaves no checksum behind, so the number of rows is compared with a note.
 - SQLite takes a log only up to the first frame that is damaged, and drops the rest without a word. So the log is read
   here first: no committed frame may stand behind a damaged one.
 """
 
 from __future__ import annotations
 
+import json
 import marshal
 import sqlite3
 import struct
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +31,7 @@ _LITTLE_ENDIAN, _BIG_ENDIAN = 0x377F0682, 0x377F0683
 _MASK = 0xFFFFFFFF
 
 
-def checksum(*cells: Any) -> int:
+def checksum(cells: tuple[Any, ...]) -> int:
     """Return the checksum of a row; this format of `marshal` is the same in every Python."""
     try:
         return crc32(marshal.dumps(cells, 0))
@@ -51,17 +54,32 @@ def damage_of(connection: sqlite3.Connection) -> str:
     """
     if not _tables(connection) <= _known_tables():
         return "its tables are not those of a journal"
+    counts: dict[str, int] = {}
     for table, key in schema.KEYS.items():
         number = 0
         rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  names of ours
         try:
-            for number, (*cells, stored) in enumerate(rows, 1):
-                if checksum(*cells) != stored:
+            for number, row in enumerate(rows, 1):
+                if checksum(row[:-1]) != row[-1]:
                     return f"row {number} of {table} is not what was written"
         except sqlite3.OperationalError as error:  # no text in UTF-8
             return f"row {number + 1} of {table} cannot be read: {error}"
+        counts[table] = number
+    if problem := _missing(connection, counts):
+        return problem
     found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     return "" if found == "ok" else found
+
+
+def _missing(connection: sqlite3.Connection, counts: Mapping[str, int]) -> str:
+    """Say which table lacks rows, or has too many; empty if none does. Rows of the ledger are numbered from 1."""
+    stored = connection.execute("SELECT value FROM notes WHERE name = ?", (schema.COUNTS,)).fetchone()
+    if stored is None:
+        return f"the note {schema.COUNTS} is missing" if any(counts.values()) else ""
+    ((last,),) = connection.execute("SELECT coalesce(max(position), 0) FROM entries")
+    expected = {"entries": last, **json.loads(stored[0])}
+    wrong = next((table for table, count in expected.items() if counts[table] != count), None)
+    return "" if wrong is None else f"{wrong} has {counts[wrong]} rows, and had {expected[wrong]}"
 
 
 def _tables(connection: sqlite3.Connection) -> set[tuple[object, ...]]:

@@ -13,27 +13,25 @@ Design rules:
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
+from payclient.reconcile._answers import Answers
 from payclient.reconcile._database import Database
-from payclient.reconcile._errors import JournalError, JournalWriteError
+from payclient.reconcile._errors import JournalError
 from payclient.reconcile._identity import check_identity, how_different
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
 from payclient.reconcile._observation import Observation
-from payclient.reconcile._stored import PendingLookup, entry_cells, entry_from, observation_cells, observation_from
+from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
 
 _ROWS_PER_COMMIT = 10_000
-_ANSWERS_PER_WRITE = 500
 _ENTRY = slice(4, 4 + 2 + len(schema.ENTRY_COLUMNS))
 _FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(schema.ANSWER_COLUMNS))
 _SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
@@ -49,6 +47,9 @@ class Journal:
         is_durable: Wait for the disk at each commit, so that a power cut loses nothing. A killed process loses
             nothing in either case.
         must_exist: Refuse to create a new one.
+
+    Attributes:
+        answers: The answers, and what is still to be looked up.
 
     Note:
         Memory stays within some 32 MiB. The disk holds about half a kilobyte for each ledger row. The API key is
@@ -68,9 +69,9 @@ class Journal:
         must_exist: bool = False,
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
-        self._waiting: list[asyncio.Future[None]] = []
-        self._answers: list[tuple[Any, ...]] = []
-        self._batch: list[tuple[Any, ...]] = []
+        self.answers = Answers(self._database)
+        self._unwritten: list[tuple[Any, ...]] = []
+        self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
             self._identify(identity)
@@ -78,7 +79,8 @@ class Journal:
         self.begin_ledger()
 
     def _identify(self, identity: Mapping[str, str] | None) -> None:
-        stored = self.note("identity")
+        stored, counts = self.note("identity"), self.note(schema.COUNTS)
+        self._counts = {} if counts is None else json.loads(counts)
         if stored is None:
             self.set_note("identity", json.dumps(dict(identity or {})))
         elif identity is not None:
@@ -94,7 +96,7 @@ class Journal:
         """Commit pending writes, and release the file."""
         with closing(self._database):
             if not self._database.is_failed:
-                self._write_answers()
+                self.answers.write()
 
     # Notes
 
@@ -110,12 +112,23 @@ class Journal:
         Raises:
             JournalWriteError: When it cannot be written.
         """
+        self._set_notes({name: value})
+
+    def _set_notes(self, notes: Mapping[str, str | None]) -> None:
+        """Store *notes* and the number of rows by table, by which a missing row is noticed; then commit."""
         with self._database.writing() as db:
-            if value is None:
-                db.execute("DELETE FROM notes WHERE name = ?", (name,))
-            else:
-                db.execute(schema.SET_NOTE, (name, value, checksum(name, value)))
+            for name, value in notes.items():
+                if value is None:
+                    db.execute("DELETE FROM notes WHERE name = ?", (name,))
+                else:
+                    db.execute(schema.SET_NOTE, (name, value, checksum((name, value))))
+            ((others,),) = db.execute(schema.COUNT_OTHER_NOTES)
+            cells = (schema.COUNTS, json.dumps({**self._counts, "notes": others + 1}))
+            db.execute(schema.SET_NOTE, (*cells, checksum(cells)))
         self._database.commit()
+
+    def _count(self, query: str) -> int:
+        return int(self._database.fetch(query)[0][0])
 
     # The ledger
 
@@ -127,17 +140,16 @@ class Journal:
     @property
     def rows(self) -> int:
         """The number of ledger rows in it."""
-        return int(self._value(schema.COUNT_ENTRIES))
+        return self._count(schema.COUNT_ENTRIES)
 
     def count_rejected(self) -> int:
         """Count the ledger rows that cannot be used."""
-        return int(self._value(schema.COUNT_REJECTED))
+        return self._count(schema.COUNT_REJECTED)
 
     def begin_ledger(self) -> None:
         """Start again at the first ledger row, for another run with the same journal."""
         self._stored, self._rows, self._is_complete = self._all_entries(), 0, self.is_ledger_complete
-        self._batch.clear()
-        self._waiting.clear()
+        self._unwritten.clear()
 
     def add(self, entry: Entry | RejectedEntry) -> None:
         """
@@ -153,8 +165,8 @@ class Journal:
             raise self._another_ledger(f"it has {self.rows} rows, and this one has more")
         if stored is None:
             cells = (self._rows, None, *entry_cells(entry))
-            self._batch.append((*cells, checksum(*cells)))
-            if len(self._batch) == _ROWS_PER_COMMIT:
+            self._unwritten.append((*cells, checksum(cells)))
+            if len(self._unwritten) == _ROWS_PER_COMMIT:
                 self._write_batch()
         elif stored != entry:
             raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
@@ -175,14 +187,15 @@ class Journal:
         with self._database.writing() as db:
             for statement in schema.FINISH_LEDGER:
                 db.execute(statement)
+        self._counts = {"entries": self._rows, "repeats": self._count(schema.COUNT_REPEATS)}
         self.set_note("ledger", "complete")
 
     def _write_batch(self) -> None:
         with self._database.writing() as db:
-            db.executemany(schema.ADD_ENTRY, self._batch)
+            db.executemany(schema.ADD_ENTRY, self._unwritten)
         if self._database.path is not None:
             self._database.commit()
-        self._batch.clear()
+        self._unwritten.clear()
 
     def _all_entries(self) -> Iterator[Entry | RejectedEntry]:
         yield from map(entry_from, self._database.read(schema.ALL_ENTRIES))
@@ -190,150 +203,20 @@ class Journal:
     def _another_ledger(self, how: str) -> JournalError:
         return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
 
-    # Pending lookups
-
     def count_references(self) -> int:
         """Count the different references."""
-        return int(self._value(schema.COUNT_REFERENCES))
-
-    def count_to_ask(self) -> int:
-        """Count what `to_ask` would yield."""
-        return int(self._value(schema.COUNT_TO_ASK))
-
-    def to_ask(self) -> Iterator[PendingLookup]:
-        """Yield each reference without an answer, once, in the order of the ledger."""
-        return self._pages(schema.NEXT_TO_ASK)
-
-    def count_to_confirm(self) -> int:
-        """Count what `to_confirm` would yield, including pairs that only differ together."""
-        self._find_paid_twice()
-        with self._database.writing() as db:
-            db.execute(schema.CONFIRM_PAID_TWICE)
-        return int(self._value(schema.COUNT_TO_CONFIRM))
-
-    def to_confirm(self) -> Iterator[PendingLookup]:
-        """Yield each reference that needs confirmation and was looked up once."""
-        return self._pages(schema.NEXT_TO_CONFIRM)
-
-    def _pages(self, query: str) -> Iterator[PendingLookup]:
-        # A cursor that stays open would see rows change under it.
-        self._write_answers()
-        last = 0
-        while page := self._database.fetch(query, (last,)):
-            for last, first, *cells in page:
-                entry = entry_from(cells)
-                assert isinstance(entry, Entry)  # noqa: S101  the query leaves rejected rows out
-                entries = (entry,) if first is None else self._entries_of(entry.reference)
-                yield PendingLookup(entry.reference, last, entries)
-
-    def _entries_of(self, reference: str) -> tuple[Entry, ...]:
-        found = map(entry_from, self._database.fetch(schema.ENTRIES_OF, (reference,)))
-        return tuple(entry for entry in found if isinstance(entry, Entry))
-
-    # The answers
-
-    def add_answer(
-        self,
-        position: int,
-        observation: Observation,
-        *,
-        is_second: bool = False,
-        needs_confirmation: bool = False,
-        paid_reff: str | None = None,
-    ) -> None:
-        """
-        Add an answer; await `committed` before relying on it.
-
-        Args:
-            position: Of the pending lookup.
-            observation: The answer.
-            is_second: It answers the second lookup, which confirms the first.
-            needs_confirmation: A second lookup must confirm it.
-            paid_reff: The merchant_reff, where the answer says paid.
-
-        Raises:
-            JournalWriteError: When it cannot be written.
-        """
-        # A usable answer after an unusable first one was seen only once, so it replaces the first.
-        if is_second and observation.is_usable and self._value(schema.IS_UNUSABLE, 2 * position):
-            is_second = False
-        cells = (2 * position + is_second, int(needs_confirmation), paid_reff, *observation_cells(observation))
-        self._answers.append((*cells, checksum(*cells)))
-        if len(self._answers) == _ANSWERS_PER_WRITE:
-            self._write_answers()
-
-    async def committed(self) -> None:
-        """
-        Return when everything added so far is committed.
-
-        Raises:
-            JournalWriteError: When it cannot be.
-        """
-        if self._database.path is None:
-            return
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            loop.call_soon(self._commit_for_all)
-        self._waiting.append(loop.create_future())
-        await self._waiting[-1]
-
-    def _commit_for_all(self) -> None:
-        waiting, self._waiting, failure = self._waiting, [], None
-        try:
-            self.commit()
-        except JournalWriteError as error:
-            failure = error
-        for each in waiting:
-            if each.done():  # its worker was cancelled
-                continue
-            if failure is None:
-                each.set_result(None)
-            else:
-                each.set_exception(failure)
-
-    def commit(self) -> None:
-        """Commit everything added so far, or raise `JournalWriteError`, without waiting for others."""
-        self._write_answers()
-        if self._database.path is not None:
-            self._database.commit()
-
-    def _write_answers(self) -> None:
-        if self._answers:
-            with self._database.writing() as db:
-                db.executemany(schema.ADD_ANSWER, self._answers)
-            self._answers.clear()
+        return self._count(schema.COUNT_REFERENCES)
 
     def forget_failures(self) -> None:
         """Delete failed answers, and those without a known-good probe, so they are looked up again."""
+        notes: dict[str, str | None] = {"ended_by": None}
         with self._database.writing() as db:
             db.execute(schema.FORGET_FAILURES)
             if self.note("canary") == "none":  # the run ended, rather than being killed
                 db.execute(schema.FORGET_UNBELIEVED)
-                db.execute(schema.FORGET_CANARY)
-        self.set_note("ended_by", None)
-
-    def count_found(self) -> int:
-        """Count the references that were found at least once."""
-        return int(self._value(schema.COUNT_FOUND))
-
-    def known_good(self) -> Any:
-        """Return a reference that was found; None if there is none yet."""
-        return self._value(schema.KNOWN_GOOD)
-
-    def last_to_confirm_at(self) -> datetime | None:
-        """Return the time of the latest answer that `to_confirm` yields."""
-        return datetime.fromisoformat(at) if (at := self._value(schema.LAST_TO_CONFIRM)) else None
-
-    def count_differences(self) -> tuple[int, int]:
-        """Return the number of references whose first lookup differed, and their total in the ledger."""
-        self._write_answers()
-        ((rows, high, low),) = self._database.fetch(schema.COUNT_DIFFERENCES)
-        return rows, high * schema.SPLIT + low
-
-    def _value(self, query: str, *cells: object) -> Any:
-        self._write_answers()
-        found = self._database.fetch(query, cells)
-        return found[0][0] if found else None
+                notes["canary"] = None
+        self._counts.pop("answers", None)  # they change until the run ends
+        self._set_notes(notes)
 
     # The result
 
@@ -345,9 +228,10 @@ class Journal:
             failure: What ended them early; None when all were done.
             is_canary_found: A reference that is known to exist was found.
         """
+        self.answers.write()
+        self._counts["answers"] = self._count(schema.COUNT_ANSWERS)
         cells = None if failure is None else json.dumps(observation_cells(failure))
-        self.set_note("ended_by", cells)
-        self.set_note("canary", "found" if is_canary_found else "none")
+        self._set_notes({"ended_by": cells, "canary": "found" if is_canary_found else "none"})
 
     @property
     def ended_by(self) -> Observation | None:
@@ -357,8 +241,8 @@ class Journal:
 
     def cases(self, reference: str | None = None) -> Iterator[Case]:
         """Yield what is known about each ledger row, in order; or only the rows of one *reference*."""
-        self._find_paid_twice()
-        found = self.count_found() + (self.note("canary") == "found")
+        self.answers.find_paid_twice()
+        found = self.answers.count_found() + (self.note("canary") == "found")
         ended_by = self.ended_by
         if reference is None:
             stored = self._database.read(schema.EVERY_CASE)
@@ -384,12 +268,6 @@ class Journal:
             other_found=found - is_found,
             ended_by=ended_by,
         )
-
-    def _find_paid_twice(self) -> None:
-        self._write_answers()
-        with self._database.writing() as db:
-            for statement in schema.FIND_PAID_TWICE:
-                db.execute(statement)
 
     def _paid_with(self, paid_reff: str, position: int) -> tuple[str, ...]:
         return tuple(reference for (reference,) in self._database.fetch(schema.PAID_WITH, (paid_reff, position)))

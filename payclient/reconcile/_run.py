@@ -191,19 +191,21 @@ class _Reconciler:
     async def ask(self, canary: str | None) -> None:
         """Look up everything once, and differences a second time, unless an error ends the run early."""
         self._journal.forget_failures()
-        self._differences, self._differences_amount = self._journal.count_differences()
+        self._differences, self._differences_amount = self._journal.answers.count_differences()
         try:
             if canary is not None:
                 self._is_canary_found = await ask_canary(canary, self._stream(self._lookup, [canary]))
                 self._known = canary if self._is_canary_found else None
             total = self._journal.count_references()
-            await self._ask_all(Phase.ASKING, self._journal.to_ask(), total, total - self._journal.count_to_ask())
+            await self._ask_all(
+                Phase.ASKING, self._journal.answers.to_ask(), total, total - self._journal.answers.count_to_ask()
+            )
             # Confirmed answers can make another row need confirmation, so repeat until none is left.
-            while self._has_probe() and (unconfirmed := self._journal.count_to_confirm()):
+            while self._has_probe() and (unconfirmed := self._journal.answers.count_to_confirm()):
                 await self._wait_to_confirm(unconfirmed)
-                await self._ask_all(Phase.CONFIRMING, self._journal.to_confirm(), unconfirmed, 0)
+                await self._ask_all(Phase.CONFIRMING, self._journal.answers.to_confirm(), unconfirmed, 0)
         except StoppedError:
-            self._journal.commit()
+            self._journal.answers.commit()
             raise
         except PayClientError as error:
             self.ended_by = error
@@ -213,11 +215,11 @@ class _Reconciler:
 
     def _has_probe(self) -> bool:
         # When nothing was found, "not found" proves nothing, however often it is repeated.
-        return self._is_canary_found or self._journal.count_found() > 0
+        return self._is_canary_found or self._journal.answers.count_found() > 0
 
     async def _wait_to_confirm(self, unconfirmed: int) -> None:
         """Wait for the state to settle; the time counts from the first answer, even in a resumed run."""
-        last = self._journal.last_to_confirm_at()
+        last = self._journal.answers.last_to_confirm_at()
         if not self._confirm_after or last is None:
             return
         due = last + timedelta(seconds=self._confirm_after)
@@ -240,14 +242,14 @@ class _Reconciler:
         self._asking = phase, total
         self._tell(phase, total)
         self._is_second = phase is Phase.CONFIRMING
-        self._known = self._known or self._journal.known_good()
+        self._known = self._known or self._journal.answers.known_good()
         async with self._stream(self._look_up, self._references(pending)) as outcomes:
             async for outcome in outcomes:
                 if not isinstance(outcome, Found):
                     self._take(outcome.reference, observe(outcome.error, at=self._now()))
                 self._done += 1
                 self._tell(phase, total)
-        self._journal.commit()
+        self._journal.answers.commit()
 
     def _stream(
         self, lookup: LookupFunction, references: Iterable[str]
@@ -280,7 +282,7 @@ class _Reconciler:
             transaction = await self._lookup(reference)
         except (TransactionNotFoundError, InvalidReferenceError) as error:
             self._take(reference, observe(error, at=self._now()))
-            await self._journal.committed()
+            await self._journal.answers.committed()
             raise
         except PayClientError as error:
             if reference in self._pending and classify(error).is_passing:
@@ -288,7 +290,7 @@ class _Reconciler:
                 self._tell(*self._asking)
             raise
         self._take(reference, observe(transaction, at=self._now()))
-        await self._journal.committed()
+        await self._journal.answers.committed()
         return transaction
 
     def _take(self, reference: str, observation: Observation) -> None:
@@ -299,7 +301,7 @@ class _Reconciler:
             return
         needs_confirmation = self._is_different(pending, observation)
         self._unresolved += observation.answer is Answer.FAILED
-        self._journal.add_answer(
+        self._journal.answers.add(
             pending.position,
             observation,
             is_second=self._is_second,

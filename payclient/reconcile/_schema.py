@@ -6,7 +6,9 @@ Design rules:
 - Each lookup is a row of `answers`. Its `id` is twice the position of the first ledger row with that reference, plus
   one for the second lookup, so no query has to search for it.
 - A column that the ledger does not have is an empty blob, which no value of a ledger is. An empty cell is NULL.
-- Each row ends with a checksum of all its other columns, in their order.
+- Each row ends with a checksum of all its other columns, in their order. A note holds the number of rows of each
+  table: of the notes always, of the ledger once it is complete, and of the answers once a run has ended. Without
+  the count, a missing answer is looked up again.
 - `paid_reff` is the merchant_reff of an answer that says paid. Of two answers the second counts.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 3
+VERSION = 4
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
@@ -69,6 +71,10 @@ INDEXES = (
 
 # The ledger
 
+COUNTS = "rows"
+"""The note with the number of rows by table."""
+
+COUNT_OTHER_NOTES = f"SELECT count(*) FROM notes WHERE name != '{COUNTS}'"
 SET_NOTE = "INSERT OR REPLACE INTO notes VALUES (?, ?, ?)"
 ADD_ENTRY = f"INSERT INTO entries VALUES (?, ?, ?, ?, {_marks(ENTRY_COLUMNS)}, ?)"
 _FIRST = "(SELECT first FROM repeats WHERE repeats.reference = entries.reference)"
@@ -89,6 +95,7 @@ FINISH_LEDGER = (
 ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries ORDER BY position"
 ENTRIES_OF = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
 COUNT_ENTRIES = "SELECT count(*) FROM entries"
+COUNT_REPEATS = "SELECT count(*) FROM repeats"
 COUNT_REJECTED = "SELECT count(*) FROM entries WHERE rejected IS NOT NULL"
 COUNT_REFERENCES = "SELECT count(*) FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)"
 
@@ -124,7 +131,7 @@ FORGET_UNBELIEVED = """
     AND coalesce((SELECT max(id / 2) FROM answers WHERE answer = 'found'), id / 2) = id / 2
     AND coalesce((SELECT min(id / 2) FROM answers WHERE answer = 'found'), id / 2) = id / 2
 """
-FORGET_CANARY = "DELETE FROM notes WHERE name = 'canary'"
+COUNT_ANSWERS = "SELECT count(*) FROM answers"
 IS_UNUSABLE = "SELECT count(*) FROM answers WHERE id = ? AND answer = 'unusable'"
 KNOWN_GOOD = "SELECT reference FROM answers WHERE answer = 'found' LIMIT 1"
 LAST_TO_CONFIRM = f"SELECT max(given.at) {_UNCONFIRMED}"

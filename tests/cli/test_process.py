@@ -149,7 +149,7 @@ def names_in(folder):
 def answered(folder):
     """Return how many references have their answer in the journal."""
     with Journal(folder / "journal.sqlite") as journal:
-        return journal.count_references() - journal.count_to_ask()
+        return journal.count_references() - journal.answers.count_to_ask()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -217,8 +217,8 @@ class Loop:
             if not path.exists():
                 return "opening", 0
             with Journal(path) as journal:
-                is_read, to_ask = journal.is_ledger_complete, journal.count_to_ask()
-                to_confirm = journal.count_to_confirm()
+                is_read, to_ask = journal.is_ledger_complete, journal.answers.count_to_ask()
+                to_confirm = journal.answers.count_to_confirm()
             with closing(sqlite3.connect(path)) as database:
                 ((stored,),) = database.execute("SELECT count(*) FROM answers WHERE answer = ?", ["found"])
         if not is_read:

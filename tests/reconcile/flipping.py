@@ -49,19 +49,19 @@ async def _ask(reference):
     )
 
 
-async def _write(path, copy):
+async def _write(path, copy, rows):
     """Write a journal, and into *copy* what a process that is killed before its end leaves behind."""
     with Journal(path, identity={"service": "https://pay.example"}) as journal:
         journal.set_note("about", "x" * 300)
-        async for _ in reconcile(map(_entry, range(2, ROWS)), _ask, journal=journal, clock=lambda: NOON):
+        async for _ in reconcile(map(_entry, range(2, rows)), _ask, journal=journal, clock=lambda: NOON):
             pass
         shutil.copytree(path.parent, copy)
 
 
-def make(folder):
+def make(folder, rows=ROWS):
     """Return the journals of three runs: one that ended, one that was killed, and one that was killed later on."""
     ended, killed, resumed = (folder / name / "journal.sqlite" for name in ("ended", "killed", "resumed"))
-    asyncio.run(_write(ended, killed.parent))
+    asyncio.run(_write(ended, killed.parent, rows))
     with Journal(ended) as journal:
         for number in range(30):
             journal.set_note(f"n{number}", "x" * 300)

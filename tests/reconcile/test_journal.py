@@ -233,7 +233,7 @@ async def test_stopped(path):
 
 
 def stored_in(journal):
-    return journal.count_references() - journal.count_to_ask()
+    return journal.count_references() - journal.answers.count_to_ask()
 
 
 async def test_stopped_while_reading(path):
@@ -307,7 +307,7 @@ def test_reading_goes_on(path):
         for each in many():
             journal.add(each)
         journal.finish_ledger()
-        assert (journal.rows, journal.is_ledger_complete, journal.count_to_ask()) == (MANY, True, MANY)
+        assert (journal.rows, journal.is_ledger_complete, journal.answers.count_to_ask()) == (MANY, True, MANY)
 
 
 BEGUN = [entry(2, "A"), entry(3, "B", fee=1), RejectedEntry(line=4, reason="bad")]
@@ -469,12 +469,12 @@ def peak_mib(path, rows):
         for line in range(2, rows + 2):
             journal.add(Entry(line=line, reference=f"T{line}", amount=line))
         journal.finish_ledger()
-        for question in journal.to_ask():
+        for question in journal.answers.to_ask():
             found = paid(question.reference)
-            journal.add_answer(
+            journal.answers.add(
                 question.position, Observation(answer=Answer.FOUND, at=NOON, transaction=found), is_second=False
             )
-        journal.commit()
+        journal.answers.commit()
         for _ in replay(journal):
             pass
     _, peak = tracemalloc.get_traced_memory()

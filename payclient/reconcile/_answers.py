@@ -1,0 +1,174 @@
+"""The answers in a journal, and the lookups that are still to be done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from payclient.ledger import Entry
+from payclient.reconcile import _schema as schema
+from payclient.reconcile._database import Database
+from payclient.reconcile._errors import JournalWriteError
+from payclient.reconcile._integrity import checksum
+from payclient.reconcile._observation import Observation
+from payclient.reconcile._stored import PendingLookup, entry_from, observation_cells
+
+_ANSWERS_PER_WRITE = 500
+
+
+class Answers:
+    """
+    The answers of one journal; `Journal.answers` makes it.
+
+    Args:
+        database: Of the journal.
+
+    Note:
+        Answers are buffered, and written before any query.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[asyncio.Future[None]] = []
+        self._unwritten: list[tuple[Any, ...]] = []
+
+    # Pending lookups
+
+    def count_to_ask(self) -> int:
+        """Count what `to_ask` would yield."""
+        return int(self._value(schema.COUNT_TO_ASK))
+
+    def to_ask(self) -> Iterator[PendingLookup]:
+        """Yield each reference without an answer, once, in the order of the ledger."""
+        return self._pages(schema.NEXT_TO_ASK)
+
+    def count_to_confirm(self) -> int:
+        """Count what `to_confirm` would yield, including pairs that only differ together."""
+        self.find_paid_twice()
+        with self._database.writing() as db:
+            db.execute(schema.CONFIRM_PAID_TWICE)
+        return int(self._value(schema.COUNT_TO_CONFIRM))
+
+    def to_confirm(self) -> Iterator[PendingLookup]:
+        """Yield each reference that needs confirmation and was looked up once."""
+        return self._pages(schema.NEXT_TO_CONFIRM)
+
+    def _pages(self, query: str) -> Iterator[PendingLookup]:
+        # A cursor that stays open would see rows change under it.
+        self.write()
+        last = 0
+        while page := self._database.fetch(query, (last,)):
+            for last, first, *cells in page:
+                entries = [entry_from(cells)]
+                if first is not None:
+                    entries = list(map(entry_from, self._database.fetch(schema.ENTRIES_OF, (entries[0].reference,))))
+                usable = tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
+                yield PendingLookup(usable[0].reference, last, usable)
+
+    # The answers
+
+    def add(
+        self,
+        position: int,
+        observation: Observation,
+        *,
+        is_second: bool = False,
+        needs_confirmation: bool = False,
+        paid_reff: str | None = None,
+    ) -> None:
+        """
+        Add an answer; await `committed` before relying on it.
+
+        Args:
+            position: Of the pending lookup.
+            observation: The answer.
+            is_second: It answers the second lookup, which confirms the first.
+            needs_confirmation: A second lookup must confirm it.
+            paid_reff: The merchant_reff, where the answer says paid.
+
+        Raises:
+            JournalWriteError: When it cannot be written.
+        """
+        # A usable answer after an unusable first one was seen only once, so it replaces the first.
+        if is_second and observation.is_usable and self._value(schema.IS_UNUSABLE, 2 * position):
+            is_second = False
+        cells = (2 * position + is_second, int(needs_confirmation), paid_reff, *observation_cells(observation))
+        self._unwritten.append((*cells, checksum(cells)))
+        if len(self._unwritten) == _ANSWERS_PER_WRITE:
+            self.write()
+
+    async def committed(self) -> None:
+        """
+        Return when everything added so far is committed.
+
+        Raises:
+            JournalWriteError: When it cannot be.
+        """
+        if self._database.path is None:
+            return
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._commit_for_all)
+        self._waiting.append(loop.create_future())
+        await self._waiting[-1]
+
+    def _commit_for_all(self) -> None:
+        waiting, self._waiting, failure = self._waiting, [], None
+        try:
+            self.commit()
+        except JournalWriteError as error:
+            failure = error
+        for each in waiting:
+            if each.done():  # its worker was cancelled
+                continue
+            if failure is None:
+                each.set_result(None)
+            else:
+                each.set_exception(failure)
+
+    def commit(self) -> None:
+        """Commit everything added so far, or raise `JournalWriteError`, without waiting for others."""
+        self.write()
+        if self._database.path is not None:
+            self._database.commit()
+
+    def write(self) -> None:
+        """Write what is buffered, without committing it."""
+        if self._unwritten:
+            with self._database.writing() as db:
+                db.executemany(schema.ADD_ANSWER, self._unwritten)
+            self._unwritten.clear()
+
+    def find_paid_twice(self) -> None:
+        """Find the merchant_reffs that are paid under several references, for the queries that need them."""
+        self.write()
+        with self._database.writing() as db:
+            for statement in schema.FIND_PAID_TWICE:
+                db.execute(statement)
+
+    # What they say
+
+    def count_found(self) -> int:
+        """Count the references that were found at least once."""
+        return int(self._value(schema.COUNT_FOUND))
+
+    def known_good(self) -> Any:
+        """Return a reference that was found; None if there is none yet."""
+        return self._value(schema.KNOWN_GOOD)
+
+    def last_to_confirm_at(self) -> datetime | None:
+        """Return the time of the latest answer that `to_confirm` yields."""
+        return datetime.fromisoformat(at) if (at := self._value(schema.LAST_TO_CONFIRM)) else None
+
+    def count_differences(self) -> tuple[int, int]:
+        """Return the number of references whose first lookup differed, and their total in the ledger."""
+        self.write()
+        ((rows, high, low),) = self._database.fetch(schema.COUNT_DIFFERENCES)
+        return rows, high * schema.SPLIT + low
+
+    def _value(self, query: str, *cells: object) -> Any:
+        self.write()
+        found = self._database.fetch(query, cells)
+        return found[0][0] if found else None
