@@ -130,7 +130,7 @@ def summary(plain, secure):
     }
     goals = [
         {
-            "goal": f"{ours} at {c}: lookups per second in those of {theirs}",
+            "goal": f"throughput of `{ours}` relative to `{theirs}`, c = {c:,}",
             "at least": least,
             "reached": round(ratio_of(plain, f"{ours}, {c}", f"{theirs}, {c}"), 2),
         }
@@ -138,7 +138,7 @@ def summary(plain, secure):
     ]
     goals += [
         {
-            "goal": f"{client}: CPU per lookup at 1,000 in that at 10",
+            "goal": f"CPU of `{client}` at c = 1,000 relative to c = 10",
             "at most": 1.3,
             "reached": round(ratio_of(plain, f"{client}, 1000", f"{client}, 10", "micros"), 2),
         }
@@ -146,7 +146,7 @@ def summary(plain, secure):
     ]
     goals += [
         {
-            "goal": f"{client} at {c}: CPU per lookup with TLS in that without",
+            "goal": f"CPU of `{client}` with TLS relative to plain HTTP, c = {c}",
             "at most": 1.25,
             "reached": round(ratio_of(secure, f"{client}, {c}", f"{client}, {c}", "micros", others=plain), 2),
         }
@@ -176,7 +176,7 @@ def table(found):
         cells = [found["figures"]["plain"].get(f"{name}, {c}") for c in LADDER]
         shown = [f"{cell['per_second']:,.0f} / {cell['micros']:.0f} µs" if cell else "" for cell in cells]
         lines.append(f"| {name} | " + " | ".join(shown) + " |")
-    lines += ["", "| goal | wanted | reached |", "|---|--:|--:|"]
+    lines += ["", "| goal | target | measured |", "|---|--:|--:|"]
     for goal in found["goals"]:
         wanted = f"at least {goal['at least']}" if "at least" in goal else f"at most {goal['at most']}"
         lines.append(f"| {goal['goal']} | {wanted} | {goal['reached']} |")

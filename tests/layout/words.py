@@ -39,6 +39,5 @@ REPLACED = {
 
 ALLOWED = {
     "docs/changelog.md": "it names what has been renamed",
-    "docs/explanation/mutation.md": "it names modules as they were called when they were measured",
 }
 """Files that may use the words, each with the reason."""
