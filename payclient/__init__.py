@@ -1,8 +1,8 @@
 """
 Async client SDK for a payment service's transaction lookup.
 
-`AsyncClient` is where to begin; `payclient.errors` has the whole error tree, `payclient.transports`
-what carries a lookup, `payclient.testing` doubles for tests, `payclient.reconcile` reconciliation.
+Start with `AsyncClient`. `payclient.errors` has the error classes, `payclient.transports` the HTTP
+transports, `payclient.testing` fakes for tests, `payclient.reconcile` the reconciliation of ledgers.
 """
 
 # The names are loaded at their first use: the package has a pytest plugin, and a test run that does

@@ -39,11 +39,11 @@ class Fingerprint:
 
 class AtomicFiles:
     """
-    New files that replace old ones together, once all of them are safely on the disk.
+    New files that replace old ones together, after all of them have been synced to disk.
 
     Args:
         folder: Created if it does not exist.
-        names: Of the files; the last one is replaced last.
+        names: File names; the last one is replaced last.
 
     Note:
         Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
@@ -65,7 +65,7 @@ class AtomicFiles:
             for name, path in self._partial.items():
                 check_own(self._folder / name)
                 remove_stale_files(self._folder, f".{escape(name)}.*.partial")
-                path.unlink(missing_ok=True)  # of a killed run with this process's number, where nothing can be locked
+                path.unlink(missing_ok=True)  # of a killed run with the same process id, where there are no locks
                 self._files[name] = io.BufferedRandom(open(path, "x+b", buffering=0, opener=own), _BUFFER_BYTES)
                 lock(self._files[name])
             on_failure.pop_all()
@@ -91,14 +91,14 @@ class AtomicFiles:
     def temporary_folder(self, name: str) -> Path:
         """Create a folder for temporary files of *name*, which is removed at the end with all that is in it."""
         for path in self._folder.glob(f".{escape(name)}.*.folder"):
-            # Its run lives as long as the partial file beside it is locked; `__enter__` has removed the others.
+            # A partial file next to it means that its run is alive; `__enter__` has removed stale ones.
             if path == self._temporary(name) or not path.with_suffix(".partial").exists():
                 shutil.rmtree(path, ignore_errors=True)
         self._temporary(name).mkdir(FOLDER_MODE)
         return self._temporary(name)
 
     def fsync_and_hash(self, name: str) -> Fingerprint:
-        """Write one file to the disk, so that a full disk shows; nothing more can be written to the file."""
+        """Sync one file to disk, so that a full disk is noticed now; the file is closed."""
         file = self._files[name]
         if name in self._texts:
             self._texts[name].flush()
@@ -111,7 +111,7 @@ class AtomicFiles:
         return self._hashed[name]
 
     def commit(self) -> None:
-        """Replace every file, after all of them are on the disk."""
+        """Replace all files, after syncing them to disk."""
         for name in self._partial.keys() - self._hashed.keys():
             self.fsync_and_hash(name)
         for name, path in self._partial.items():
@@ -123,7 +123,7 @@ class AtomicFiles:
 
     def _discard(self) -> None:
         for file in self._files.values():
-            with suppress(OSError):  # a full disk has no room for the last bytes, which are not wanted any more
+            with suppress(OSError):  # the disk may be full; the content is discarded anyway
                 file.close()
         for name, path in self._partial.items():
             path.unlink(missing_ok=True)
@@ -140,10 +140,10 @@ else:
     import fcntl
 
     def lock(file: IO[bytes]) -> bool:
-        """Mark *file* as being written for as long as it is open; return False if another process has marked it."""
+        """Lock *file* while it is open; return False if another process holds the lock."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # it is in use, or the file system has no locks and it may be
+        except OSError:  # in use, or the file system has no locks
             return False
         return True
 
@@ -153,8 +153,8 @@ def remove_stale_files(folder: Path, pattern: str) -> None:
     Remove temporary files whose writers were killed.
 
     Args:
-        folder: Where they are.
-        pattern: Of their names, as `Path.glob` takes it.
+        folder: The folder to clean up.
+        pattern: Glob pattern of the names.
     """
     for path in folder.glob(pattern):
         try:
@@ -167,7 +167,7 @@ def remove_stale_files(folder: Path, pattern: str) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the renames survive a power cut; where folders cannot be opened, they already do or cannot."""
+    """Make the renames survive a power cut; Windows cannot sync a folder."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -65,35 +65,35 @@ class OptionChanges(TypedDict, total=False):
 
 class AsyncClient:
     """
-    Looks transactions up, for one API key in one environment.
+    Looks up transactions, for one API key in one environment.
 
-    Make one, share it between all tasks of one event loop, and close it at the end: it owns the
-    connections and learns how many requests the service can take.
+    Create one, share it between all tasks of one event loop, and close it at the end: it owns the
+    connections and learns how many requests the service accepts.
 
     Args:
-        api_key: The merchant's key; `PAYCLIENT_API_KEY` if not given. Never shown again.
+        api_key: The merchant's key; `PAYCLIENT_API_KEY` if not given. Never shown.
         base_url: `https` address of the service; `PAYCLIENT_BASE_URL` if not given. Plain `http`
             is accepted for loopback addresses only.
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
         max_concurrency: Attempts in flight at once, at most. The client starts with a few and
             adapts to what the service accepts.
         max_rate: Attempts per second, retries included, that all clients of the key together may
-            start; None when it is not known. This client starts `max_rate / workers` of them, evenly.
+            start; None if it is unknown. This client starts `max_rate / workers` of them, evenly spaced.
         workers: Clients that share the key, this one included: in other tasks, processes or machines.
-        timeout: Seconds for one attempt, its whole body included.
-        deadline: Seconds for one lookup: queueing, attempts, waits and all. None leaves a lookup
-            bounded by its attempts alone.
-        retry: When to ask again; None for never.
-        transport: What carries the attempts: `httpx`, `fast` (extra `fast`), or a transport of your
-            own, which is yours to close. `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
-        http_client: An `httpx.AsyncClient` of your own to send with; never closed by us.
-        on_attempt: Gets one record per attempt. An exception it raises ends the lookup.
+        timeout: Seconds for one attempt, from the request to the last byte of the body.
+        deadline: Seconds for one lookup, with queueing, all attempts and the waits between them. None
+            for no such limit.
+        retry: When to retry; None for never.
+        transport: `httpx`, `fast` (extra `fast`), or your own transport, which you close. If not
+            given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
+        http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
+        on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
-        not_found_messages: What this service says when it has no such transaction, beside the wordings that are
-            known. Case and punctuation do not matter, nor where a message repeats the reference.
+        not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
+            ones. Case, punctuation and the position of the reference do not matter.
 
     Raises:
-        ConfigurationError: When an argument, or the variable in its place, cannot be used.
+        ConfigurationError: When an argument, or the environment variable used instead, is invalid.
 
     Source:
         Transaction detail specification, parts 4, 5 and 9.
@@ -154,12 +154,12 @@ class AsyncClient:
             changes: Any of `timeout`, `deadline`, `retry`, `on_attempt` and `tracing`.
 
         Note:
-            A view shares connections, limiter and counters with its client: they are one client,
-            and closing either closes both.
+            A view shares connections, limiter and counters with its client. Closing either closes
+            both.
 
         Raises:
-            TypeError: For an option that a view cannot change; those belong to the client.
-            ConfigurationError: When a value cannot be used.
+            TypeError: For any other option.
+            ConfigurationError: When a value is invalid.
         """
         if unknown := changes.keys() - OptionChanges.__annotations__.keys():
             known = ", ".join(OptionChanges.__annotations__)
@@ -170,7 +170,7 @@ class AsyncClient:
         return view
 
     def __repr__(self) -> str:
-        return getattr(self, "_shown", object.__repr__(self))  # a refused client is in the locals of its traceback
+        return getattr(self, "_shown", object.__repr__(self))  # not set if the constructor raised
 
     def __reduce__(self) -> NoReturn:
         message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
@@ -181,20 +181,20 @@ class AsyncClient:
         Change `max_rate` or `workers` at run time, for this client and all its views.
 
         Args:
-            rate: Attempts per second that all clients of the key together may start; None for no such bound.
-            workers: Clients that share the key now; as many as before if not given.
+            rate: Attempts per second that all clients of the key together may start; None for no limit.
+            workers: Clients that share the key now; unchanged if not given.
 
         Note:
-            Holds from the next attempt on. Call it in the client's event loop.
+            Takes effect with the next attempt. Call it in the client's event loop.
 
         Raises:
-            ConfigurationError: When an argument cannot be used; nothing has changed.
+            ConfigurationError: When an argument is invalid; nothing has changed.
         """
         self._session.share(resolve_rate(rate), None if workers is None else resolve_workers(workers))
 
     @property
     def url(self) -> str:
-        """Where lookups are posted; the path tells live from sandbox."""
+        """The URL that lookups are posted to; live and sandbox differ in the path."""
         return self._url
 
     @property
@@ -204,25 +204,25 @@ class AsyncClient:
 
     @property
     def stats(self) -> Stats:
-        """A snapshot of the counters, of all views together."""
+        """A snapshot of the counters, for all views together."""
         return self._session.stats()
 
     async def get_transaction(self, reference: str) -> Transaction:
         """
-        Look one transaction up.
+        Look up one transaction.
 
-        Equal lookups awaited at the same time share one request. Cancelling is safe at any moment.
+        Lookups of the same reference at the same time share one request. A lookup can be cancelled at any time.
 
         Args:
-            reference: The service's reference code; sent exactly as it is.
+            reference: The service's reference code; sent exactly as given.
 
         Raises:
-            InvalidReferenceError: When it cannot be a reference; nothing was sent.
+            InvalidReferenceError: When *reference* is invalid; nothing was sent.
             TransactionNotFoundError: When the service says that it has no such transaction.
             DeadlineExceededError: When `deadline` seconds were not enough.
             TransportError: When no usable answer came.
-            ResponseError: When an answer came that is not a transaction; its subclasses say more.
-            ClientClosedError: When the client cannot be used, or no longer.
+            ResponseError: When the answer is not a transaction; its subclasses say more.
+            ClientClosedError: When the client is closed, or used in another event loop or after a fork.
 
         Source:
             Transaction detail specification, part 4.
@@ -232,20 +232,20 @@ class AsyncClient:
 
     async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
         """
-        Look a small set of transactions up, within one deadline for all of them.
+        Look up a small number of transactions, within one deadline for all of them.
 
         Args:
             references: As many as can be answered in `deadline` seconds; for more, use
                 `stream_transactions`.
-            concurrency: Lookups in flight at once; the client's own limit if not given.
+            concurrency: Maximum of lookups in flight; the client's limit if not given.
 
         Note:
             One outcome per reference, in the order of *references*.
 
         Raises:
-            PayClientError: When what went wrong is the same for every reference, such as
-                `AuthenticationError`; otherwise errors are in the outcomes.
-            TypeError: When *references* is one string.
+            PayClientError: When every reference would fail the same way, such as with an
+                `AuthenticationError`; other errors are in the outcomes.
+            TypeError: When *references* is a single string.
         """
         check_references(references)
         clock = self._session.check_usable()
@@ -268,28 +268,29 @@ class AsyncClient:
         stall_timeout: float = STALL_TIMEOUT,
     ) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
         """
-        Look many transactions up.
+        Look up any number of transactions.
 
-        A lookup's `deadline` counts its attempts and back-off only: its turn comes when it comes,
-        and pauses that the service asks for are waited out. Rows that fail for passing reasons are
-        asked again later; only what fails in several passes becomes `Failed`.
+        A lookup's `deadline` counts attempts and back-off only, not time in the queue or pauses
+        that the service asks for. A lookup that fails for a temporary reason is repeated later; it
+        becomes `Failed` only after several passes.
 
         Args:
-            references: Iterable or async iterable, read lazily: there may be more than memory holds.
-            concurrency: Lookups in flight at once; the client's own limit if not given.
-            stall_timeout: Seconds without any outcome after which the stream ends.
+            references: Iterable or async iterable, read lazily; need not fit in memory.
+            concurrency: Maximum of lookups in flight; the client's limit if not given.
+            stall_timeout: Seconds without any outcome after which the stream ends with an error.
 
         Note:
             One outcome per reference, in order of completion; `Outcome.index` is the position of
             its reference. Memory grows with *concurrency*, not with *references*. Leaving the
-            block ends every lookup of the stream.
+            block cancels all lookups of the stream.
 
         Raises:
-            PayClientError: Out of the iteration, once, when no other lookup could succeed either,
-                such as `AuthenticationError`. What has no outcome by then can be asked for again.
-            DeadlineExceededError: Out of the iteration, after *stall_timeout*.
-            RuntimeError: Out of the iteration, when the block has ended.
-            TypeError: At once, when *references* is one string.
+            PayClientError: From the iteration, once, when every other lookup would fail the same
+                way, such as with an `AuthenticationError`. References without an outcome can be
+                looked up again.
+            DeadlineExceededError: From the iteration, after *stall_timeout*.
+            RuntimeError: From the iteration, when the block has ended.
+            TypeError: At once, when *references* is a single string.
 
         Source:
             Transaction detail specification, part 4.
@@ -306,9 +307,9 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """
-        Refuse new lookups, let those under way finish for up to `timeout` seconds, and disconnect.
+        Refuse new lookups, wait up to `timeout` seconds for those in flight, and disconnect.
 
-        Closing twice is harmless.
+        Closing twice has no effect.
         """
         await self._session.aclose(grace=self._options.timeout)
 
@@ -349,7 +350,7 @@ class AsyncClient:
             return await self._join_or_start(lookup)
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
-        """Share the answer of an equal lookup under way, or make the lookup itself."""
+        """Share the answer of an equal lookup in flight, or make the lookup itself."""
         while lookup.reference in self._calls:
             with lookup.phase("queued"):
                 transaction = await self._calls.join(lookup.reference)

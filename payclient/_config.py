@@ -48,9 +48,9 @@ class Options:
     The options that a view of a client may change.
 
     Attributes:
-        timeout: Seconds for one attempt, its whole body included.
-        deadline: Seconds for one lookup, everything included; None for no bound but the attempts.
-        retry: When to ask again.
+        timeout: Seconds for one attempt, from the request to the last byte of the body.
+        deadline: Seconds for one lookup, with queueing, attempts and waits; None for no such limit.
+        retry: When to retry.
         on_attempt: Gets a record per attempt.
         tracing: Entered around each lookup.
     """
@@ -80,7 +80,7 @@ def read_key_file(path: str | Path) -> str:
     Return the beginning of a file that holds the API key; do not keep it in a variable.
 
     Note:
-        Not ASCII is no error here: `ApiKey` refuses it, and names the position.
+        Non-ASCII text is not an error here: `ApiKey` refuses it, and names the position.
 
     Raises:
         OSError: When the file cannot be read.
@@ -110,7 +110,7 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
     Return the base URL from the argument, or from `PAYCLIENT_BASE_URL`, without a final slash.
 
     Raises:
-        ConfigurationError: When there is none, or it could send the key where it must not go.
+        ConfigurationError: When there is none, or it is invalid or not `https`.
     """
     url = environ.get("PAYCLIENT_BASE_URL", "") if given is None else given
     if problem := _url_problem(url):
@@ -155,7 +155,7 @@ def resolve_transport_object(given: object) -> Transport:
     Return *given* if it can be a transport.
 
     Raises:
-        ConfigurationError: When it cannot, such as a class, or a client or transport of httpx.
+        ConfigurationError: When it is not one, such as a class, or a client or transport of httpx.
     """
     kind = type(given)
     problem = f"got {kind.__name__}"
@@ -183,7 +183,7 @@ def resolve_rate(given: object) -> float | None:
 
 
 def resolve_messages(given: object) -> frozenset[str]:
-    """Return *given* as messages are compared, if each of them holds a word."""
+    """Return *given* in the form in which messages are compared, if each of them has a word."""
     is_list = isinstance(given, Iterable) and not isinstance(given, str)
     messages = (
         [plain(text) if isinstance(text, str) else "" for text in cast("Iterable[object]", given)] if is_list else [""]

@@ -11,14 +11,14 @@ _LOOK_ALIKE = re.compile("[\u0370-\u058f\u0660-\u0669\u06f0-\u06f9\u13a0-\u13ff\
 
 def escape_unprintable(text: str, *, max_length: int | None = None) -> str:
     """
-    Return *text* with each character that does not print as `<U+202E>`.
+    Return *text* with each unprintable character as `<U+202E>`.
 
-    That covers line ends, escape sequences of terminals, marks that turn the direction of text,
-    and spaces that only look like one.
+    That includes line ends, terminal escapes, marks that change the direction of text, and unusual
+    spaces.
 
     Args:
         text: Anything.
-        max_length: Characters to keep; what was cut off becomes one `…`.
+        max_length: Maximum length; a longer text ends with `…`.
     """
     if max_length is not None and len(text) > max_length:
         text = text[: max_length - 1] + "…"
@@ -40,7 +40,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def _look_alike(text: str) -> str:
-    """Name the first character that is easily taken for one of ASCII, where *text* has those as well; or nothing."""
+    """Name the first character that looks like ASCII, if *text* has ASCII letters or digits as well."""
     if text.isascii() or not _ASCII.search(text):
         return ""
     found = _LOOK_ALIKE.search(text)

@@ -18,7 +18,7 @@ def load_at_first_use(
 
     Args:
         package: Its `__name__`.
-        home: The names it offers, by the module that has them.
+        home: Its public names, by the module that defines them.
 
     Source:
         PEP 562.

@@ -16,7 +16,7 @@ PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 
 
 class Phase(Timeout):
-    """A block of one lookup: bounded in time, and accounted for; `Lookup.phase` makes it."""
+    """A timed block of one lookup, made by `Lookup.phase`: its duration is limited and recorded."""
 
     __slots__ = ("_at_most", "_began", "_lookup", "_name")
 
@@ -84,15 +84,15 @@ class Lookup:
 
     def phase(self, name: PhaseName, *, at_most: float | None = None) -> Phase:
         """
-        Return a block whose time goes to the account of *name*, and which ends in time.
+        Return a block whose duration is recorded under *name* and limited.
 
         Args:
             name: What the lookup does in the block.
-            at_most: Seconds that the block may take, even if the lookup has more left.
+            at_most: Seconds that the block may take, even if the lookup has more time left.
 
         Raises:
-            AttemptTimeoutError: Out of the block, after *at_most*.
-            DeadlineExceededError: Out of the block, when the lookup's own time is over, with its last error as cause.
+            AttemptTimeoutError: From the block, after *at_most*.
+            DeadlineExceededError: From the block, when the lookup's time is over, with its last error as cause.
         """
         now = self.clock.now()
         end = self._end(name, now)
@@ -101,7 +101,7 @@ class Lookup:
         return Phase(self, name, now, now + at_most, at_most)
 
     def end_phase(self, name: PhaseName, began: float, *, is_over: bool, at_most: float | None) -> None:
-        """Note the time of a phase, and raise when it was ended."""
+        """Record the duration of a phase, and raise if it was cut off."""
         self._seconds[name] += self.clock.now() - began
         if not is_over:
             return
@@ -109,15 +109,15 @@ class Lookup:
         try:
             raise error
         finally:
-            # The cancelled attempt would come along, and with its frames the request.
+            # Otherwise the context is the cancelled attempt, whose frames hold the request.
             error.__context__ = None
 
     def now(self) -> float:
-        """Return the seconds on the event loop's clock."""
+        """Return the time on the event loop's clock, in seconds."""
         return self.clock.now()
 
     def remaining_time(self, max_retry_after: float) -> float:
-        """Return the seconds that the lookup can wait before it must give up."""
+        """Return the seconds that the lookup can still wait."""
         return max_retry_after if self._until is None else self._until - self.clock.now()
 
     def observe(self, observer: OnAttempt) -> None:
@@ -130,7 +130,7 @@ class Lookup:
         return bool(self._observers)
 
     def tell(self, attempt: Attempt) -> None:
-        """Pass a record on to the observers."""
+        """Pass a record to the observers."""
         for observer in self._observers:
             if asyncio.iscoroutine(made := observer(attempt)):
                 made.close()

@@ -8,17 +8,17 @@ import stat
 from pathlib import Path
 
 FOLDER_MODE = 0o700
-"""Of the folders that are made for them."""
+"""Mode of the folders that are created for them."""
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def own(path: str, flags: int) -> int:
     """
-    Open *path*, as the `opener` of `open`; what is made can be read by its owner alone.
+    Open *path*, as the `opener` of `open`; a new file is readable by its owner only.
 
     Raises:
-        OSError: When something else than a regular file is there.
+        OSError: When *path* is not a regular file.
     """
     try:
         descriptor = os.open(path, flags | _FLAGS, 0o600)
@@ -34,14 +34,14 @@ def own(path: str, flags: int) -> int:
 
 def check_own(path: Path) -> None:
     """
-    Look at what is at *path*, if anything is.
+    Check that *path* is a regular file, or does not exist.
 
     Raises:
-        OSError: When it is no regular file.
+        OSError: When it is something else.
     """
     try:
         mode = path.lstat().st_mode
-    except OSError:  # nothing, or what opening it will say
+    except OSError:  # it does not exist, or opening it will raise
         return
     if not stat.S_ISREG(mode):
         raise _refusal(str(path))

@@ -5,10 +5,11 @@ Design rules:
 
 - A slot is held during an attempt and never during a wait.
 - However an attempt ends, its slot is released, with what the attempt showed.
-- Errors are raised outside of the handlers that caught foreign ones, so that no traceback holds the
+- Errors are raised outside of the handlers that caught foreign ones, so no traceback holds the
   HTTP library's frames, and with them the request.
-- A final answer that names no reference is believed from a fresh connection only, which can carry no
-  other answer. From any other it is repeated once over a fresh one, without being counted.
+- A final answer that names no reference is believed from a fresh connection only, because there it
+  cannot belong to another request. From a reused one, the request is sent once more over a fresh
+  connection, and not counted as an attempt.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ class _Counters:
 
 class Session:
     """
-    What all views of one client share: transport, limiter, key, counters and life cycle.
+    The state that all views of one client share: transport, limiter, key, counters and life cycle.
 
     Args:
         transport: Carries the attempts.
         url: The address of the operation.
         api_key: Added to each request as it is written.
-        user_agent: Names us to the service.
-        max_concurrency: What the limiter never exceeds.
-        max_rate: Attempts per second of all workers together, at most; None for no such bound.
+        user_agent: The `User-Agent` header.
+        max_concurrency: Upper bound of the limiter.
+        max_rate: Maximum of attempts per second for all workers together; None for no limit.
         workers: How many clients share the key.
         not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
-        name: Of the client, for the warning that it was not closed; None when the transport is the caller's to close.
+        name: Of the client, for the warning that it was not closed; None if the caller closes the transport.
         random: Draws from 0 to 1, for jitter.
     """
 
@@ -96,7 +97,7 @@ class Session:
         self._under_way = 0
         self._drained = asyncio.Event()
 
-    # Life
+    # Life cycle
 
     def check_usable(self) -> Clock:
         """
@@ -125,9 +126,9 @@ class Session:
 
     async def aclose(self, *, grace: float) -> None:
         """
-        Refuse new lookups, let attempts under way end for *grace* seconds, then close the transport.
+        Refuse new lookups, wait up to *grace* seconds for those in flight, then close the transport.
 
-        In another process or event loop than its own, the session is only marked as closed: the
+        In another process or event loop the session is only marked as closed, because its
         connections cannot be closed there.
         """
         if self._is_closed:
@@ -177,7 +178,7 @@ class Session:
     # Lookups
 
     async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
-        """Make attempts until there is an answer, or a reason to stop; *lookup* keeps the account."""
+        """Make attempts until there is an answer or a reason to stop; *lookup* holds the state."""
         self._counts.lookups += 1
         self._under_way += 1
         try:
@@ -199,7 +200,7 @@ class Session:
         )
         if lookup.reference in fresh_references.get():
             request = evolve(request, needs_fresh_connection=True)
-        retries: Retries | None = None  # nearly no lookup needs any
+        retries: Retries | None = None  # most lookups need none
         is_repeated = False
         while True:
             self._check_remaining_time(lookup, options)
@@ -228,7 +229,7 @@ class Session:
             return
         if isinstance(lookup.last_error, ResponseError) and lookup.last_error.retry_after is not None:
             raise lookup.last_error
-        message = f"the service asked this client to wait; {pause:.0f} s of that remain"
+        message = f"the service asked this client to wait; {pause:.0f} s remain"
         raise RateLimitedError(message, retry_after=pause)
 
     async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
@@ -277,7 +278,7 @@ class Session:
                 self._report(lookup, response, ticket.started_at, name)
 
     def _log_pause(self, before: float, response: Response | None) -> None:
-        """Log the pause that the service asks for: once, and not for each attempt that was under way."""
+        """Log the pause that the service asks for, once instead of once per attempt in flight."""
         seconds = self._limiter.paused_seconds()
         if seconds > (before + 1 if before else 0):
             status = None if response is None else response.status_code

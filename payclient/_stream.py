@@ -4,11 +4,11 @@ Look up many references through one function: bounded, lazy and safe to cancel.
 Design rules:
 
 - A worker takes the next reference only when it has finished the last one, and the queue of
-  results is bounded: memory and look-ahead follow the concurrency, never the input.
-- Rows that wait for a later pass are bounded too; when they are too many, no new row is taken.
-- Deferred rows do not wait for the input: they are retried even while it has nothing to give.
-- Every worker ends before the block does, however often the block is cancelled.
-- A stream is read inside its block only: after it, reading raises.
+  results is bounded. So memory and look-ahead depend on the concurrency, not on the input.
+- Rows that wait for a later pass are bounded too (backpressure): above the bound, no new row is taken.
+- Deferred rows do not wait for the input: they are retried even while the input yields nothing.
+- All workers end before the block does, even if the block is cancelled repeatedly.
+- A stream is read inside its block only; reading after it raises.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ async def stream(
     random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Outcome]]:
     """
-    Look up *references*, and give the outcomes as they come.
+    Look up *references*, and yield the outcomes in order of completion.
 
     Args:
-        lookup: Asks for one reference; raises a `PayClientError` when it cannot.
+        lookup: Looks up one reference; raises a `PayClientError` if it fails.
         references: Read lazily, one at a time.
-        concurrency: Lookups under way at once.
+        concurrency: Maximum of lookups in flight.
         stall_timeout: Seconds without any outcome, while lookups are outstanding, after which the
             stream ends.
-        defer: Retry rows with transient failures in later passes, instead of giving them up.
-        known: A reference that is known to exist; asked when a failure may be the row's own fault or an outage.
-        malformed_passes: Failed passes after which a row whose answer cannot be read is given up.
+        defer: Whether to retry rows with transient failures in later passes.
+        known: A reference that exists; looked up to tell a bad row from an outage.
+        malformed_passes: Failed passes after which a row with a malformed answer becomes `Failed`.
         random: Draws from 0 to 1, for the waits before later passes.
 
     Note:
-        One outcome per reference, in order of completion; `index` is the place in the input.
+        One outcome per reference; `index` is its position in the input.
 
     Raises:
-        PayClientError: Out of the iteration, once, when no other lookup could succeed either. The
-            lookups under way are finished and given first; rows without an outcome can be asked
-            for again.
-        DeadlineExceededError: Out of the iteration, when nothing came for *stall_timeout*.
-        RuntimeError: Out of the iteration, when the block has ended.
+        PayClientError: From the iteration, once, when every other lookup would fail the same way.
+            Lookups in flight finish first, and their outcomes are yielded; rows without an outcome
+            can be looked up again.
+        DeadlineExceededError: From the iteration, when nothing came for *stall_timeout*.
+        RuntimeError: From the iteration, when the block has ended.
     """
     deferral = Deferral(
         is_on=defer,
@@ -98,7 +98,7 @@ class _Rows:
         self.is_awaited = False
 
     async def take(self) -> PendingRow | None:
-        """Return the next row, or None when there is none."""
+        """Return the next row, or None at the end."""
         if self._next is not None:
             return await self._take_in_turn(self._next)
         if self.is_exhausted:
@@ -129,7 +129,7 @@ class _Rows:
 
 
 class _Stream:
-    """The workers of one stream, and the iterator over what they bring."""
+    """The workers of one stream, and the iterator over their outcomes."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class _Stream:
     # The workers
 
     def start(self) -> None:
-        """Start one worker; once the service was reached, each worker that finds work starts the next."""
+        """Start one worker; once the service has been reached, each worker that finds work starts another."""
         self._started += 1
         self._begin(self._work())
 
@@ -227,7 +227,7 @@ class _Stream:
         worker.add_done_callback(self._settle)
 
     async def stop(self) -> None:
-        """End every worker, however often this is cancelled, and all readers."""
+        """End all workers and readers, even if this is cancelled repeatedly."""
         self._is_draining = self._is_stopping = True
         for worker in self._workers:
             worker.cancel()
@@ -286,7 +286,7 @@ class _Stream:
                 if row is not None:
                     if not self._is_busy():
                         self._busy_since = self._clock.now()
-                    return row  # also when draining began meanwhile: it has been taken out of the input
+                    return row  # even if draining has begun: the row has been taken out of the input
             if not self._deferred:
                 return None
             due, _, row = heappop(self._deferred)
@@ -312,16 +312,16 @@ class _Stream:
 
     async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
         """
-        Look up a known-good reference, when no other row can show whether the service answers.
+        Look up a known-good reference if no other row can show whether the service answers.
 
-        Without it, one bad row at the end of the input, or before a gap in it, would look like an outage. A row that
-        has one pass is not retried to find out.
+        Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage. A row with
+        a single pass is not retried to find out.
         """
         is_dry = self._source.is_exhausted or self._source.is_awaited or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
         if not (is_alone and self._known is not None and classify(error).is_passing):
             return
-        with suppress(PayClientError):  # the row's own error is the one to tell of
+        with suppress(PayClientError):  # the row's own error is reported instead
             await self._lookup(self._known)
             self._deferral.succeed()
 
@@ -339,13 +339,13 @@ class _Stream:
         return None
 
     def _help(self, due: float) -> None:
-        """Start one more worker for a row that is due: the others may all be waiting for the input."""
+        """Start another worker for a row that is due, because all others may be waiting for the input."""
         if self._source.is_awaited and self._asking < self._concurrency and not self._is_stopping:
             self._begin(self._work_on_what_is_due(due))
 
     async def _work_on_what_is_due(self, due: float) -> None:
-        # Also on what comes due meanwhile, for which there may have been no place.
+        # Includes rows that become due meanwhile, whose own call found no free slot.
         while self._deferred and self._deferred[0][0] <= max(due, self._clock.now()) and not self._is_draining:
             await self._work_on(heappop(self._deferred)[2])
-        if self._source.is_exhausted:  # by now, so that the others may have gone, and the row may be deferred again
+        if self._source.is_exhausted:  # then the other workers may have ended, and the row may be deferred again
             await self._work()

@@ -22,7 +22,7 @@ class Attempt:
         reference: What was looked up.
         number: 1 for the first attempt of its lookup.
         status: The HTTP status, or None when no answer came.
-        seconds: From the request's start to the end of the body, on the event loop's clock.
+        seconds: From the start of the request to the end of the body.
         error: Name of the error class, or None when the attempt gave a transaction.
     """
 
@@ -36,16 +36,16 @@ class Attempt:
 @frozen(kw_only=True)
 class Stats:
     """
-    A snapshot of a client, of all its views together.
+    A snapshot of the counters of a client, for all its views together.
 
     Attributes:
-        lookups: Lookups begun; equal ones awaited at the same time count once.
+        lookups: Lookups started; concurrent ones of the same reference count once.
         attempts: HTTP exchanges made.
         retries: Attempts after the first of their lookup.
         throttled: Attempts that the service throttled (usually 429).
-        in_flight: Attempts under way now.
-        limit: How many attempts the limiter allows at once now; below 1, one at a time with gaps.
-        paused_seconds: Until the end of the pause that the service asked for; 0 when there is none.
+        in_flight: Attempts in flight now.
+        limit: Attempts that the limiter allows in flight now; below 1, one at a time with gaps.
+        paused_seconds: Seconds left of the pause that the service asked for; 0 if there is none.
     """
 
     lookups: int

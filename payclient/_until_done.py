@@ -1,4 +1,4 @@
-"""Wait until tasks are done, however often the wait is cancelled."""
+"""Wait until tasks are done, even if the wait is cancelled repeatedly."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
     """
-    Return when all *tasks* are done; they are neither cancelled nor asked for their results.
+    Return when all *tasks* are done; they are not cancelled, and their results are not read.
 
     Raises:
-        CancelledError: When this was cancelled meanwhile, once or at each turn as in a cancel scope of anyio; only
-            after all are done.
+        CancelledError: After all are done, if this was cancelled meanwhile: once, or at each turn of the event loop
+            as by a cancel scope of anyio.
     """
     interruption: asyncio.CancelledError | None = None
     while pending := [task for task in tasks if not task.done()]:

@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 Sent: TypeAlias = Literal["yes", "no", "unknown"]
-"""Whether the service can have seen the request of a failed attempt."""
+"""Whether the service may have received the request of a failed attempt."""
 
 
 class PayClientError(Exception):
     """
-    The root of the tree: `except PayClientError` catches all that payclient raises on purpose.
+    The base class of the errors that payclient raises on purpose.
 
     Attributes:
         attempts: HTTP exchanges that the lookup had made when it ended with this error.
@@ -60,11 +60,11 @@ class PayClientError(Exception):
 
 
 class ConfigurationError(PayClientError, ValueError):
-    """The key, the base URL or an option cannot be used; raised at construction."""
+    """The key, the base URL or an option is invalid; raised when the client is created."""
 
 
 class InvalidReferenceError(PayClientError, ValueError):
-    """The reference cannot name a transaction; nothing was sent."""
+    """The reference is invalid; nothing was sent."""
 
 
 class ClientClosedError(PayClientError, RuntimeError):
@@ -73,10 +73,10 @@ class ClientClosedError(PayClientError, RuntimeError):
 
 class DeadlineExceededError(PayClientError, TimeoutError):
     """
-    The whole time budget is spent; the last failed attempt, if there was one, is the `__cause__`.
+    The time budget of the lookup is spent; `__cause__` is the error of the last attempt, if there was one.
 
     Attributes:
-        seconds: Where the time went, by phase: `queued`, `attempts`, `backoff`.
+        seconds: Seconds spent in each phase: `queued`, `attempts`, `backoff`.
     """
 
     def __init__(self, message: str = "", *, attempts: int = 0, seconds: dict[str, float] | None = None) -> None:
@@ -89,7 +89,7 @@ class TransportError(PayClientError):
     No usable answer came.
 
     Attributes:
-        sent: Whether the service can have seen the request.
+        sent: Whether the service may have received the request.
     """
 
     def __init__(self, message: str = "", *, attempts: int = 0, sent: Sent = "unknown") -> None:
@@ -98,7 +98,7 @@ class TransportError(PayClientError):
 
 
 class ConnectionFailedError(TransportError):
-    """The connection could not be made, or broke before the answer was whole."""
+    """The connection could not be made, or broke before the answer was complete."""
 
 
 class AttemptTimeoutError(TransportError, TimeoutError):
@@ -111,16 +111,16 @@ class TLSVerificationError(TransportError):
 
 class ResponseError(PayClientError):
     """
-    An answer came, and it is not a transaction.
+    The service answered, but not with a transaction.
 
     Attributes:
         status_code: The HTTP status.
-        headers: Those response headers that help to find a fault, in lower case; never cookies.
-        body: The beginning of the body as text, cleaned of control characters.
-        request_id: The service's own name for the exchange, if it gave one.
-        retry_after: Seconds the service asked to wait before the next request, if it did.
-        service_message: What the service said in its JSON, cleaned and shortened; "" when it said nothing,
-            or when something else answered: a router, a gateway.
+        headers: A selection of the response headers, names in lower case; never cookies.
+        body: The beginning of the body as text, without control characters.
+        request_id: The service's identifier of the request, if it sent one.
+        retry_after: Seconds to wait before the next request, if the service sent that.
+        service_message: The message in the service's JSON, cleaned and shortened; "" if there was none,
+            or if a gateway answered.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class ResponseError(PayClientError):
 
 
 class AuthenticationError(ResponseError):
-    """The service refuses the API key; the same for every reference."""
+    """The service refuses the API key; every lookup would fail the same way."""
 
 
 class PermissionDeniedError(ResponseError):
@@ -161,8 +161,8 @@ class TransactionNotFoundError(ResponseError):
     The service says, in its own envelope, that it has no such transaction.
 
     Attributes:
-        is_conclusive: Whether its words are about a transaction or a reference. If not ("not found", "no data",
-            no word at all), it said the same over a fresh connection.
+        is_conclusive: Whether the message is about a transaction or a reference. If not ("not found", "no data",
+            no message), the service gave the same answer again over a fresh connection.
     """
 
     def __init__(self, message: str = "", *, is_conclusive: bool = True, **answer: object) -> None:
@@ -171,11 +171,11 @@ class TransactionNotFoundError(ResponseError):
 
 
 class RateLimitedError(ResponseError):
-    """The service asked for fewer requests (usually 429); `retry_after` in seconds, if it said."""
+    """The service asked for fewer requests (usually 429); `retry_after` in seconds, if it sent one."""
 
 
 class ServiceError(ResponseError):
-    """The service, or a proxy before it, cannot answer now (5xx, 408, 425)."""
+    """The service, or a proxy in front of it, cannot answer now (5xx, 408, 425)."""
 
 
 class RejectedError(ResponseError):

@@ -17,12 +17,12 @@ class OpenTelemetryTracing:
     """
     Makes a span for each lookup; pass one to `AsyncClient(tracing=…)`.
 
-    The span is named `payclient.get_transaction` and holds how many attempts were made and the
-    class of the error, if there was one. Neither reference, amount, URL nor key is in it. A lookup
-    that shares the request of an equal one has a span without attempts.
+    The span is named `payclient.get_transaction`. It has the number of attempts and the class of the
+    error, if there was one; no reference, amount, URL or key. A lookup that shares the request of an
+    equal one has a span without attempts.
 
     Args:
-        provider: Where spans go; the global provider if not given.
+        provider: The tracer provider; the global one if not given.
     """
 
     def __init__(self, provider: trace.TracerProvider | None = None) -> None:
