@@ -19,7 +19,10 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036  checked here, because the next lines fail on older versions
     sys.exit(f"payclient needs Python 3.11 or newer, this is {sys.version.split()[0]}")
 
-import signal
+try:
+    import signal
+except KeyboardInterrupt:
+    sys.exit(130)
 
 
 def end_quietly(*_: object) -> None:

@@ -10,7 +10,6 @@ import signal
 import traceback
 from collections.abc import Callable, Container, Coroutine, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 import attrs
@@ -50,23 +49,26 @@ def make_app(named: Container[str]) -> App:
         help="Ask the payment service what it knows, one transaction or a whole ledger.",
         version=_version,
         version_format="plaintext",
+        help_format="plaintext",  # Markdown takes a third of the time, and this page has none
         help_epilogue=(
-            "The service is named by `PAYCLIENT_BASE_URL` and `PAYCLIENT_ENVIRONMENT`, or by the options of a command; "
-            "the key by `PAYCLIENT_API_KEY` or a file, and never by an argument, which other users of the machine can "
-            "read. Try `payclient get --help`."
+            "PAYCLIENT_BASE_URL and PAYCLIENT_ENVIRONMENT name the service, or the options of a command do. The key "
+            "comes from PAYCLIENT_API_KEY or from a file, never from an argument, which other users of the machine can "
+            "read. Try payclient get --help."
         ),
     )
     for name, summary in COMMANDS.items():
         path = f"payclient.cli._{name}"
         if name in named:
             module = import_module(path)
-            app.command(getattr(module, name), help_epilogue=module.EXAMPLES)
+            app.command(getattr(module, name), help_format="markdown", help_epilogue=module.EXAMPLES)
         else:
             app.command(f"{path}:{name}", help=summary)
     return app
 
 
 def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415  sixteen modules that nothing else here needs
+
     return f"payclient {version('payclient')}"
 
 
@@ -77,11 +79,18 @@ _OPTION = re.compile(r"\A(?:timeout|deadline|max_concurrency|max_rate|processes|
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
-def run(arguments: Sequence[str], streams: Streams) -> int:
-    """Run one command; whatever happens, the user gets one line and the shell a status."""
+def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[], object] = lambda: None) -> int:
+    """
+    Run one command; whatever happens, the user gets one line and the shell a status.
+
+    Args:
+        arguments: Those after the name of the command.
+        streams: Of the process.
+        on_imported: Called before the command begins, when its modules are imported.
+    """
     streams = attrs.evolve(streams, arguments=tuple(arguments))
     try:
-        status = _dispatch(arguments, streams)
+        status = _dispatch(arguments, streams, on_imported)
         streams.stdout.flush()
     except CycloptsError as error:
         error.verbose = False
@@ -119,7 +128,7 @@ def _in_words(error: OSError | ModuleNotFoundError) -> str:
     return str(error)
 
 
-def _dispatch(arguments: Sequence[str], streams: Streams) -> int:
+def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[[], object]) -> int:
     if any(_KEY_AS_ARGUMENT.match(argument) for argument in arguments):
         message = (
             "the key is never an argument, which others could read: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
@@ -127,12 +136,10 @@ def _dispatch(arguments: Sequence[str], streams: Streams) -> int:
         raise ConfigurationError(message)
     app = make_app(arguments)
     command: Callable[..., Any]
-    command, bound, injected = app.parse_args(
-        list(arguments),
-        console=streams.console(),
-        exit_on_error=False,
-        print_error=False,
-    )
+    command, bound, injected = app.parse_args(list(arguments), exit_on_error=False, print_error=False)
+    if "console" in bound.arguments:  # help or version; no other command need load rich
+        bound.arguments["console"] = streams.console()
+    on_imported()
     given = {"streams": streams, "app": app}
     result = command(*bound.args, **bound.kwargs, **{name: given[name] for name in injected})
     if inspect.iscoroutine(result):

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Self
 from attrs import frozen
 from cyclopts import Parameter
 from rich.cells import cell_len
-from rich.text import Text
 
 from payclient import errors
 from payclient._defaults import DEADLINE
@@ -107,6 +106,8 @@ class Outcomes:
             for line in lines:
                 self._streams.write(line.text)
             return
+        from rich.text import Text  # noqa: PLC0415  output into a file or a pipe need not load it
+
         console = self._streams.console()
         if any(cell_len(line.text) > console.width for line in lines):
             lines = _blocks(rows)

@@ -14,14 +14,16 @@ from collections.abc import AsyncIterator, Collection, Generator, Mapping, Seque
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread
-from typing import Any, BinaryIO, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
 
 from attrs import frozen
 from rich.cells import cell_len
-from rich.console import Console
 
 from payclient._escape import escape_unprintable
 from payclient.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _CHUNK_BYTES = 64 * 1024
 _MAX_LINE = 64 * 1024
@@ -119,13 +121,14 @@ class Streams:
 
     def console(self) -> Console:
         """Return rich's view of `stdout`; colour and width follow the terminal and `NO_COLOR`."""
-        return _Console(file=self.stdout, highlight=False, markup=False, emoji=False)
+        from rich.console import Console  # noqa: PLC0415  output into a file or a pipe need not load it
 
+        class OurConsole(Console):
+            def on_broken_pipe(self) -> NoReturn:
+                """Leave the exit status to us: rich would end the process with 1, which means something else here."""
+                raise BrokenPipeError
 
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        """Leave the exit status to us: rich would end the process with 1, which means something else here."""
-        raise BrokenPipeError
+        return OurConsole(file=self.stdout, highlight=False, markup=False, emoji=False)
 
 
 def process_streams() -> Streams:

@@ -21,6 +21,10 @@ INTERRUPT_EACH = """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     told, seen, bad = tempfile.TemporaryFile(), 0, []
 
+    class Named:
+        def __set_name__(self, owner, name):
+            signal.raise_signal(signal.SIGINT)
+
     class Interrupt:
         @staticmethod
         def find_spec(name, path=None, target=None):
@@ -35,7 +39,7 @@ INTERRUPT_EACH = """
             if not (copy := os.fork()):
                 in_copy = True
                 os.dup2(told.fileno(), 2)
-                signal.raise_signal(signal.SIGINT)
+                {interrupt}
                 os._exit(99)
             status = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
             told.seek(0)
@@ -52,31 +56,40 @@ INTERRUPT_EACH = """
 """
 
 
-def interrupted(start, *, line, begins="True"):
+def interrupted(start, *, line, begins="True", interrupt="signal.raise_signal(signal.SIGINT)"):
     """Return how many imports were interrupted, and those that did not end as they should."""
-    program = textwrap.dedent(INTERRUPT_EACH).format(start=start, line=line, begins=begins, stride=STRIDE)
+    program = textwrap.dedent(INTERRUPT_EACH).format(
+        start=start, line=line, begins=begins, interrupt=interrupt, stride=STRIDE
+    )
     result = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, timeout=240, check=False)
     count, _, bad = result.stdout.splitlines()[-1].partition(" ")
     return int(count), bad
 
 
 @pytest.mark.parametrize(
-    ("start", "begins"),
+    ("start", "begins", "interrupt"),
     [
         (
             "from payclient.cli import main; sys.argv[1:] = ['--version']; sys.exit(main())",
             "'payclient.cli._main' in sys.modules",
+            "signal.raise_signal(signal.SIGINT)",
+        ),
+        (
+            "from payclient.cli import main; sys.argv[1:] = ['--version']; sys.exit(main())",
+            "signal.getsignal(signal.SIGINT).__name__ == '_end'",
+            "type('Owner', (), dict(name=Named()))",  # an exception would come out as a RuntimeError
         ),
         (
             "import runpy; sys.argv[1:] = ['--version']; runpy.run_module('payclient', run_name='__main__')",
             "name.startswith('payclient.cli') or 'payclient.cli' in sys.modules",
+            "signal.raise_signal(signal.SIGINT)",
         ),
     ],
-    ids=["script", "module"],
+    ids=["script", "class", "module"],
 )
-def test_command(start, begins):
-    """The command ends with 130 and one line, whichever import the signal comes at."""
-    count, bad = interrupted(start, line="payclient: interrupted", begins=begins)
+def test_command(start, begins, interrupt):
+    """The command ends with 130 and one line, whichever import or class the signal comes at."""
+    count, bad = interrupted(start, line="payclient: interrupted", begins=begins, interrupt=interrupt)
     assert (count > 100, bad) == (True, "[]")
 
 
