@@ -44,7 +44,7 @@ FAULTS = (
     Fault("headers at one byte every 50 ms", [drip(OK, 0.05)], **TOO_SLOW),
     Fault("a body at one byte every 50 ms", [send(OK[:HEAD]), drip(FOUND, 0.05)], **TOO_SLOW),
     Fault("chunks of one byte every 50 ms", [drip(CHUNKED, 0.05)], **TOO_SLOW),
-    Fault("300 KB at 1 KB/s", [send(LARGE[:200]), drip(LARGE, 0.001)], **TOO_SLOW),
+    Fault("300 KB at 1 KB/s", [send(LARGE[:200]), drip(LARGE, 0.05, size=50)], **TOO_SLOW),
     Fault(
         "300 KB at once",
         [send(LARGE)],

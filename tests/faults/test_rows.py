@@ -26,6 +26,8 @@ each_over_ours = pytest.mark.parametrize(
     ids=[f"{f}, over {c}" for f, c in OURS],
 )
 
+pytestmark = pytest.mark.virtual_time
+
 
 def server_with(fault, *, times=None):
     """Return a server that has the fault at every request, or at its first so many."""
@@ -58,10 +60,8 @@ async def test_over_tls(fault, row):
     authority, trust = trustme.CA(), ssl.create_default_context()
     authority.configure_trust(trust)
     server = RawServer(Script(fault.script), ssl=server_context(authority, "localhost"))
-    options = {"retry": AT_ONCE, **fault.options}
-    if "timeout" in options:
-        options["timeout"] = 0.3  # there is a handshake in it
-    async with stage(server, transport=FastTransport(ssl_context=trust), **options) as pay:
+    options = {"retry": AT_ONCE, **fault.options, "transport": FastTransport(ssl_context=trust)}
+    async with stage(server, **options) as pay:
         outcome = await ask(pay)
         assert (type(outcome), pay.stats.attempts) == (fault.verdict, fault.attempts)
 
@@ -74,8 +74,6 @@ async def test_passing(fault, carrier, row):
     times = 2 if fault.attempts is UNCOUNTED else 1
     attempts = 1 if fault.attempts == 1 else times + 1
     options = {"retry": RetryPolicy(initial_backoff=0, max_attempts=2), **fault.options}
-    if verdict is Transaction and "timeout" in options:
-        options["timeout"] = 0.5  # or a busy machine would miss it once more
     async with stage(server_with(fault, times=times), carrier=carrier, **options) as pay:
         outcome = await ask(pay)
         assert (type(outcome), pay.stats.attempts) == (verdict, attempts)

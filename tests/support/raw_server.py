@@ -85,12 +85,12 @@ class Connection:
         with contextlib.suppress(OSError):
             await self.writer.drain()
 
-    async def drip(self, data, seconds):
-        """Write one byte at a time, for as long as somebody reads."""
-        for byte in data:
+    async def drip(self, data, seconds, size=1):
+        """Write *size* bytes at a time, for as long as somebody reads."""
+        for start in range(0, len(data), size):
             if self.is_gone:
                 return
-            await self.write(bytes([byte]))
+            await self.write(data[start : start + size])
             await asyncio.sleep(seconds)
 
     @property
@@ -162,11 +162,11 @@ def reset_after(data, at):
     return step
 
 
-def drip(data, seconds):
-    """Write *data* byte by byte, with *seconds* after each."""
+def drip(data, seconds, size=1):
+    """Write *data* byte by byte, or *size* of them at a time, with *seconds* after each."""
 
     async def step(connection):
-        await connection.drip(data, seconds)
+        await connection.drip(data, seconds, size)
 
     return step
 
@@ -183,15 +183,15 @@ def slices(data, size):
     return step
 
 
-def repeat(data, times=None):
-    """Write *data* again and again: so many times, or until the peer has had enough."""
+def repeat(data, times=None, *, seconds=0):
+    """Write *data* again and again, with *seconds* after each: so many times, or until the peer has had enough."""
 
     async def step(connection):
         count = 0
         while not connection.is_gone and count != times:
             await connection.write(data)
             count += 1
-            await asyncio.sleep(0)  # a peer that reads as fast as we write would otherwise starve
+            await asyncio.sleep(seconds)  # at least a turn, or a peer that keeps up would starve
 
     return step
 
