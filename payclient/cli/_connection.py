@@ -35,6 +35,7 @@ class Connection:
         timeout: Seconds for one attempt.
         max_concurrency: Attempts in flight at once, at most; payclient adapts to what the service takes.
         max_rate: Attempts per second, at most; as many as the service takes if not given.
+        not_found_message: A whole message that means "no such transaction" at this service; may be repeated.
     """
 
     base_url: str | None = None
@@ -43,6 +44,7 @@ class Connection:
     timeout: float = TIMEOUT
     max_concurrency: int = MAX_CONCURRENCY
     max_rate: float | None = None
+    not_found_message: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
 
     @property
     def environment_name(self) -> str:
@@ -54,13 +56,16 @@ class Connection:
         """Whether standard input holds the key, and so nothing else."""
         return self.api_key_file == Path("-")
 
-    def client(self, streams: Streams, *, deadline: float | None) -> AsyncClient:
+    def client(
+        self, streams: Streams, *, deadline: float | None, not_found_messages: tuple[str, ...] = ()
+    ) -> AsyncClient:
         """
         Return a client for the service; the caller closes it.
 
         Args:
             streams: Of the process.
             deadline: Seconds for one lookup; None for no bound.
+            not_found_messages: More of them, from the rules.
 
         Raises:
             ConfigurationError: When something is missing or cannot be used, in the words of the command line.
@@ -75,6 +80,7 @@ class Connection:
             max_concurrency=self.max_concurrency,
             transport=_transport(),
             max_rate=self.max_rate,
+            not_found_messages=(*self.not_found_message, *not_found_messages),
         )
 
     def spec(
@@ -124,6 +130,7 @@ class Connection:
             transport=_transport(),
             timeout=self.timeout,
             deadline=deadline,
+            not_found_messages=self.not_found_message,
         )
 
     def _check_address(self) -> None:

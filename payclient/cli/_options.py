@@ -73,14 +73,16 @@ class Judging:
     grace: str | None = None
     confirm_after: str | None = None
 
-    def rules(self) -> Rules:
+    def rules(self, not_found_messages: Sequence[str]) -> Rules:
         """
-        Return what was decided.
+        Return what was decided, with more *not_found_messages*: they change answers, so the run is another one.
 
         Raises:
             ConfigurationError: When an option or a line of the file cannot be used.
         """
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
+        if not_found_messages:
+            rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
         if self.time_zone is not None:
             rules = attrs.evolve(rules, time_zone=_zone(self.time_zone))
         if self.assume_status is not None:
@@ -122,8 +124,9 @@ class LedgerSource:
 
     Attributes:
         column: Which column is a field, as `field=name`, where it is not recognised; may be repeated.
-        ignore_column: A column that need not be used, although it looks like money or like a field; may be repeated.
-        require: Fields without which the ledger is refused, such as `amount,status`.
+        ignore_column: A column that need not be used, although it looks like money or like a field; may be repeated;
+            adds to the rules file.
+        require: Fields without which the ledger is refused, such as `amount,status`; adds to the rules file.
         allow_empty: Take a ledger without a row for one, rather than for an export that failed.
         format: What kind of file it is, where its name does not tell.
         sheet: Which sheet of an XLSX file, where it is not the first.
@@ -154,8 +157,8 @@ class LedgerSource:
                 format=self.format,
                 sheet=self.sheet,
                 delimiter=self.delimiter,
-                ignore=self.ignore_column,
-                require=[name.strip() for name in self.require.split(",") if name.strip()],
+                ignore=(*rules.ignore_columns, *self.ignore_column),
+                require=[*rules.require, *filter(None, map(str.strip, self.require.split(",")))],
                 allow_empty=self.allow_empty,
             )
         except LedgerError:

@@ -79,14 +79,14 @@ async def reconcile(
         The exit status.
     """
     _check_ledger(ledger, connection)
-    rules, confirm_after = judging.rules(), judging.confirm_after_seconds
+    rules, confirm_after = judging.rules(connection.not_found_message), judging.confirm_after_seconds
     if dry_run:
         with source.open(ledger, rules, streams) as entries:
             for line in dry_run_lines(entries, connection.max_concurrency):
                 streams.write(line)
         return 0
     worst = Worst()
-    async with connection.client(streams, deadline=None) as client:
+    async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with source.open(ledger, rules, streams) as entries:
             if not output.quiet:
                 _tell_columns(entries, streams)

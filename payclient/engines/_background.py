@@ -18,7 +18,7 @@ from attrs import define, field
 
 from payclient._client import AsyncClient
 from payclient._config import resolve_workers
-from payclient.engines._spec import LookupSpec, key_of
+from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
 
 _CLOSE_SECONDS: Final = 2.0
 """How long the exit of the process waits for connections to close."""
@@ -126,6 +126,7 @@ def _connect(spec: LookupSpec) -> AsyncClient:
         timeout=spec.timeout,
         deadline=spec.deadline,
         retry=spec.retry,
+        not_found_messages=not_found_messages_of(spec),
     )
 
 

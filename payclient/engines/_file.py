@@ -86,7 +86,7 @@ def known_outcomes(path: Path, out: Path, spec: LookupSpec) -> Mapping[str, int]
 
 def _result_spec(spec: LookupSpec) -> str:
     """Return the options that the content of a result depends on."""
-    names = ("base_url", "environment", "reference", "keep", "prefix")
+    names = ("base_url", "environment", "reference", "keep", "prefix", "not_found_messages")
     return json.dumps({name: getattr(spec, name) for name in names})
 
 

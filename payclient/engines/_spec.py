@@ -17,6 +17,7 @@ from payclient._config import (
     resolve_base_url,
     resolve_concurrency,
     resolve_environment,
+    resolve_messages,
     resolve_rate,
     resolve_workers,
 )
@@ -68,6 +69,10 @@ def _to_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
+def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(resolve_messages(messages)))
+
+
 def _to_path(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
 
@@ -111,6 +116,7 @@ class LookupSpec:
         timeout: Seconds for one attempt.
         deadline: Seconds for one lookup, waits for its turn excluded; None for no bound but the attempts.
         retry: When to ask again; None for never.
+        not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
         stall_timeout: Seconds without any answer after which a worker gives up.
         window: Rows under way below which the next batch is taken; several small batches, or one large one and the
             rest of the one before.
@@ -133,6 +139,7 @@ class LookupSpec:
     timeout: float = TIMEOUT
     deadline: float | None = DEADLINE
     retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen
+    not_found_messages: tuple[str, ...] = field(default=(), converter=_to_messages)
     stall_timeout: float = field(default=STALL_TIMEOUT, validator=is_seconds)
     window: int = field(default=4000, validator=is_count)
 
@@ -162,6 +169,12 @@ class ReconcileSpec(LookupSpec):
 def rules_of(spec: ReconcileSpec) -> Rules:
     """Return the rules that *spec* carries."""
     return rules_from_json(json.loads(spec.rules))
+
+
+def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:
+    """Return the messages that *spec* names, and those of its rules."""
+    of_rules = rules_of(spec).not_found_messages if isinstance(spec, ReconcileSpec) else ()
+    return (*spec.not_found_messages, *of_rules)
 
 
 def key_of(spec: LookupSpec) -> str:

@@ -127,7 +127,7 @@ def read_duration(text: str) -> timedelta | None:
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
-def plain(value: object) -> object:
+def plain_value(value: object) -> object:
     """Return a single value of a rule as JSON holds it; percentages, words and dates are text."""
     if isinstance(value, Decimal):
         return percent_text(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
@@ -17,8 +17,8 @@ from attrs import Attribute, Factory, asdict, field, frozen
 from attrs.validators import optional
 
 from payclient._escape import quote
-from payclient.ledger import FIELDS
-from payclient.protocol import EMPTY
+from payclient.ledger import COMPARED, FIELDS
+from payclient.protocol import EMPTY, plain
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
@@ -28,7 +28,7 @@ from payclient.reconcile._rule_values import (
     is_whole,
     is_zone_or_none,
     percent_text,
-    plain,
+    plain_value,
     problem,
     to_member,
     to_percent,
@@ -126,6 +126,10 @@ COLUMN_FIELDS = tuple(dict.fromkeys((*FIELDS, "created_at")))
 """The fields that a column may be chosen for."""
 
 
+_LISTS = ("require", "ignore_columns", "not_found_messages")
+_OF_THE_LEDGER = ("columns", "require", "ignore_columns")
+
+
 def _to_columns(columns: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(columns))
 
@@ -189,6 +193,22 @@ def _is_table_of(*names: str) -> Any:
     return check
 
 
+def _to_texts(value: Any) -> Any:
+    """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else value
+
+
+def _are_texts(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(text, str) and plain(text) for text in value):
+        raise problem(attribute.name, "a list of texts, each with a word in it", value)
+
+
+def _are_compared(_: object, attribute: Attribute[Any], value: Sequence[str]) -> None:
+    if unknown := next((name for name in value if name not in COMPARED), None):
+        message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(COMPARED)}"
+        raise RulesError(message, key=(attribute.name,))
+
+
 def _names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
     for name, column in value.items():
         if not isinstance(column, str) or not column.strip():
@@ -208,6 +228,10 @@ class Rules:
 
     Attributes:
         columns: Name of the ledger's column, by field, where it is not one that is known.
+        require: Fields without which a ledger is refused.
+        ignore_columns: Columns that need not be used, although they look like money or like a field.
+        not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
+            up; a journal with other ones is of another run.
         tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
         statuses: What other words for a state mean, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
@@ -229,6 +253,9 @@ class Rules:
         converter=_to_columns,
         validator=[_is_table_of(*COLUMN_FIELDS), _names_columns],
     )
+    require: tuple[str, ...] = field(default=(), converter=_to_texts, validator=[_are_texts, _are_compared])
+    ignore_columns: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    not_found_messages: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=_to_tolerances, validator=_is_table_of(*MONEY))
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
     assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
@@ -253,19 +280,26 @@ class Rules:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hexadecimal, of the rules that affect judgement; `columns` only select what is judged."""
-        judging = {name: value for name, value in rules_as_json(self).items() if name != "columns"}
+        """SHA-256, in hexadecimal, of the rules that affect judgement, not of those on how the ledger is read."""
+        judging = {name: value for name, value in rules_as_json(self).items() if name not in _OF_THE_LEDGER}
         canonical = json.dumps(judging, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:
-    """Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again."""
+    """
+    Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again.
+
+    Note:
+        The lists of texts are left out where they are empty.
+    """
+    lists = {name: list(getattr(rules, name)) for name in _LISTS if getattr(rules, name)}
     return {
         "time_zone": zone_text(rules.time_zone),
         "grace": duration_text(rules.grace),
         "assume_status": rules.assume_status.value,
         "columns": dict(rules.columns),
+        **lists,
         "tolerances": {name: _given(each) for name, each in rules.tolerances.items()},
         "statuses": {word: status.value for word, status in rules.statuses.items()},
         "fees": {method: _given(each) for method, each in rules.fees.items()},
@@ -274,7 +308,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
 
 
 def _given(value: Tolerance | FeeSchedule | Accepted) -> dict[str, Any]:
-    return {name: plain(each) for name, each in asdict(value).items() if each is not None}
+    return {name: plain_value(each) for name, each in asdict(value).items() if each is not None}
 
 
 STRICT = Rules()

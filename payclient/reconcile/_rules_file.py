@@ -178,6 +178,7 @@ def _rules(document: Mapping[str, Any]) -> Rules:
         "grace": _grace,
         "assume_status": lambda value: value,
         "columns": _table("columns"),
+        **dict.fromkeys(("require", "ignore_columns", "not_found_messages"), lambda value: value),
         "tolerances": lambda value: _tables(Tolerance, "tolerances", value),
         "statuses": _table("statuses"),
         "fees": lambda value: _tables(FeeSchedule, "fees", value),

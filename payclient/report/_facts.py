@@ -84,6 +84,8 @@ def _rules(rules: Rules) -> Iterator[Fact]:
         yield Fact("Grace", (f"rows younger than {plain['grace']} may still be on their way",))
     if plain["statuses"]:
         yield Fact("Status words", tuple(f"{word} means {status}" for word, status in plain["statuses"].items()))
+    if rules.not_found_messages:
+        yield Fact("Messages that mean not found", rules.not_found_messages)
     if plain["fees"]:
         yield Fact("Fee schedule", tuple(_listed(*each) for each in plain["fees"].items()))
     if rules.accepted:

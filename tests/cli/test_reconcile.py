@@ -362,6 +362,36 @@ def test_refused_before_asking(reconcile, service, header, line, arguments, mess
     assert (result.status, message in result.err, len(service.requests)) == (2, True, 0)
 
 
+@pytest.mark.parametrize(
+    ("rules", "header", "message"),
+    [
+        ('require = ["amount"]', "reference,status", "no column was found for amount, which is required"),
+        ('ignore_columns = ["wert"]', "reference,status,wert", ""),
+        ('ignore_columns = ["betrag"]', "reference,status,wert", "no column is called 'betrag', which was to be ign"),
+    ],
+)
+def test_ledger_of_the_rules(reconcile, tmp_path, rules, header, message):
+    """The rules file says which fields a ledger must have, and which columns may be left out."""
+    (tmp_path / "rules.toml").write_text(rules)
+    result = reconcile("--rules", str(tmp_path / "rules.toml"), header=header, lines=["T1,Paid,15000"])
+    assert (result.status, message in result.err) == (2 if message else 0, True)
+
+
+@pytest.mark.parametrize("place", ["option", "rules", "nowhere"])
+def test_not_found_messages(reconcile, service, tmp_path, report, place):
+    """What the service says of an unknown reference is believed when the option or the rules file says so."""
+    told = Reply(status=404, body=json.dumps({"success": False, "message": "Kode tak dikenal"}))
+    service.script("T9", *[told] * 40)
+    (tmp_path / "rules.toml").write_text('not_found_messages = ["kode tak dikenal"]' if place == "rules" else "")
+    option = ["--not-found-message", "kode tak dikenal"] if place == "option" else []
+    reconcile("--rules", str(tmp_path / "rules.toml"), *option, lines=["T1,15000,Paid", "T9,1,Paid"])
+    rows = [json.loads(line) for line in (report / "rows.jsonl").read_text().splitlines()]
+    codes = [finding["code"] for finding in rows[1]["findings"]]
+    assert (codes == ["missing_at_service"]) is (place != "nowhere")
+    rules = json.loads((report / "summary.json").read_text())["rules"]
+    assert rules.get("not_found_messages") == (None if place == "nowhere" else ["kode tak dikenal"])
+
+
 def test_run_again_when_refused(reconcile):
     """After a refusal, the same folder takes the ledger with the option that helps."""
     ledger = {"header": "reference,status,wert", "lines": ["T1,Paid,15000"]}

@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from payclient import AsyncClient, ConfigurationError
-from payclient.engines import LookupSpec, share_rate
+from payclient.engines import LookupSpec, ReconcileSpec, share_rate
 from payclient.engines._background import _registries, background_client
+from payclient.reconcile import Rules
 from support.fakes import KEY
 
 URL = "https://pay.example"
@@ -53,6 +54,14 @@ def test_options():
     ).client
     assert (client.url, client._options.timeout) == (f"{URL}/api-sandbox/transaction/detail", 3)
     assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
+
+
+def test_not_found_messages():
+    """The client knows the messages of its specification and those of the rules, as messages are compared."""
+    rules = Rules(not_found_messages=["Kode tak dikenal"])
+    spec = ReconcileSpec(base_url=URL, not_found_messages=["Unknown Code"], rules=rules)
+    client = background_client(spec).client
+    assert client._session._not_found_messages == {"unknown code", "kode tak dikenal"}
 
 
 def limiter_of(spec):

@@ -84,6 +84,7 @@ def test_rules(rules):
         ({"timeout": 0}, "timeout must be a number of seconds above 0"),
         ({"deadline": -1}, "deadline must be a number of seconds above 0"),
         ({"retry": 3}, "retry must be a RetryPolicy or None"),
+        ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
         ({"stall_timeout": 0}, "stall_timeout must be a number of seconds above 0"),
         ({"window": True}, "window must be an integer of at least 1"),
         ({"canary": " "}, "canary must be a reference"),

@@ -27,6 +27,9 @@ from support.chance import examples
 TEXT = """\
 time_zone = "Asia/Jakarta"
 grace = "36h"
+require = ["amount"]
+ignore_columns = ["Rabatt"]
+not_found_messages = ["Kode tak dikenal"]
 [columns]
 amount = "Betrag"
 [tolerances.amount]
@@ -53,6 +56,9 @@ RULES = Rules(
     time_zone=ZoneInfo("Asia/Jakarta"),
     grace=timedelta(hours=36),
     columns={"amount": "Betrag"},
+    require=["amount"],
+    ignore_columns=["Rabatt"],
+    not_found_messages=["Kode tak dikenal"],
     tolerances={"amount": Tolerance(below=500, above_percent="0.5"), "fee": Tolerance(above=1)},
     statuses={"settled": "paid"},
     fees={"VA": FeeSchedule(flat=4000, percent=Decimal("0.7"), rounding="up")},
@@ -103,31 +109,31 @@ def test_file(tmp_path, content):
         (
             "below = 500",
             "below = -500",
-            6,
+            9,
             "tolerances.amount.below must be a whole number that is not negative, got -500",
         ),
         (
             "below = 500",
             "below = 1.5",
-            6,
+            9,
             "tolerances.amount.below must be a whole number that is not negative, got 1.5",
         ),
         (
             "below = 500",
             "below = true",
-            6,
+            9,
             "tolerances.amount.below must be a whole number that is not negative, got True",
         ),
         (
             "below = 500",
             "beneath = 500",
-            6,
+            9,
             "tolerances.amount: there is no key 'beneath'; the keys are above, below, ",
         ),
-        ("0.5\n", "nan\n", 7, "tolerances.amount.above_percent must be a percentage from 0 to 100 "),
-        ("{ above = 1 }", "1", 9, "tolerances.fee must be a table of keys and values, got 1"),
-        ("above = 1 ", "up = 1 ", 9, "tolerances.fee: there is no key 'up'"),
-        ("fee =", "fees =", 9, "tolerances: there is no field 'fees'; the fields are amount, fee, amount_received"),
+        ("0.5\n", "nan\n", 10, "tolerances.amount.above_percent must be a percentage from 0 to 100 "),
+        ("{ above = 1 }", "1", 12, "tolerances.fee must be a table of keys and values, got 1"),
+        ("above = 1 ", "up = 1 ", 12, "tolerances.fee: there is no key 'up'"),
+        ("fee =", "fees =", 12, "tolerances: there is no field 'fees'; the fields are amount, fee, amount_received"),
         ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', got 36"),
         ('"36h"', '"36"', 2, "grace must be a duration such as"),
         ('"36h"', '""', 2, "grace must be a duration such as"),
@@ -143,36 +149,40 @@ def test_file(tmp_path, content):
         (
             "[columns]",
             "[column]",
-            3,
+            6,
             "there is no key 'column'; the keys are time_zone, grace, assume_status, columns, ",
         ),
-        ("amount =", "sum =", 4, "columns: there is no field 'sum'"),
-        ('"Betrag"', "3", 4, "columns.amount must be the name of a column, got 3"),
-        ('"paid"', '"paidd"', 11, "statuses.Settled must be one of paid, pending, "),
-        ("Settled", "Canceled", 11, "statuses.Canceled must not be paid: 'Canceled' always means canceled"),
-        ("Settled", "1", 11, "statuses: '1' is not a word"),
-        ('"up"', '"even"', 15, "fees.VA.rounding must be one of half_up, up, down, got 'even'"),
+        ("amount =", "sum =", 7, "columns: there is no field 'sum'"),
+        ('"Betrag"', "3", 7, "columns.amount must be the name of a column, got 3"),
+        ('"paid"', '"paidd"', 14, "statuses.Settled must be one of paid, pending, "),
+        ("Settled", "Canceled", 14, "statuses.Canceled must not be paid: 'Canceled' always means canceled"),
+        ("Settled", "1", 14, "statuses: '1' is not a word"),
+        ('"up"', '"even"', 18, "fees.VA.rounding must be one of half_up, up, down, got 'even'"),
         (
             "[fees.VA]",
             "[fees.VA]\nmaximum = 1\nminimum = 2",
-            13,
+            16,
             "fees.VA.maximum must be at least the minimum 2, got 1",
         ),
-        ("[[accepted]]", "[accepted]", 16, "accepted must be a list of tables, each under [[accepted]]"),
-        ('owner = "Ana"\n', "", 16, "accepted has no owner; owner must be given"),
-        ('"agreed"', '""', 21, "accepted.reason must be text that is not empty, got ''"),
-        ("2026-12-31", "2026-12-31T10:00:00", 23, "accepted.expires must be a date such as 2026-12-31, got "),
+        ("[[accepted]]", "[accepted]", 19, "accepted must be a list of tables, each under [[accepted]]"),
+        ('owner = "Ana"\n', "", 19, "accepted has no owner; owner must be given"),
+        ('"agreed"', '""', 24, "accepted.reason must be text that is not empty, got ''"),
+        ("2026-12-31", "2026-12-31T10:00:00", 26, "accepted.expires must be a date such as 2026-12-31, got "),
         (
             "ledger = 100\nservice = 99\n",
             "",
-            16,
+            19,
             "accepted.largest_difference must be given, or both ledger and service",
         ),
-        ("ledger = 100\n", "", 16, "accepted.largest_difference must be given, or both ledger and service"),
-        ("service = 99", "service = 9.9", 20, "accepted.service must be text or a whole number"),
-        ("underpaid", "underpaidd", 17, "accepted.code must be one of "),
-        ("flat = 4000", "flat = ", 13, "it is not TOML: Invalid value"),
-        ("flat = 4000", "flat = 1\nflat = 2", 14, "it is not TOML: Cannot overwrite a value"),
+        ("ledger = 100\n", "", 19, "accepted.largest_difference must be given, or both ledger and service"),
+        ("service = 99", "service = 9.9", 23, "accepted.service must be text or a whole number"),
+        ("underpaid", "underpaidd", 20, "accepted.code must be one of "),
+        ('["amount"]', '"amount"', 3, "require must be a list of texts, each with a word in it, got 'amount'"),
+        ('["amount"]', '["sum"]', 3, "require: there is no field 'sum'; the fields are "),
+        ('["Rabatt"]', "[1]", 4, "ignore_columns must be a list of texts, each with a word in it, got "),
+        ('["Kode tak dikenal"]', '["…"]', 5, "not_found_messages must be a list of texts, each with a word in it"),
+        ("flat = 4000", "flat = ", 16, "it is not TOML: Invalid value"),
+        ("flat = 4000", "flat = 1\nflat = 2", 17, "it is not TOML: Cannot overwrite a value"),
     ],
 )
 def test_refused(old, new, line, message):
@@ -186,8 +196,8 @@ def test_twice():
     """A difference that is accepted twice is refused at its second place."""
     block = TEXT[TEXT.index("[[accepted]]") :]
     assert refusal(TEXT + block) == (
-        "rules.toml, line 24: accepted: underpaid of 'T1' is listed twice; keep one, with one last day",
-        24,
+        "rules.toml, line 27: accepted: underpaid of 'T1' is listed twice; keep one, with one last day",
+        27,
     )
 
 
