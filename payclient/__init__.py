@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # `typing` is imported by what needs it: the command answ
 if TYPE_CHECKING:
     from payclient._client import AsyncClient
     from payclient._telemetry import Attempt, Stats
+    from payclient._waits import Confirmation
     from payclient.errors import (
         AttemptTimeoutError,
         AuthenticationError,
@@ -29,16 +30,22 @@ if TYPE_CHECKING:
         RejectedError,
         ResponseError,
         ServiceError,
+        StillOpenError,
         TLSVerificationError,
         TransactionNotFoundError,
         TransportError,
         UnexpectedResponseError,
+        UnreachableStatusError,
+        WaitDeadlineError,
+        WaitError,
     )
     from payclient.policies import RetryPolicy
     from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
+    from payclient.waiting import Change
 
 _HOME = {
     "payclient._client": ("AsyncClient",),
+    "payclient._waits": ("Confirmation",),
     "payclient.protocol._models": (
         "Environment",
         "Failed",
@@ -47,6 +54,7 @@ _HOME = {
         "Transaction",
     ),
     "payclient.policies._retry": ("RetryPolicy",),
+    "payclient.waiting._watch": ("Change",),
     "payclient._telemetry": (
         "Attempt",
         "Stats",
@@ -66,10 +74,14 @@ _HOME = {
         "RejectedError",
         "ResponseError",
         "ServiceError",
+        "StillOpenError",
         "TLSVerificationError",
         "TransactionNotFoundError",
         "TransportError",
         "UnexpectedResponseError",
+        "UnreachableStatusError",
+        "WaitDeadlineError",
+        "WaitError",
     ),
 }
 
@@ -78,8 +90,10 @@ __all__ = [
     "Attempt",
     "AttemptTimeoutError",
     "AuthenticationError",
+    "Change",
     "ClientClosedError",
     "ConfigurationError",
+    "Confirmation",
     "ConnectionFailedError",
     "DeadlineExceededError",
     "Environment",
@@ -96,11 +110,15 @@ __all__ = [
     "RetryPolicy",
     "ServiceError",
     "Stats",
+    "StillOpenError",
     "TLSVerificationError",
     "Transaction",
     "TransactionNotFoundError",
     "TransportError",
     "UnexpectedResponseError",
+    "UnreachableStatusError",
+    "WaitDeadlineError",
+    "WaitError",
 ]
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there

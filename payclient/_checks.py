@@ -1,8 +1,10 @@
-"""Checks of counts and seconds, alone and as attrs validators."""
+"""Checks of counts, seconds and callbacks, alone and as attrs validators."""
 
 from __future__ import annotations
 
+import inspect
 import math
+from functools import partial
 from typing import Any
 
 from payclient.errors import ConfigurationError
@@ -22,6 +24,26 @@ def check_seconds(name: str, given: object) -> float:
         message = f"{name} must be a number of seconds above 0, got {given!r}"
         raise ConfigurationError(message)
     return given  # type: ignore[return-value]  # a number
+
+
+def check_callback(name: str, given: object) -> None:
+    """
+    Refuse what cannot be called, and async functions, whose coroutine would never be awaited.
+
+    Raises:
+        ConfigurationError: Also for a partial, or an object with an asynchronous `__call__`.
+    """
+    if not callable(given):
+        message = f"{name} must be callable, got {type(given).__name__}"
+        raise ConfigurationError(message)
+    inner: Any = given
+    while isinstance(inner, partial):
+        inner = inner.func
+    for outer in (inner, type(inner).__call__):
+        function = inspect.unwrap(outer)
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            message = f"{name} must be a plain function, got an async one, which would never be awaited"
+            raise ConfigurationError(message)
 
 
 def is_count(_: object, attribute: Any, value: Any) -> None:

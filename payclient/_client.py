@@ -27,10 +27,12 @@ from payclient._lookup import Lookup
 from payclient._session import Session
 from payclient._stream import References, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
+from payclient._waits import Waits
 from payclient.errors import ConfigurationError
 from payclient.policies import Clock, RetryPolicy, SingleFlight
 from payclient.protocol import Environment, Outcome, Transaction, _wire, check_reference, check_references
 from payclient.transports import HttpClient, Transport, TransportName, make_transport
+from payclient.waiting import Polls
 
 
 @functools.cache
@@ -63,7 +65,7 @@ class OptionChanges(TypedDict, total=False):
     tracing: Tracing | None
 
 
-class AsyncClient:
+class AsyncClient(Waits):
     """
     Looks up transactions, for one API key in one environment.
 
@@ -145,6 +147,7 @@ class AsyncClient:
             name=repr(self) if is_ours else None,
         )
         self._calls: SingleFlight[Transaction] = SingleFlight()
+        self._polls = Polls()
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
         """

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -15,7 +13,7 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen, validators
 
-from payclient._checks import check_count, is_seconds
+from payclient._checks import check_callback, check_count, is_seconds
 from payclient._defaults import DEADLINE, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
@@ -128,26 +126,6 @@ def resolve_concurrency(given: object) -> int:
 def resolve_workers(given: object) -> int:
     """Return *given* if it is a count of at least 1."""
     return check_count("workers", given)
-
-
-def check_callback(name: str, given: object) -> None:
-    """
-    Refuse what cannot be called, and async functions, whose coroutine would never be awaited.
-
-    Raises:
-        ConfigurationError: Also for a partial, or an object with an asynchronous `__call__`.
-    """
-    if not callable(given):
-        message = f"{name} must be callable, got {type(given).__name__}"
-        raise ConfigurationError(message)
-    inner: Any = given
-    while isinstance(inner, partial):
-        inner = inner.func
-    for outer in (inner, type(inner).__call__):
-        function = inspect.unwrap(outer)
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-            message = f"{name} must be a plain function, got an async one, which would never be awaited"
-            raise ConfigurationError(message)
 
 
 def resolve_transport_object(given: object) -> Transport:

@@ -49,6 +49,7 @@ class Lookup:
         budget: Seconds of attempts and back-off, queueing excluded: the limit of a lookup in bulk,
             which may queue for long. None for no limit.
         observers: Each gets a record per attempt.
+        is_poll: Whether it can wait: then its attempts queue behind all others.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class Lookup:
         "attempts",
         "clock",
         "is_fresh",
+        "is_poll",
         "last_error",
         "reference",
     )
@@ -71,11 +73,13 @@ class Lookup:
         until: float | None,
         budget: float | None,
         observers: tuple[OnAttempt, ...],
+        is_poll: bool = False,
     ) -> None:
         self.reference = reference
         self.attempts = 0
         self.last_error: PayClientError | None = None
         self.is_fresh = False  # the connection of the last answer
+        self.is_poll = is_poll
         self._until = until
         self._budget = budget
         self._observers = observers

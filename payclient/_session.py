@@ -233,10 +233,10 @@ class Session:
         raise RateLimitedError(message, retry_after=pause)
 
     async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
-        ticket = self._limiter.acquire_now()
+        ticket = self._limiter.acquire_now(lookup.is_poll)
         if ticket is None:
             with lookup.phase("queued"):
-                ticket = await self._limiter.acquire()
+                ticket = await self._limiter.acquire(lookup.is_poll)
         lookup.attempts += 1
         self._counts.attempts += 1
         self._counts.retries += lookup.attempts > 1

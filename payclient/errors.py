@@ -24,10 +24,14 @@ __all__ = [
     "ResponseError",
     "Sent",
     "ServiceError",
+    "StillOpenError",
     "TLSVerificationError",
     "TransactionNotFoundError",
     "TransportError",
     "UnexpectedResponseError",
+    "UnreachableStatusError",
+    "WaitDeadlineError",
+    "WaitError",
 ]
 
 Sent: TypeAlias = Literal["yes", "no", "unknown"]
@@ -197,3 +201,48 @@ class UnexpectedResponseError(ResponseError):
 
 class ReferenceMismatchError(UnexpectedResponseError):
     """`data.reference` is not the reference that was sent, so the answer belongs to another lookup."""
+
+
+class WaitError(PayClientError):
+    """
+    A wait ended, and what it waited for is not so.
+
+    Attributes:
+        transaction: The ten fields that the service stated last, as `Transaction.as_json` gives them, the payment
+            code masked; empty when it stated none.
+        lookups: How often it was asked.
+        waited: Seconds from the beginning of the wait to its end.
+        statuses: Each status that was seen, with the seconds from the beginning of the wait to when it was first seen.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        attempts: int = 0,
+        transaction: dict[str, str | int | None] | None = None,
+        lookups: int = 0,
+        waited: float = 0.0,
+        statuses: dict[str, float] | None = None,
+    ) -> None:
+        super().__init__(message, attempts=attempts)
+        self.transaction: dict[str, str | int | None] = transaction or {}
+        self.lookups = lookups
+        self.waited = waited
+        self.statuses: dict[str, float] = statuses or {}
+
+
+class UnreachableStatusError(WaitError):
+    """`unless` holds: what was waited for cannot come any more."""
+
+
+class StillOpenError(WaitError):
+    """The payment has expired, `grace` has passed as well, and the service still says neither one nor the other."""
+
+
+class WaitDeadlineError(WaitError, DeadlineExceededError):
+    """`deadline` seconds have passed; the `__cause__` is the last failed lookup, if none was answered since."""
+
+    def __init__(self, message: str = "", *, seconds: dict[str, float] | None = None, **wait: object) -> None:
+        super().__init__(message, **wait)  # type: ignore[arg-type]  # the attributes of WaitError
+        self.seconds = seconds or {}

@@ -29,6 +29,10 @@ TREE = {
     errors.RejectedError: (errors.ResponseError,),
     errors.UnexpectedResponseError: (errors.ResponseError,),
     errors.ReferenceMismatchError: (errors.UnexpectedResponseError,),
+    errors.WaitError: (errors.PayClientError,),
+    errors.UnreachableStatusError: (errors.WaitError,),
+    errors.StillOpenError: (errors.WaitError,),
+    errors.WaitDeadlineError: (errors.WaitError, errors.DeadlineExceededError),
 }
 ANSWER = {
     "status_code": 429,
@@ -56,6 +60,9 @@ def made(kind):
     options = {"attempts": 3}
     if issubclass(kind, errors.DeadlineExceededError):
         options["seconds"] = {"queued": 1.0, "attempts": 2.0}
+    if issubclass(kind, errors.WaitError):
+        options["transaction"] = {"reference": "T1", "amount": 15000, "status": "Pending"}
+        options.update(lookups=4, waited=9.5, statuses={"Pending": 0.5})
     if issubclass(kind, errors.TransportError):
         options["sent"] = "yes"
     if issubclass(kind, errors.ResponseError):

@@ -21,6 +21,7 @@ from payclient.errors import ConfigurationError, PayClientError
 
 COMMANDS = {
     "get": "Look transactions up.",
+    "wait": "Look transactions up again and again, until each has a status that is waited for.",
     "lookup": "Look up the references of Parquet files.",
     "reconcile": "Compare a ledger with what the service says about each reference in it.",
     "report": (
@@ -74,7 +75,9 @@ def _version() -> str:
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What a disk says that is full or fails: the same command may well succeed when that is mended."""
-_OPTION = re.compile(r"\A(?:timeout|deadline|max_concurrency|max_rate|processes|canary)(?= must )")
+_OPTION = re.compile(
+    r"\A(?:timeout|deadline|interval|max_interval|max_concurrency|max_rate|processes|canary)(?= must )"
+)
 """An option as the library calls it, in front of what is wrong with it."""
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 

@@ -102,6 +102,8 @@ _READY_MADE: tuple[dict[str, Any], ...] = (
     {"reference": "T0000000001DEMO", "status": "Paid", "amount": 150000},
     {"reference": "T0000000002DEMO", "status": "Pending", "amount": 75000},
     {"reference": "T0000000003DEMO", "status": "Canceled", "amount": 20000},
+    {"reference": "T0000000020DEMO", "status": "Pending", "amount": 45000, "becomes": [(20, "Paid")]},
+    {"reference": "T0000000021DEMO", "status": "Pending", "amount": 60000, "becomes": [(20, "Expired")]},
 )
 _RATE = re.compile(r"(\d+)/(s|min)", re.ASCII)
 
@@ -211,6 +213,12 @@ async def sandbox(
     return Exit.DONE
 
 
+def _described(fields: dict[str, Any]) -> str:
+    words = [str(value) for name, value in fields.items() if name != "becomes"]
+    words += [f"{status} {seconds} s after the first lookup" for seconds, status in fields.get("becomes", ())]
+    return "  ".join(words)
+
+
 async def _serve(
     service: FakeService,
     host: str,
@@ -232,7 +240,7 @@ async def _serve(
             f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox",
         )
         for fields in shown:
-            streams.tell("  ".join(str(value) for value in fields.values()))
+            streams.tell(_described(fields))
         streams.tell("serving; Ctrl-C stops")
         with suppress(asyncio.CancelledError):  # to be stopped is how it ends well
             await asyncio.Event().wait()

@@ -1,7 +1,8 @@
 """
 The queue of attempts: which one may start, and when. The controller decides how many may be in flight.
 
-1.  Slots are granted first in, first out.
+1.  Slots are granted first in, first out. Polls queue apart: all others go first, but after eight
+    of them one poll has its turn, so that neither queue starves.
 2.  `int(limit)` attempts may be in flight, and one more for the fraction of the time. Below 1,
     attempts run one at a time with a gap after each, so any low rate can be kept.
 3.  A pause that the service asks for stops all attempts and is never cut short.
@@ -23,6 +24,8 @@ from payclient.policies._retry import Signal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_MAX_BEFORE_POLL = 8
+"""Grants to others while a poll waits; then it has its turn."""
 _MAX_LATENESS = 0.01  # seconds; a timer this late is the event loop's doing, and is made up for
 
 
@@ -62,6 +65,8 @@ class Limiter:
         self._closed: Callable[[], BaseException] | None = None
 
         self._queue: OrderedDict[asyncio.Future[Ticket], None] = OrderedDict()
+        self._polls: OrderedDict[asyncio.Future[Ticket], None] = OrderedDict()
+        self._before_poll = 0  # grants to others since a poll was granted
         self._timer: asyncio.TimerHandle | None = None
         self._timer_was_due = -math.inf  # when the timer that runs now was due
         self._in_flight = 0
@@ -86,15 +91,18 @@ class Limiter:
     @property
     def waiting(self) -> int:
         """Acquires that are queued."""
-        return len(self._queue)
+        return len(self._queue) + len(self._polls)
 
     def paused_seconds(self) -> float:
         """Return the seconds until the pause asked by the service ends; 0.0 when there is none."""
         return 0.0 if self._loop is None else max(0.0, self._paused_until - self._loop.time())
 
-    def acquire_now(self) -> Ticket | None:
+    def acquire_now(self, is_poll: bool = False) -> Ticket | None:
         """
         Return a ticket if the next attempt may start at once.
+
+        Args:
+            is_poll: Whether the attempt can wait: then all others go first.
 
         Raises:
             BaseException: What was given to `close`.
@@ -102,11 +110,16 @@ class Limiter:
         if self._closed is not None:
             raise self._closed()
         now = self._now()
-        return None if self._queue or self._opens_at() > now else self._grant(now)
+        if self._queue or (is_poll and self._polls) or self._opens_at() > now:
+            return None
+        return self._grant(now)
 
-    async def acquire(self) -> Ticket:
+    async def acquire(self, is_poll: bool = False) -> Ticket:
         """
         Wait for the turn of one attempt.
+
+        Args:
+            is_poll: Whether the attempt can wait: then all others go first.
 
         Note:
             Does not suspend when a slot is free.
@@ -114,7 +127,7 @@ class Limiter:
         Raises:
             BaseException: What was given to `close`.
         """
-        return self.acquire_now() or await self._wait_for_turn()
+        return self.acquire_now(is_poll) or await self._wait_for_turn(self._polls if is_poll else self._queue)
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
         """
@@ -135,7 +148,7 @@ class Limiter:
             self.controller.overloaded(ticket, self._now(), granted=self._granted)
         if retry_after is not None:
             self.pause(retry_after)
-        if self._queue:
+        if self._queue or self._polls:
             self._grant_due()
 
     def pause(self, seconds: float) -> None:
@@ -171,10 +184,11 @@ class Limiter:
         self._closed = error
         if self._timer is not None:
             self._timer.cancel()
-        while self._queue:
-            turn, _ = self._queue.popitem(last=False)
-            if not turn.done():
-                turn.set_exception(error())
+        for queue in (self._queue, self._polls):
+            while queue:
+                turn, _ = queue.popitem(last=False)
+                if not turn.done():
+                    turn.set_exception(error())
 
     def _now(self) -> float:
         if self._loop is None:
@@ -220,14 +234,14 @@ class Limiter:
         is_late_timer = self._timer_was_due == self._due_at and now - self._due_at <= min(self._gap, _MAX_LATENESS)
         self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
-    async def _wait_for_turn(self) -> Ticket:
+    async def _wait_for_turn(self, queue: OrderedDict[asyncio.Future[Ticket], None]) -> Ticket:
         turn: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
-        self._queue[turn] = None
+        queue[turn] = None
         self._grant_due()
         try:
             return await turn
         except asyncio.CancelledError:
-            self._queue.pop(turn, None)
+            queue.pop(turn, None)
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._in_flight -= 1  # granted and cancelled in the same tick
             self._grant_due()
@@ -236,14 +250,20 @@ class Limiter:
     def _grant_due(self) -> None:
         """Grant what may be granted now, and set a timer for the next ticket."""
         now = self._now()
-        while self._queue:
+        while self._queue or self._polls:
             opens_at = self._opens_at()
             if opens_at > now:
                 self._set_timer(opens_at)
                 return
-            turn, _ = self._queue.popitem(last=False)
+            turn = self._next_turn()
             if not turn.done():  # cancelled, and its task has not run yet
                 turn.set_result(self._grant(now))
+
+    def _next_turn(self) -> asyncio.Future[Ticket]:
+        is_poll = bool(self._polls) and (not self._queue or self._before_poll >= _MAX_BEFORE_POLL)
+        self._before_poll = 0 if is_poll else self._before_poll + 1
+        turn, _ = (self._polls if is_poll else self._queue).popitem(last=False)
+        return turn
 
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:

@@ -90,6 +90,7 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
     (errors.ReferenceMismatchError, _GARBLED),
     (errors.TLSVerificationError, _FATAL),
     (errors.TransportError, _BROKEN),
+    (errors.WaitError, _OURS),
     (errors.DeadlineExceededError, _OUT_OF_TIME),
     (errors.InvalidReferenceError, _OURS),
     (errors.ClientClosedError, _FATAL),

@@ -79,6 +79,30 @@ class Transaction:
         """
         return None if self.expdate is None else self.expdate.replace(tzinfo=tz)
 
+    def as_json(self, *, with_payment_code: bool = False) -> dict[str, str | int | None]:
+        """
+        Return the ten fields as JSON has them, in the order of the specification.
+
+        Args:
+            with_payment_code: Show it in full, and not its last four characters only.
+
+        Note:
+            `expdate` is text such as `2026-11-21 10:00:00`. `raw` and `deviations` are left out.
+        """
+        code = self.payment_code
+        return {
+            "reference": self.reference,
+            "merchant_reff": self.merchant_reff,
+            "payment_method": self.payment_method,
+            "payment_name": self.payment_name,
+            "amount": self.amount,
+            "fee": self.fee,
+            "amount_received": self.amount_received,
+            "payment_code": code if code is None or with_payment_code else masked(code),
+            "expdate": None if self.expdate is None else self.expdate.isoformat(sep=" "),
+            "status": self.status,
+        }
+
     def __getstate__(self) -> dict[str, Any]:
         state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
         return {**state, "raw": dict(self.raw)}  # a read-only view cannot be pickled

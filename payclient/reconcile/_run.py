@@ -16,8 +16,7 @@ from typing import TypeAlias
 
 from attrs import define, field
 
-from payclient._checks import check_count, check_seconds
-from payclient._config import check_callback
+from payclient._checks import check_callback, check_count, check_seconds
 from payclient._defaults import STALL_TIMEOUT
 from payclient._escape import quote
 from payclient._stream import LookupFunction, stream

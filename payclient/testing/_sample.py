@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from typing import Any, TypedDict, Unpack
 
 REFERENCE = "T0000000001FAKE"
@@ -65,6 +67,38 @@ def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
         "status": "Canceled",
         **fields,
     }
+
+
+class Becoming:
+    """
+    The statuses that a transaction has later.
+
+    Args:
+        steps: Seconds from the first request, and the status from then on.
+        advanced: Seconds that had been added to the service's clock before.
+
+    Raises:
+        TypeError: When a step is something else.
+    """
+
+    def __init__(self, steps: Iterable[object], advanced: float = 0.0) -> None:
+        self._advanced = advanced
+        self._steps: deque[tuple[float, str]] = deque()
+        self._began_at: float | None = None
+        for step in steps:
+            match step:
+                case [int() | float() as seconds, str() as status]:
+                    self._steps.append((seconds, status))
+                case _:
+                    message = f"becomes must be pairs such as (30, 'Paid'), got {step!r}"
+                    raise TypeError(message)
+
+    def change(self, stored: dict[str, Any], now: float, advanced: float) -> None:
+        """Give a transaction the status that it has *now*, when so much was added to the service's clock."""
+        if self._began_at is None:
+            self._began_at = now
+        while self._steps and self._steps[0][0] <= now - self._began_at + advanced - self._advanced:
+            stored["status"] = self._steps.popleft()[1]
 
 
 def _check_int(name: str, given: object) -> None:

@@ -15,7 +15,7 @@ from attrs import define, field
 from payclient.testing._asgi import Asked, Receive, Send, receive_request, send_response, stays
 from payclient.testing._limits import Fault, Faults, Gates, Latency, Limit, Refusal
 from payclient.testing._reply import Assumptions, Reply
-from payclient.testing._sample import Fields, transaction
+from payclient.testing._sample import Becoming, Fields, transaction
 
 
 @define(kw_only=True)
@@ -161,26 +161,32 @@ class FakeService:
         self._random = Random(seed)  # noqa: S311  chance in a test, not a secret
         self._now = now
         self._transactions: dict[str, dict[str, Any]] = {}
+        self._becoming: dict[str, Becoming] = {}
+        self._advanced = 0.0
         self._scripts: dict[str, deque[Reply]] = {}
         self._log = RequestLog(remember)
         self._in_flight = 0
 
-    def add(self, **fields: Unpack[Fields]) -> dict[str, Any]:
+    def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:
         """
         Store a transaction, in the place of one of the same reference.
 
         Args:
+            becomes: The statuses that it has later, such as `[(30, "Paid")]`: each with the seconds from the first
+                request for it. Real ones pass by themselves, and `advance` adds to them.
             fields: Those that matter; the others are made up, see `transaction`.
 
         Returns:
             The stored transaction itself: what is changed in it is changed in later answers.
 
         Raises:
-            TypeError: When a field is not one of the ten.
+            TypeError: When a field is not one of the ten, or *becomes* is not pairs of seconds and a status.
         """
+        becoming = Becoming(becomes, self._advanced)
         fields.setdefault("reference", f"T{len(self._transactions) + 1:010d}FAKE")
         stored = transaction(**fields)
         self._transactions[stored["reference"]] = stored
+        self._becoming[stored["reference"]] = becoming
         return stored
 
     def load(self, transactions: Iterable[Mapping[str, Any]]) -> None:
@@ -201,6 +207,15 @@ class FakeService:
         for reply in replies:
             _check_type(reply, Reply, "each reply must be a Reply, such as Reply(status=500)")
         self._scripts.setdefault(reference, deque()).extend(replies)
+
+    def advance(self, seconds: float) -> None:
+        """
+        Let time pass for the transactions that become something else, so that a test need not wait for it.
+
+        Args:
+            seconds: Added to those since the first request, or since `add` where there was none yet.
+        """
+        self._advanced += seconds
 
     @property
     def in_flight(self) -> int:
@@ -249,6 +264,8 @@ class FakeService:
             return
         received = self._log.begin(asked, started_at)
         with self._gates.passed(started_at) as refusal:
+            if (becoming := self._becoming.get(asked.reference or "")) is not None:
+                becoming.change(self._transactions[asked.reference or ""], started_at, self._advanced)
             reply = self._throttled(refusal) if refusal else self._reply(asked)
             seconds = None if reply.never_responds else self._latency.draw(self._random) + reply.delay
             content = reply.content(self._envelope(asked.reference))

@@ -134,6 +134,69 @@ async def test_newcomer_does_not_overtake():
     await call_off([newcomer])
 
 
+async def grants_in_order(limiter, kinds):
+    """Let lookups (`l`) and polls (`p`) queue up behind a held slot; return them in the order of their grants."""
+    held, order = await limiter.acquire(), []
+
+    async def pass_through(kind):
+        ticket = await limiter.acquire(kind == "p")
+        order.append(kind)
+        limiter.release(ticket, Signal.SILENT)
+
+    tasks = [asyncio.create_task(pass_through(kind)) for kind in kinds]
+    await settle()
+    limiter.release(held, Signal.SILENT)
+    await asyncio.gather(*tasks)
+    return "".join(order)
+
+
+async def test_polls_go_last():
+    """All others go before polls, although the polls came first."""
+    assert await grants_in_order(make(1), "pppll") == "llppp"
+
+
+async def test_polls_do_not_starve():
+    """After eight others a poll has its turn, however many others wait."""
+    assert await grants_in_order(make(1), "pp" + "l" * 20) == "l" * 8 + "p" + "l" * 8 + "p" + "l" * 4
+
+
+async def test_poll_does_not_overtake():
+    """A poll that asks while others wait, polls or not, stands behind them."""
+    limiter = make()
+    limiter.pause(1.0)
+    poll = asyncio.create_task(limiter.acquire(True))
+    await settle()
+    asyncio.get_running_loop().advance(2.0)  # the pause is over, and the limiter's own timer has not run yet
+    assert limiter.acquire_now(True) is None
+    assert limiter.acquire_now() is not None
+    await call_off([poll])
+
+
+async def test_cancelled_poll():
+    """A poll that is cancelled holds no place in the queue; one cancelled in the tick of its grant, no slot."""
+    limiter = make(1)
+    held = await limiter.acquire()
+    polls = [asyncio.create_task(limiter.acquire(True)) for _ in range(2)]
+    await settle()
+    polls[1].cancel()
+    await settle()
+    assert limiter.waiting == 1
+    limiter.release(held, Signal.SILENT)
+    await call_off([polls[0]])
+    assert (limiter.waiting, limiter.in_flight) == (0, 0)
+
+
+async def test_close_fails_polls():
+    """Closing fails the polls in the queue as well."""
+    limiter = make(1)
+    await limiter.acquire()
+    poll = asyncio.create_task(limiter.acquire(True))
+    await settle()
+    limiter.close(TurnedAwayError)
+    with pytest.raises(TurnedAwayError):
+        await poll
+
+
 async def test_cancelled_waiter_leaves_the_queue():
     """A waiter that is cancelled holds no place in the queue."""
     limiter = make(1)

@@ -383,3 +383,34 @@ def test_nothing_to_remember():
     """A service_of_log that remembers nothing is refused at its construction."""
     with pytest.raises(ValueError, match="remember must be at least 1, got 0"):
         FakeService(remember=0)
+
+
+async def test_becomes(service):
+    """A transaction that becomes something else does so on the event loop's clock, from the first request on."""
+    service.add(reference="T5", status="Pending", becomes=[(0.0, "Review"), (1e6, "Paid")])
+    assert (await ask(service, "T5")).json()["data"]["status"] == "Review"
+
+
+async def test_advance(service):
+    """Time that a test lets pass needs no real second; it counts from `add` for what was not asked for yet."""
+    service.add(reference="T5", status="Pending", becomes=[(30, "Review"), (60, "Paid")])
+    service.advance(29)
+    found = [(await ask(service, "T5")).json()["data"]["status"]]
+    for seconds in (1, 30, 1000):
+        service.advance(seconds)
+        found.append((await ask(service, "T5")).json()["data"]["status"])
+    assert found == ["Pending", "Review", "Paid", "Paid"]
+
+
+async def test_advance_before_add(service):
+    """What passed before a transaction was added does not count for it."""
+    service.advance(100)
+    service.add(reference="T5", status="Pending", becomes=[(30, "Paid")])
+    assert (await ask(service, "T5")).json()["data"]["status"] == "Pending"
+
+
+@pytest.mark.parametrize("becomes", [[30, "Paid"], ["30", "Paid"], [("30", "Paid")], [(30, None)], [(30, "Paid", 1)]])
+def test_unusable_becomes(service, becomes):
+    """What is not pairs of seconds and a status is refused."""
+    with pytest.raises(TypeError, match="becomes must be pairs such as"):
+        service.add(reference="T5", becomes=becomes)

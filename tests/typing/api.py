@@ -17,8 +17,10 @@ from payclient import (
     Attempt,
     AttemptTimeoutError,
     AuthenticationError,
+    Change,
     ClientClosedError,
     ConfigurationError,
+    Confirmation,
     ConnectionFailedError,
     DeadlineExceededError,
     Environment,
@@ -35,11 +37,15 @@ from payclient import (
     RetryPolicy,
     ServiceError,
     Stats,
+    StillOpenError,
     TLSVerificationError,
     Transaction,
     TransactionNotFoundError,
     TransportError,
     UnexpectedResponseError,
+    UnreachableStatusError,
+    WaitDeadlineError,
+    WaitError,
     errors,
     transports,
 )
@@ -231,10 +237,36 @@ async def lookups(client: AsyncClient) -> None:
     await client.aclose()
 
 
+async def waits(client: AsyncClient) -> None:
+    """Until it is so, each change, and whether a claim is true."""
+    paid = await client.wait_for(
+        "a", until={"Paid"}, unless=lambda seen: seen.amount == 0, deadline=900, appear=0, interval=1, max_interval=5
+    )
+    assert_type(paid, Transaction)
+    await client.wait_for("a", until=["Paid"], deadline=9, time_zone=ZoneInfo("Asia/Jakarta"), grace=600)
+    async with client.watch(references(), until={"Paid"}, deadline=3600, at_once=100) as changes:
+        async for change in changes:
+            match change:
+                case Change():
+                    assert_type((change.previous, change.transaction), tuple[str | None, Transaction])
+                    assert_type((change.reference, change.is_last, change.index), tuple[str, bool, int])
+                case Failed():
+                    where(change.error)
+                case _:
+                    assert_never(change)
+    found = await client.confirm("a", amount=15000, merchant_reff="INV-7", status={"Paid"})
+    assert_type(found, Confirmation)
+    assert_type((found.is_confirmed, found.findings), tuple[bool, tuple[Finding, ...]])
+    assert_type((found.reference, found.compared, found.transaction), tuple[str, tuple[str, ...], Transaction | None])
+
+
 def where(error: PayClientError) -> object:
     """Each error, and what it has beside its text."""
     assert_type((error.message, error.attempts), tuple[str, int])
     match error:
+        case WaitDeadlineError() | UnreachableStatusError() | StillOpenError() | WaitError():
+            assert_type((error.lookups, error.waited, error.statuses), tuple[int, float, dict[str, float]])
+            return assert_type(error.transaction, dict[str, str | int | None])
         case DeadlineExceededError():
             return assert_type(error.seconds, dict[str, float])
         case ConnectionFailedError() | AttemptTimeoutError() | TLSVerificationError() | TransportError():

@@ -1,0 +1,161 @@
+"""`payclient wait`: look transactions up again and again, until each has a status."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from payclient._defaults import DEADLINE
+from payclient._escape import escape_unprintable
+from payclient.cli._connection import Connection
+from payclient.cli._status import Exit, most_urgent, status_of
+from payclient.cli._streams import Streams
+from payclient.errors import ConfigurationError, WaitDeadlineError
+from payclient.protocol import Failed
+from payclient.reconcile import read_duration
+from payclient.waiting import INTERVAL, MAX_INTERVAL, Change, Seen
+
+EXAMPLES = """
+```console
+$ payclient wait T0000000033KGJ0D --until Paid --unless Canceled,Expired --deadline 15m
+$ payclient wait T0000000033KGJ0D T0000000034ABCDE --until Paid --deadline 1h --json
+```
+
+Exit status: 0 all reached. 1 one cannot be any more, or there is no such transaction. 75 one is not yet.
+2 usage. 3 the key, this address or this computer is refused. 130 interrupted.
+"""
+
+
+def _words(option: str, text: str) -> frozenset[str]:
+    words = frozenset(word.strip() for word in text.split(",") if word.strip())
+    if not words:
+        message = f"{option} must be statuses in the service's own words, such as Paid or Canceled,Expired"
+        raise ConfigurationError(message)
+    return words
+
+
+def _seconds(option: str, text: str) -> float:
+    duration = read_duration(text)
+    if not duration:
+        message = f"{option} must be like 90s, 15m or 1h 30m, got {text!r}"
+        raise ConfigurationError(message)
+    return duration.total_seconds()
+
+
+class _Lines:
+    """
+    Writes what was seen.
+
+    Args:
+        streams: Of the process.
+        as_json: One object per line for each change, as it comes. Otherwise one line per reference when it has
+            ended, and on a terminal each change before that on standard error.
+        until: What is waited for.
+    """
+
+    def __init__(self, streams: Streams, *, as_json: bool, until: frozenset[str]) -> None:
+        self._streams = streams
+        self._as_json = as_json
+        self._until = until
+        self.status = Exit.DONE
+
+    def add(self, seen: Seen) -> None:
+        """Take one."""
+        is_end = isinstance(seen, Failed) or seen.is_last
+        self.status = most_urgent((self.status, self._status_of(seen))) if is_end else self.status
+        if self._as_json:
+            self._streams.write(json.dumps(self._record(seen)))
+        elif is_end:
+            self._streams.write(_line(seen))
+        elif self._streams.stderr.isatty():
+            self._streams.tell(_line(seen))
+
+    def _status_of(self, seen: Seen) -> Exit:
+        if isinstance(seen, Failed):
+            return status_of(seen.error)
+        return Exit.DONE if seen.transaction.status in self._until else Exit.DIFFERENT
+
+    def _record(self, seen: Seen) -> dict[str, Any]:
+        if isinstance(seen, Change):
+            is_reached = seen.is_last and seen.transaction.status in self._until
+            return {
+                **seen.transaction.as_json(),
+                "previous": seen.previous,
+                "is_last": seen.is_last,
+                "is_reached": is_reached,
+            }
+        error = seen.error
+        stated = error.transaction if isinstance(error, WaitDeadlineError) else {}
+        return {
+            "reference": seen.reference,
+            "status": stated.get("status"),
+            "is_last": True,
+            "is_reached": False,
+            "error": type(error).__name__,
+            "message": str(error),
+        }
+
+
+def _line(seen: Seen) -> str:
+    if isinstance(seen, Failed):
+        words = str(seen.error)
+        return f"{escape_unprintable(seen.reference)}  {escape_unprintable(words)}"
+    transaction = seen.transaction
+    came_from = f"  (was {seen.previous})" if seen.previous not in (None, transaction.status) else ""
+    return escape_unprintable(f"{seen.reference}  {transaction.status}  {transaction.amount}{came_from}")
+
+
+async def wait(
+    *references: Annotated[str, Parameter(name="REFERENCE", allow_leading_hyphen=True)],
+    until: str,
+    unless: str = "",
+    deadline: str,
+    interval: float = INTERVAL,
+    max_interval: float = MAX_INTERVAL,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+    connection: Connection = Connection(),  # noqa: B008  frozen
+    streams: Annotated[Streams, Parameter(parse=False)],
+) -> int:
+    """
+    Look transactions up again and again, until each has a status that is waited for.
+
+    Args:
+        references: The service's reference codes.
+        until: Statuses that are waited for, in the service's own words, separated by commas.
+        unless: Statuses from which those cannot come any more, separated by commas.
+        deadline: How long to wait, such as `90s`, `15m` or `1h 30m`.
+        interval: Seconds between the first two lookups, at most; it grows by half from lookup to lookup.
+        max_interval: Where the growth ends, in seconds.
+        as_json: One JSON object per line for each change, the payment code masked.
+        connection: Which service is asked, and how.
+        streams: Of the process.
+
+    Returns:
+        The exit status.
+    """
+    if unknown := [name for name in references if name.startswith("-")]:
+        message = f"unknown option {unknown[0].partition('=')[0]} (see payclient wait --help)"
+        raise ConfigurationError(message)
+    if not references:
+        message = "wait needs at least one reference"
+        raise ConfigurationError(message)
+    wanted, others = _words("--until", until), _words("--unless", unless) if unless else frozenset[str]()
+    if both := sorted(wanted & others):
+        message = f"--until and --unless both name {', '.join(both)}"
+        raise ConfigurationError(message)
+    lines = _Lines(streams, as_json=as_json, until=wanted)
+    async with (
+        connection.client(streams, deadline=DEADLINE) as client,
+        client.watch(
+            references,
+            until=wanted | others,
+            deadline=_seconds("--deadline", deadline),
+            interval=interval,
+            max_interval=max_interval,
+        ) as changes,
+    ):
+        async for seen in changes:
+            lines.add(seen)
+    return lines.status

@@ -1,0 +1,20 @@
+"""Wait for transactions: the rules of a wait, one poll for all who wait for a reference, and many at once."""
+
+from payclient.waiting._polls import Polls, wait_until_held
+from payclient.waiting._wait import APPEAR, INTERVAL, MAX_INTERVAL, Condition, Terms, Wait
+from payclient.waiting._watch import AT_ONCE, Change, Seen, watch
+
+__all__ = [
+    "APPEAR",
+    "AT_ONCE",
+    "INTERVAL",
+    "MAX_INTERVAL",
+    "Change",
+    "Condition",
+    "Polls",
+    "Seen",
+    "Terms",
+    "Wait",
+    "wait_until_held",
+    "watch",
+]

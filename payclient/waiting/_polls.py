@@ -1,0 +1,135 @@
+"""
+The polls of one client: one lookup at a time for each reference, and its result for all who wait for it.
+
+Design rules:
+
+- A poll is made by one of those who wait, in its own task. If that one is cancelled, or has no more time, another
+  one makes the poll.
+- What a poll brings counts for all: each plans its next poll from then on.
+- A wait sleeps by one timer of the event loop, so ten thousand of them cost nothing until one is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from payclient.errors import DeadlineExceededError, PayClientError
+from payclient.protocol import Transaction
+from payclient.waiting._wait import Result, Wait
+
+Poll: TypeAlias = Callable[[], Awaitable[Transaction]]
+"""Looks one reference up, within the time of the one who asks."""
+
+Listener: TypeAlias = Callable[[Result | None], None]
+"""Gets what a poll brought; None when it ended without a result, so another one has to make it."""
+
+
+class Polls:
+    """The references that are waited for in one client, each with those who wait."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, dict[Listener, None]] = {}
+        self._under_way: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def __contains__(self, reference: str) -> bool:
+        """Say whether a poll for *reference* is under way."""
+        return reference in self._under_way
+
+    @contextmanager
+    def listen(self, reference: str, listener: Listener) -> Generator[None]:
+        """Tell *listener* what each poll for *reference* brings, during the block."""
+        self.add(reference, listener)
+        try:
+            yield
+        finally:
+            self.remove(reference, listener)
+
+    def add(self, reference: str, listener: Listener) -> None:
+        """Tell *listener* what each poll for *reference* brings, from now on."""
+        self._listeners.setdefault(reference, {})[listener] = None
+
+    def remove(self, reference: str, listener: Listener) -> None:
+        """Tell *listener* nothing more."""
+        others = self._listeners[reference]
+        del others[listener]
+        if not others:
+            del self._listeners[reference]
+
+    async def make(self, reference: str, poll: Poll) -> None:
+        """Make a poll, and tell all who listen; none for *reference* may be under way."""
+        self._under_way.add(reference)
+        result: Result | None = None
+        try:
+            result = await poll()
+        except DeadlineExceededError:
+            pass  # the time of the one who asks is over; others may have more
+        except PayClientError as error:
+            error.__traceback__ = None  # it may be kept for long
+            result = error
+        finally:
+            self._under_way.discard(reference)
+            for listener in tuple(self._listeners.get(reference, ())):
+                listener(result)
+
+
+class _Ear:
+    """What one wait has heard, and the future by which it sleeps."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiter: asyncio.Future[None] | None = None
+        self._heard: list[Result | None] = []
+
+    def hear(self, result: Result | None) -> None:
+        self._heard.append(result)
+        self._wake()
+
+    def take(self) -> list[Result]:
+        heard = [result for result in self._heard if result is not None]
+        self._heard.clear()
+        return heard
+
+    async def sleep_until(self, when: float) -> None:
+        """Sleep until there is something to hear, or until *when*."""
+        if self._heard:
+            return
+        self._waiter = self._loop.create_future()
+        timer = self._loop.call_at(when, self._wake)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
+    """
+    Ask for one reference, or hear what others have asked, until `until` holds.
+
+    Raises:
+        WaitError: When it does not hold in time, or never can.
+        PayClientError: When the next lookup could not bring anything else either.
+    """
+    loop = asyncio.get_running_loop()
+    ear = _Ear(loop)
+    with polls.listen(wait.reference, ear.hear):
+        while (now := loop.time()) < wait.ends_at:
+            is_under_way = wait.reference in polls
+            if now >= wait.due_at and not is_under_way:
+                await polls.make(wait.reference, poll)
+            else:
+                await ear.sleep_until(wait.ends_at if is_under_way else min(wait.due_at, wait.ends_at))
+            for result in ear.take():
+                if wait.take(result, loop.time()):
+                    assert wait.transaction is not None  # noqa: S101  it holds of a transaction
+                    return wait.transaction
+    raise wait.exceeded(loop.time())

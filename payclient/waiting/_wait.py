@@ -1,0 +1,216 @@
+"""What one reference is waited for, and when it is asked again: the rules of a wait, without I/O."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, TypeAlias, TypeVar
+
+from attrs import field, frozen, validators
+
+from payclient._checks import check_callback, is_seconds, is_wait
+from payclient._escape import escape_unprintable, plural, quote
+from payclient.errors import (
+    ConfigurationError,
+    PayClientError,
+    StillOpenError,
+    TransactionNotFoundError,
+    UnreachableStatusError,
+    WaitDeadlineError,
+    WaitError,
+)
+from payclient.policies import classify
+from payclient.protocol import Transaction
+
+Condition: TypeAlias = Collection[str] | Callable[[Transaction], object]
+"""Statuses in the service's own words, compared exactly, or a predicate."""
+
+Result: TypeAlias = Transaction | PayClientError
+"""What one lookup brought."""
+
+_Error = TypeVar("_Error", bound=WaitError)
+
+APPEAR = 10.0
+INTERVAL = 2.0
+MAX_INTERVAL = 30.0
+_GROWTH = 1.5
+_MIN_PART = 0.8
+"""Of an interval: the jitter draws each wait between this part and the whole."""
+
+
+def _to_words(given: Any) -> Any:
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    return frozenset(given) if is_list and not callable(given) else given
+
+
+def _is_condition(_: object, attribute: Any, value: Any) -> None:
+    if isinstance(value, frozenset) and all(isinstance(word, str) and word for word in value):
+        return
+    if not callable(value):
+        message = f"{attribute.name} must be a set of statuses, such as {{'Paid'}}, or a predicate, got {value!r}"
+        raise ConfigurationError(message)
+    check_callback(attribute.name, value)
+
+
+def _is_zone(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, tzinfo):
+        message = f"{attribute.name} must be a tzinfo, such as ZoneInfo('Asia/Jakarta'), got {value!r}"
+        raise ConfigurationError(message)
+
+
+@frozen(kw_only=True)
+class Terms:
+    """
+    What a wait is for, and how long and how often it asks.
+
+    Attributes:
+        until: What ends it well.
+        unless: What can never become that.
+        deadline: Seconds for the whole wait.
+        appear: Seconds in which "not found" is tolerated, from the beginning or from when it was found last.
+        interval: Seconds between the first two lookups, at most; it grows by half from lookup to lookup.
+        max_interval: Where the growth ends, in seconds.
+        time_zone: What the service's expiry times mean.
+        grace: Seconds after the expiry at which the wait ends with an error; needs the time zone.
+    """
+
+    until: Condition = field(converter=_to_words, validator=_is_condition)
+    unless: Condition = field(default=frozenset(), converter=_to_words, validator=_is_condition)
+    deadline: float = field(validator=is_seconds)
+    appear: float = field(default=APPEAR, validator=is_wait)
+    interval: float = field(default=INTERVAL, validator=is_seconds)
+    max_interval: float = field(default=MAX_INTERVAL, validator=is_seconds)
+    time_zone: tzinfo | None = field(default=None, validator=validators.optional(_is_zone))
+    grace: float | None = field(default=None, validator=validators.optional(is_wait))
+
+    def __attrs_post_init__(self) -> None:
+        problem = ""
+        if self.until == frozenset():
+            problem = "until must name at least one status: no status is known to be final"
+        elif isinstance(self.until, frozenset) and isinstance(self.unless, frozenset) and self.until & self.unless:
+            problem = f"until and unless both name {', '.join(sorted(map(repr, self.until & self.unless)))}"
+        elif self.interval > self.max_interval:
+            problem = f"interval must be at most max_interval, got {self.interval:g} and {self.max_interval:g}"
+        elif (self.time_zone is None) is not (self.grace is None):
+            problem = "an expiry ends a wait only with both time_zone and grace"
+        if problem:
+            raise ConfigurationError(problem)
+
+
+def _holds(condition: Condition, transaction: Transaction) -> bool:
+    return bool(condition(transaction)) if callable(condition) else transaction.status in condition
+
+
+class Wait:
+    """
+    One reference that is waited for: what was seen, and when it is asked again.
+
+    Args:
+        reference: As it was given.
+        terms: What is waited for.
+        began_at: On the event loop's clock, like every time here.
+        random: Draws from 0 to 1, for jitter.
+
+    Attributes:
+        due_at: When to ask again.
+        transaction: What the service stated last.
+    """
+
+    __slots__ = (
+        "_began_at",
+        "_began_on",
+        "_failure",
+        "_found_at",
+        "_interval",
+        "_lookups",
+        "_random",
+        "_statuses",
+        "_terms",
+        "due_at",
+        "reference",
+        "transaction",
+    )
+
+    def __init__(self, reference: str, terms: Terms, *, began_at: float, random: Callable[[], float]) -> None:
+        self.reference = reference
+        self.transaction: Transaction | None = None
+        self.due_at = began_at
+        self._terms = terms
+        self._began_at = self._found_at = began_at
+        self._began_on = datetime.now(UTC) if terms.time_zone else None  # an expiry is on the calendar
+        self._random = random
+        self._interval = terms.interval
+        self._lookups = 0
+        self._statuses: dict[str, float] = {}
+        self._failure: PayClientError | None = None
+
+    @property
+    def ends_at(self) -> float:
+        """When the deadline is."""
+        return self._began_at + self._terms.deadline
+
+    def take(self, result: Result, now: float) -> bool:
+        """
+        Take what a lookup brought, and say whether `until` holds.
+
+        Raises:
+            WaitError: When it can never hold, or the payment is open beyond expiry and grace.
+            PayClientError: What was brought, when another lookup could not bring anything else.
+        """
+        self._lookups += 1
+        self.due_at = now + self._interval * (_MIN_PART + (1 - _MIN_PART) * self._random())
+        self._interval = min(self._interval * _GROWTH, self._terms.max_interval)
+        if isinstance(result, PayClientError):
+            self._fail(result, now)
+            return False
+        self.transaction, self._failure, self._found_at = result, None, now
+        self._statuses.setdefault(result.status, now - self._began_at)
+        if _holds(self._terms.until, result):
+            return True
+        if _holds(self._terms.unless, result):
+            message = f"{quote(self.reference)} is {quote(result.status)}, so what was waited for cannot come any more"
+            raise self._ended(UnreachableStatusError, message, now)
+        self._check_expiry(result, now)
+        return False
+
+    def exceeded(self, now: float) -> WaitDeadlineError:
+        """Return the error for a wait that the deadline has ended."""
+        saw = f"is {quote(self.transaction.status)}" if self.transaction else "was not seen"
+        message = f"{quote(self.reference)} {saw} after {now - self._began_at:.0f} s"
+        error = self._ended(WaitDeadlineError, f"{message} and {plural(self._lookups, 'lookup')}", now)
+        error.__cause__ = self._failure
+        return error
+
+    def _fail(self, error: PayClientError, now: float) -> None:
+        self._failure = error
+        is_missing = isinstance(error, TransactionNotFoundError) and now - self._found_at < self._terms.appear
+        if not (is_missing or classify(error).is_passing):
+            raise copy.copy(error)  # others may wait for the same, and each has its own traceback
+
+    def _check_expiry(self, transaction: Transaction, now: float) -> None:
+        terms = self._terms
+        if terms.time_zone is None or terms.grace is None or self._began_on is None:
+            return
+        expires_at = transaction.expires_at(terms.time_zone)
+        if expires_at is None:
+            return
+        seconds = (self._began_on + timedelta(seconds=now - self._began_at) - expires_at).total_seconds()
+        if seconds >= terms.grace:
+            status = escape_unprintable(transaction.status, max_length=80)
+            message = f"{quote(self.reference)} is still {status} {_in_words(seconds)} after its expiry"
+            raise self._ended(StillOpenError, message, now)
+
+    def _ended(self, kind: type[_Error], message: str, now: float) -> _Error:
+        return kind(
+            message,
+            transaction=self.transaction.as_json() if self.transaction else None,
+            lookups=self._lookups,
+            waited=now - self._began_at,
+            statuses=dict(self._statuses),
+        )
+
+
+def _in_words(seconds: float) -> str:
+    return plural(math.floor(seconds / 60), "minute") if seconds >= 60 else plural(math.floor(seconds), "second")

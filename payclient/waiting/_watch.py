@@ -1,0 +1,319 @@
+"""
+Watch many references through one client: bounded, lazy and safe to cancel.
+
+Design rules:
+
+- What is due is asked in the order in which it became due, by at most *concurrency* tasks at once.
+- A reference has at most one change that was not taken yet; as long as it has one, it is not asked again. So a slow
+  reader loses no change, and memory follows the references that are watched.
+- A reference that ends makes room for the next one of the input.
+- Every task ends before the block does, however often the block is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from heapq import heappop, heappush
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from payclient._escape import plural
+from payclient._until_done import until_done
+from payclient.errors import PayClientError, WaitDeadlineError
+from payclient.policies import classify
+from payclient.protocol import Failed, Transaction, check_reference
+from payclient.waiting._polls import Polls
+from payclient.waiting._wait import Result, Terms, Wait
+
+References: TypeAlias = Iterable[str] | AsyncIterable[str]
+
+AT_ONCE = 10_000
+
+
+@frozen
+class Change:
+    """
+    What is new about a reference that is watched.
+
+    Attributes:
+        reference: As it was given.
+        previous: The status before; None in the first change of a reference.
+        transaction: What the service states now.
+        is_last: Whether `until` holds: the reference is not asked for again.
+        index: Position of the reference in the input, from 0.
+    """
+
+    reference: str
+    previous: str | None
+    transaction: Transaction
+    is_last: bool = field(kw_only=True)
+    index: int = field(default=0, kw_only=True)
+
+
+Seen: TypeAlias = Change | Failed
+
+
+class _Watched:
+    """One reference of the input."""
+
+    __slots__ = ("has_news", "index", "listener", "wait")
+
+    def __init__(self, index: int, wait: Wait) -> None:
+        self.index = index
+        self.wait = wait
+        self.has_news = False  # that were not taken yet
+        self.listener: Callable[[Result | None], None] = lambda _: None
+
+
+@asynccontextmanager
+async def watch(
+    poll: Callable[[str, float], Awaitable[Transaction]],
+    references: References,
+    terms: Terms,
+    *,
+    polls: Polls,
+    concurrency: int,
+    at_once: int = AT_ONCE,
+    random: Callable[[], float] = random.random,
+) -> AsyncGenerator[AsyncIterator[Seen]]:
+    """
+    Ask for *references* again and again, and give what is new.
+
+    Args:
+        poll: Looks one reference up, before a time.
+        references: Read lazily, one at a time.
+        terms: What is waited for.
+        polls: Of the client.
+        concurrency: Polls under way at once.
+        at_once: References that are watched at once.
+        random: Draws from 0 to 1, for jitter.
+    """
+    run = _Watch(poll, terms, polls, concurrency, at_once, random)
+    run.start(references)
+    try:
+        yield run
+    finally:
+        await run.stop()
+
+
+class _Watch:
+    """The tasks of one watch, and the iterator over what they bring."""
+
+    def __init__(
+        self,
+        poll: Callable[[str, float], Awaitable[Transaction]],
+        terms: Terms,
+        polls: Polls,
+        concurrency: int,
+        at_once: int,
+        random: Callable[[], float],
+    ) -> None:
+        self._poll = poll
+        self._terms = terms
+        self._polls = polls
+        self._concurrency = concurrency
+        self._at_once = at_once
+        self._random = random
+        self._loop = asyncio.get_running_loop()
+        self._ends_at = self._loop.time() + terms.deadline
+        self._watched: dict[int, _Watched] = {}
+        self._due: list[tuple[float, int]] = []  # with the index of the reference
+        self._ready: deque[Seen] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = self._loop.call_at(self._ends_at, self._expire)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asking = 0
+        self._news, self._room = asyncio.Event(), asyncio.Event()
+        self._count = 0
+        self._failure: BaseException | None = None
+        self._is_read = False
+        self._is_over = False
+        self._is_stopping = False
+
+    # What the caller sees
+
+    def __aiter__(self) -> _Watch:
+        return self
+
+    async def __anext__(self) -> Seen:
+        while not self._is_stopping:
+            if self._ready:
+                return self._handed_out(self._ready.popleft())
+            if self._is_over or (self._is_read and not self._watched):
+                failure, self._failure, self._is_over = self._failure, None, True
+                raise failure or StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        message = "the block of this watch has ended; read the changes inside `async with client.watch(...)`"
+        raise RuntimeError(message)
+
+    def _handed_out(self, seen: Seen) -> Seen:
+        watched = self._watched.get(seen.index)
+        if watched is not None and not self._is_over:
+            watched.has_news = False
+            self._plan(watched)
+        self._room.set()
+        return seen
+
+    # The input
+
+    def start(self, references: References) -> None:
+        """Begin to read."""
+        self._begin(self._read(references))
+
+    async def _read(self, references: References) -> None:
+        async for reference in references if isinstance(references, AsyncIterable) else _one_by_one(references):
+            while len(self._watched) + len(self._ready) >= self._at_once:
+                self._room.clear()
+                await self._room.wait()
+            self._add(self._count, reference)
+            self._count += 1
+            await asyncio.sleep(0)  # a long list does not keep the event loop
+        self._is_read = True
+        self._news.set()
+
+    def _add(self, index: int, reference: str) -> None:
+        try:
+            check_reference(reference)
+        except PayClientError as error:
+            self._tell(Failed(reference, error, index=index))
+            return
+        now = self._loop.time()
+        watched = _Watched(index, Wait(reference, self._terms, began_at=now, random=self._random))
+        watched.listener = partial(self._hear, watched)
+        self._watched[index] = watched
+        self._polls.add(reference, watched.listener)
+        self._plan(watched)
+
+    # The polls
+
+    def _plan(self, watched: _Watched) -> None:
+        heappush(self._due, (watched.wait.due_at, watched.index))
+        self._ask_what_is_due()
+
+    def _ask_what_is_due(self) -> None:
+        now = self._loop.time()
+        while self._due and self._due[0][0] <= now and self._asking < self._concurrency and not self._is_over:
+            due_at, index = heappop(self._due)
+            watched = self._watched.get(index)
+            # What was heard of since is planned again, and what is asked for now will be.
+            is_due = watched is not None and watched.wait.due_at == due_at and not watched.has_news
+            if watched is not None and is_due and watched.wait.reference not in self._polls:
+                self._asking += 1
+                self._begin(self._ask(watched))
+        if self._timer is not None:
+            self._timer.cancel()
+        is_waiting = self._due and self._asking < self._concurrency and not self._is_over
+        self._timer = self._loop.call_at(self._due[0][0], self._ask_what_is_due) if is_waiting else None
+
+    async def _ask(self, watched: _Watched) -> None:
+        reference = watched.wait.reference
+        try:
+            # Another one who waits for it may have begun meanwhile, or have brought a result.
+            if reference not in self._polls and watched.wait.due_at <= self._loop.time():
+                await self._polls.make(reference, partial(self._poll, reference, self._ends_at))
+        finally:
+            self._asking -= 1
+        self._ask_what_is_due()
+
+    def _hear(self, watched: _Watched, result: Result | None) -> None:
+        if self._is_over or watched.has_news:
+            return
+        if result is None:
+            self._plan(watched)
+            return
+        wait, now = watched.wait, self._loop.time()
+        previous = None if wait.transaction is None else wait.transaction.status
+        try:
+            is_last = wait.take(result, now)
+        except PayClientError as error:
+            self._give_up(watched, error)
+            return
+        if is_last:
+            self._forget(watched)
+        transaction = wait.transaction
+        if transaction is not None and (is_last or transaction.status != previous):
+            watched.has_news = not is_last
+            self._tell(Change(wait.reference, previous, transaction, is_last=is_last, index=watched.index))
+        else:
+            self._plan(watched)
+
+    def _give_up(self, watched: _Watched, error: PayClientError) -> None:
+        if classify(error).is_fatal:
+            self._end(error)
+        else:
+            self._forget(watched)
+            self._tell(Failed(watched.wait.reference, error, index=watched.index))
+
+    def _tell(self, seen: Seen) -> None:
+        self._ready.append(seen)
+        self._news.set()
+
+    # The end
+
+    def _forget(self, watched: _Watched) -> None:
+        del self._watched[watched.index]
+        self._polls.remove(watched.wait.reference, watched.listener)
+        self._room.set()
+
+    def _expire(self) -> None:
+        now = self._loop.time()
+        for watched in list(self._watched.values()):
+            self._forget(watched)
+            self._tell(Failed(watched.wait.reference, watched.wait.exceeded(now), index=watched.index))
+        failure: WaitDeadlineError | None = None
+        if not self._is_read:
+            message = (
+                f"{plural(self._count, 'reference')} watched in {self._terms.deadline:g} s; others were not asked for"
+            )
+            failure = WaitDeadlineError(message, waited=self._terms.deadline)
+        self._end(failure)
+
+    def _end(self, failure: BaseException | None) -> None:
+        """Ask nothing more; what is ready is handed out first."""
+        if self._is_over:
+            return
+        self._is_over, self._failure = True, failure
+        self._deadline.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        self._news.set()
+
+    async def stop(self) -> None:
+        """End every task, however often this is cancelled, and all readers."""
+        self._is_stopping = True
+        self._end(None)
+        try:
+            await until_done(self._tasks)
+        finally:
+            for watched in list(self._watched.values()):
+                self._forget(watched)
+            self._news.set()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="payclient-watch")
+        self._tasks.add(task)
+        task.add_done_callback(self._settle)
+
+    def _settle(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._is_over:
+            return
+        if task.cancelled():
+            message = "a lookup of the watch was cancelled from outside"
+            self._end(RuntimeError(message))
+        elif (error := task.exception()) is not None:
+            self._end(error)  # the caller's own: in the references, the predicate or an observer
+
+
+async def _one_by_one(references: Iterable[str]) -> AsyncIterator[str]:
+    for reference in references:
+        yield reference

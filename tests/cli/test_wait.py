@@ -1,0 +1,98 @@
+"""`payclient wait`: one line per reference, one exit status for all."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from payclient.testing import Reply
+
+QUICK = ("--interval", "0.01", "--max-interval", "0.02")
+
+
+@pytest.fixture
+def changing(service):
+    """Add transactions that change at once, at their second lookup."""
+    service.add(reference="T3", status="Pending", becomes=[(1e-9, "Review"), (2e-9, "Paid")], amount=5000)
+    service.add(reference="T4", status="Pending")
+    return service
+
+
+def test_reached(configured, changing):
+    """When all are reached the status is 0, and each has one line."""
+    result = configured("wait", "T1", "T3", "--until", "Paid", "--deadline", "60s", *QUICK)
+    assert (result.status, result.out, result.err) == (0, "T1  Paid  15000\nT3  Paid  5000  (was Pending)\n", "")
+
+
+def test_terminal(configured, changing):
+    """On a terminal each change before the end is told as well, on standard error."""
+    result = configured("wait", "T3", "--until", "Paid", "--deadline", "60s", *QUICK, is_terminal=True)
+    assert (result.out, result.err) == ("T3  Paid  5000  (was Pending)\n", "T3  Pending  5000\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["T1", "--until", "Paid", "--deadline", "1m"], 0),
+        (["T1", "T2", "--until", "Paid", "--unless", "Canceled, Expired", "--deadline", "1m"], 1),
+        (["T1", "T4", "--until", "Paid", "--deadline", "1s"], 75),
+        (["T2", "T4", "--until", "Paid", "--unless", "Canceled", "--deadline", "1s"], 75),
+        (["T1", "--until", "Paid", "--base-url", "http://127.0.0.1:9", "--deadline", "1s"], 75),
+    ],
+    ids=["reached", "cannot be any more", "not yet", "both", "nobody there"],
+)
+def test_status(configured, changing, arguments, status):
+    """The status tells what cannot be any more from what is not yet."""
+    assert configured("wait", *arguments, *QUICK).status == status
+
+
+def test_refused_key(configured, monkeypatch):
+    """A refused key ends it at once, with its own status."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
+    result = configured("wait", "T1", "T2", "--until", "Paid", "--deadline", "60s")
+    assert (result.status, result.out) == (3, "")
+
+
+def test_not_found(configured, service):
+    """A reference that does not appear in time has a line, and status 1."""
+    service.script("T9", *[Reply(status=422, body={"success": False, "message": "the amount is missing"})] * 4)
+    result = configured("wait", "T9", "--until", "Paid", "--deadline", "60s", *QUICK)
+    assert (result.status, result.out) == (1, "T9  the service declined: the amount is missing (HTTP 422)\n")
+
+
+def test_json(configured, changing):
+    """A program gets each change, with the payment code masked."""
+    result = configured("wait", "T3", "--until", "Paid", "--deadline", "1m", "--json", *QUICK)
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert [(line["previous"], line["status"], line["is_last"], line["is_reached"]) for line in lines] == [
+        (None, "Pending", False, False),
+        ("Pending", "Paid", True, True),
+    ]
+    assert {line["payment_code"] for line in lines} == {"************0001"}
+
+
+def test_json_not_yet(configured, changing):
+    """A program is told of what is open at the deadline as of what failed."""
+    result = configured("wait", "T4", "--until", "Paid", "--deadline", "1s", "--json", *QUICK)
+    last = json.loads(result.out.splitlines()[-1])
+    assert (last["reference"], last["error"], last["is_reached"]) == ("T4", "WaitDeadlineError", False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--until", "Paid", "--deadline", "1m"], "wait needs at least one reference"),
+        (["T1", "--until", ",", "--deadline", "1m"], "--until must be statuses in the service's own words"),
+        (["T1", "--until", "Paid", "--deadline", "soon"], "--deadline must be like 90s, 15m or 1h 30m, got 'soon'"),
+        (["T1", "--until", "Paid", "--deadline", "0s"], "--deadline must be like 90s, 15m or 1h 30m, got '0s'"),
+        (["T1", "--until", "Paid", "--unless", "Paid", "--deadline", "1m"], "--until and --unless both name Paid"),
+        (["T1", "--until", "Paid", "--deadline", "1m", "--interval", "0"], "--interval must be a number of seconds"),
+        (["T1", "--untill=Paid", "--until", "Paid", "--deadline", "1m"], "unknown option --untill (see payclient wait"),
+    ],
+)
+def test_usage(configured, arguments, message):
+    """What cannot be run is said in one line, with status 2, before anything is asked."""
+    result = configured("wait", *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith(f"payclient: {message}")

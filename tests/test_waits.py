@@ -1,0 +1,322 @@
+"""Wait for a transaction: what others got wrong, each as a test; and what a client adds to the rules of a wait."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import pickle
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from payclient import (
+    AuthenticationError,
+    ClientClosedError,
+    ConfigurationError,
+    InvalidReferenceError,
+    RateLimitedError,
+    RejectedError,
+    StillOpenError,
+    TransactionNotFoundError,
+    UnreachableStatusError,
+    WaitDeadlineError,
+)
+from support.fakes import ScriptedTransport, answer, client, document
+from support.simulated import now
+from support.timeline import DOWN, NOT_FOUND, Timeline, throttled
+
+pytestmark = pytest.mark.virtual_time
+
+PAID = {"Paid"}
+REJECTED = answer(b'{"success": false, "message": "the amount is missing"}', 422)
+REFUSED = answer(b'{"success": false, "message": "invalid key"}', 401)
+
+
+def paid_at(seconds):
+    return Timeline({"T1": [(0, "Pending"), (seconds, "Paid")]})
+
+
+def gaps(times):
+    return [later - earlier for earlier, later in itertools.pairwise(times)]
+
+
+async def fails(waiting, kind):
+    with pytest.raises(kind) as caught:
+        await waiting
+    return caught.value
+
+
+# What others got wrong
+
+
+@pytest.mark.parametrize("deadline", [None, 0, -1, float("inf"), float("nan"), "900", True])
+async def test_waits_for_ever_by_default(deadline):
+    """A wait has a deadline: it must be given, and it is a number of seconds."""
+    pay = client(Timeline())
+    with pytest.raises(TypeError, match="deadline"):
+        await pay.wait_for("T1", until=PAID)
+    with pytest.raises(ConfigurationError, match="deadline must be a number of seconds above 0"):
+        await pay.wait_for("T1", until=PAID, deadline=deadline)
+
+
+@pytest.mark.parametrize("latency", [0.1, 4.0, 1000.0])
+async def test_timeout_bounds_each_request_and_not_the_wait(latency):
+    """The deadline bounds the wait, whatever a single attempt takes and however many there are."""
+    transport = Timeline(latency=latency)
+    await fails(client(transport, timeout=7.0).wait_for("T1", until=PAID, deadline=60.0), WaitDeadlineError)
+    assert (now(), transport.in_flight) == (pytest.approx(60.0), 0)
+
+
+async def test_hint_is_read_once_and_then_kept():
+    """Each pause that the service asks for is kept as it is, and none outlives itself."""
+    transport = ScriptedTransport()
+    hints = [throttled(60), throttled(5), throttled()]
+    transport.script(
+        "T1", *hints, *[answer(document("T1", status="Pending"))] * 3, answer(document("T1", status="Paid"))
+    )
+    times = []
+    send = transport.send
+
+    async def timed(request):
+        times.append(now())
+        return await send(request)
+
+    transport.send = timed
+    await client(transport).wait_for("T1", until=PAID, deadline=900.0, interval=2.0, max_interval=2.0)
+    first, second, *others = gaps(times)
+    assert (first, second) == (pytest.approx(60.0), pytest.approx(5.0))
+    assert max(others) < 2.1
+
+
+@pytest.mark.parametrize("unless", [{"Canceled", "Expired"}, lambda transaction: transaction.status == "Canceled"])
+async def test_waits_on_although_the_state_can_never_be_reached(unless):
+    """When `unless` holds, the wait ends at that lookup."""
+    transport = Timeline({"T1": [(0, "Pending"), (20, "Canceled")]})
+    await fails(client(transport).wait_for("T1", until=PAID, unless=unless, deadline=900.0), UnreachableStatusError)
+    assert 20 < now() < 50
+    assert len(transport.times()) == sum(at < 20 for at in transport.times()) + 1
+
+
+async def test_terminal_failure_state_and_nothing_else():
+    """The error says which reference, what the service stated last, how often it was asked, and what was seen when."""
+    transport = Timeline({"T1": [(0, "Pending"), (20, "Canceled")]})
+    error = await fails(client(transport).wait_for("T1", until=PAID, unless={"Canceled"}, deadline=900.0), Exception)
+    assert str(error) == "'T1' is 'Canceled', so what was waited for cannot come any more"
+    assert (error.transaction["reference"], error.transaction["status"]) == ("T1", "Canceled")
+    assert error.lookups == len(transport.times())
+    assert error.waited == pytest.approx(now())
+    assert error.statuses == {"Pending": pytest.approx(0.1), "Canceled": pytest.approx(now())}
+
+
+async def test_deadline_error_has_what_was_seen():
+    """The error of a deadline has the last transaction, the lookups, the seconds, and the statuses with their times."""
+    transport = Timeline({"T1": [(0, "Pending"), (20, "Review")]})
+    error = await fails(client(transport).wait_for("T1", until=PAID, deadline=100.0), WaitDeadlineError)
+    assert str(error) == f"'T1' is 'Review' after 100 s and {error.lookups} lookups"
+    assert (error.lookups, error.waited) == (len(transport.times()), pytest.approx(100.0))
+    assert (list(error.statuses), error.transaction["status"]) == (["Pending", "Review"], "Review")
+    assert isinstance(error, TimeoutError)
+
+
+async def test_error_is_plain_and_masks_the_payment_code():
+    """An error of a wait survives pickle and JSON, and shows no payment code."""
+    error = await fails(client(Timeline()).wait_for("T1", until=PAID, deadline=10.0), WaitDeadlineError)
+    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
+    assert json.loads(json.dumps(vars(error))) == vars(error)
+    assert "700140001234" not in repr(vars(error))
+
+
+@pytest.mark.parametrize(("interval", "max_interval"), [(1.0, 1.0), (2.0, 30.0), (60.0, 60.0)])
+async def test_interval_and_count_cannot_be_set(interval, max_interval):
+    """Both intervals are plain arguments, and the gaps between lookups follow them."""
+    transport = Timeline()
+    waiting = client(transport).wait_for("T1", until=PAID, deadline=600.0, interval=interval, max_interval=max_interval)
+    await fails(waiting, WaitDeadlineError)
+    planned = [min(interval * 1.5**number, max_interval) for number in range(1000)]
+    found = [gap - transport.latency for gap in gaps(transport.times())]
+    assert len(found) >= 5
+    assert [gap for gap, plan in zip(found, planned, strict=False) if not 0.8 * plan - 1e-6 <= gap <= plan + 1e-6] == []
+
+
+async def test_throttled_by_ones_own_poller():
+    """Lookups of others do not queue behind polls."""
+    transport = Timeline()
+    pay = client(transport, max_concurrency=1)
+    waits = [
+        asyncio.create_task(pay.wait_for(f"W{number}", until=PAID, deadline=600.0, interval=5, max_interval=5))
+        for number in range(200)
+    ]
+    await asyncio.sleep(10)
+    began = now()
+    await pay.get_transaction("T1")
+    assert now() - began < 0.3  # the attempt under way, and its own
+    for wait in waits:
+        wait.cancel()
+    await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def test_expired_payment_is_taken_for_final():
+    """An expiry that has passed ends nothing by itself: the payment may still be paid."""
+    pay = client(paid_at(100))
+    transaction = await pay.wait_for("T1", until=PAID, unless={"Canceled"}, deadline=900.0)
+    assert transaction.expdate < datetime.now(UTC).replace(tzinfo=None)
+    assert transaction.status == "Paid"
+
+
+# How a wait ends
+
+
+async def test_reached():
+    """When `until` holds, the transaction is returned; there is no lookup after that."""
+    transport = paid_at(20)
+    pay = client(transport)
+    assert (await pay.wait_for("T1", until=PAID, deadline=900.0)).status == "Paid"
+    at_end = len(transport.sent)
+    await asyncio.sleep(1000)
+    assert (len(transport.sent), len(pay._polls), pay.stats.in_flight) == (at_end, 0, 0)
+
+
+async def test_reached_already():
+    """A wait for what is so already takes one lookup and no time beyond it."""
+    transport = paid_at(0)
+    await client(transport).wait_for("T1", until=PAID, deadline=900.0)
+    assert (len(transport.sent), now()) == (1, pytest.approx(0.1))
+
+
+async def test_predicate():
+    """`until` may be a predicate over the transaction."""
+    pay = client(paid_at(20))
+    assert (await pay.wait_for("T1", until=lambda seen: seen.status != "Pending", deadline=900.0)).status == "Paid"
+
+
+def expiring(seconds):
+    """Return a service whose one transaction expires then, in UTC."""
+    expdate = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S")
+    transport = ScriptedTransport(default=lambda: answer(document("T1", status="Pending", expdate=expdate)))
+    return client(transport)
+
+
+async def test_open_beyond_expiry_and_grace():
+    """With a time zone and a grace, a payment that has been expired for long enough ends the wait, and says so."""
+    waiting = expiring(300).wait_for("T1", until=PAID, deadline=5000.0, time_zone=UTC, grace=600.0)
+    error = await fails(waiting, StillOpenError)
+    assert str(error) == "'T1' is still Pending 10 minutes after its expiry"
+    assert 890 < now() < 940
+
+
+async def test_open_within_the_grace():
+    """Within the grace the wait goes to its deadline."""
+    waiting = expiring(300).wait_for("T1", until=PAID, deadline=880.0, time_zone=UTC, grace=600.0)
+    await fails(waiting, WaitDeadlineError)
+
+
+async def test_not_found_at_first():
+    """A reference that is not found at first may appear."""
+    transport = Timeline({"T1": [(0, NOT_FOUND), (8, "Paid")]})
+    assert (await client(transport).wait_for("T1", until=PAID, deadline=900.0, appear=10.0)).status == "Paid"
+
+
+async def test_not_found_for_too_long():
+    """A reference that does not appear in time is raised as what it is."""
+    waiting = client(Timeline({"T1": [(0, NOT_FOUND)]})).wait_for("T1", until=PAID, deadline=900.0, appear=10.0)
+    await fails(waiting, TransactionNotFoundError)
+    assert 10 <= now() < 20
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"), [(REJECTED, RejectedError), (REFUSED, AuthenticationError)], ids=["rejected", "refused key"]
+)
+async def test_final_answer(said, kind):
+    """An answer that stays the same ends the wait."""
+    await fails(client(Timeline({"T1": [(0, said)]})).wait_for("T1", until=PAID, deadline=900.0), kind)
+    assert now() < 1
+
+
+async def test_outage():
+    """An outage in the middle is waited out."""
+    transport = Timeline({"T1": [(0, "Pending"), (10, DOWN), (200, "Paid")]})
+    await client(transport).wait_for("T1", until=PAID, deadline=900.0)
+    assert 200 < now() < 240
+
+
+async def test_outage_to_the_end():
+    """The error of a deadline has the last failure as its cause, and what was seen before."""
+    transport = Timeline({"T1": [(0, "Pending"), (10, DOWN)]})
+    error = await fails(client(transport).wait_for("T1", until=PAID, deadline=100.0), WaitDeadlineError)
+    assert (error.__cause__.status_code, error.transaction["status"]) == (503, "Pending")
+
+
+async def test_nothing_seen():
+    """A deadline without any answer has no transaction."""
+    error = await fails(client(Timeline({"T1": [(0, DOWN)]})).wait_for("T1", until=PAID, deadline=100.0), Exception)
+    assert (error.transaction, error.statuses) == ({}, {})
+    assert str(error).startswith("'T1' was not seen after 100 s and ")
+
+
+async def test_pause_stops_every_poll():
+    """A pause that the service asks for stops the polls of all waits, no matter which was told."""
+    transport = Timeline({"T1": [(0, "Pending"), (5, throttled(600)), (500, "Pending")]})
+    pay = client(transport)
+    waits = [pay.wait_for(f"T{number}", until=PAID, deadline=700.0) for number in range(1, 30)]
+    await asyncio.gather(*waits, return_exceptions=True)
+    told = next(at for at in transport.times("T1") if at + transport.latency >= 5) + transport.latency
+    assert [at for at in transport.times() if told < at < told + 600 - 1e-6] == []
+    assert max(transport.times()) > told + 600
+
+
+async def test_pause_beyond_the_longest():
+    """A pause longer than a lookup would wait is waited out as long as the wait itself has time."""
+    transport = Timeline({"T1": [(0, throttled(2000)), (1, "Paid")]})
+    assert (await client(transport).wait_for("T1", until=PAID, deadline=5000.0)).status == "Paid"
+    assert len(transport.sent) == 2
+
+
+async def test_pause_beyond_the_deadline():
+    """A pause that ends after the deadline ends the wait at its deadline, with the pause as cause."""
+    transport = Timeline({"T1": [(0, throttled(2000))]})
+    error = await fails(client(transport).wait_for("T1", until=PAID, deadline=900.0), WaitDeadlineError)
+    assert (now(), type(error.__cause__)) == (pytest.approx(900.0), RateLimitedError)
+
+
+async def test_closed():
+    """A wait ends with its client."""
+    pay = client(Timeline())
+    waiting = asyncio.create_task(pay.wait_for("T1", until=PAID, deadline=900.0))
+    await asyncio.sleep(20)
+    await pay.aclose()
+    await fails(waiting, ClientClosedError)
+
+
+async def test_no_reference():
+    """What cannot be a reference is refused before anything is sent."""
+    await fails(client(Timeline()).wait_for(" ", until=PAID, deadline=900.0), InvalidReferenceError)
+
+
+# What a client adds
+
+
+async def test_views_share_polls():
+    """All views of a client share the polls for one reference."""
+    transport = paid_at(60)
+    pay = client(transport)
+    views = [pay, *(pay.with_options(timeout=5.0 + number) for number in range(20))]
+    alone = paid_at(60)
+    await client(alone).wait_for("T1", until=PAID, deadline=900.0)
+    found = await asyncio.gather(*(view.wait_for("T1", until=PAID, deadline=900.0) for view in views))
+    assert {transaction.status for transaction in found} == {"Paid"}
+    assert len(transport.sent) <= len(alone.sent) + 2  # the jitter of the quickest counts
+
+
+async def test_polls_are_observed():
+    """Polls are attempts like others: counted, and told to `on_attempt`."""
+    attempts = []
+    pay = client(paid_at(20), on_attempt=attempts.append)
+    await pay.wait_for("T1", until=PAID, deadline=900.0)
+    assert len(attempts) == pay.stats.attempts == pay.stats.lookups > 3
+
+
+async def test_watch_refuses_one_string():
+    """One string is not a collection of references, and that is said at once."""
+    with pytest.raises(TypeError):
+        client(Timeline()).watch("T1", until=PAID, deadline=900.0)

@@ -1,0 +1,193 @@
+"""What waits keep whatever happens: the intervals, the limiter's order, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import random
+import statistics
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient import WaitDeadlineError
+from support.chance import examples
+from support.fakes import client
+from support.simulated import Latency, TokenBucket, now
+from support.timeline import DOWN, NOT_FOUND, Timeline, throttled
+
+pytestmark = pytest.mark.virtual_time
+
+PAID = {"Paid"}
+steps = st.lists(
+    st.tuples(st.floats(0, 200), st.sampled_from(["Pending", "Review", "Paid", "Canceled", DOWN, NOT_FOUND])),
+    max_size=5,
+).map(lambda found: [(0.0, "Pending"), *sorted(found, key=lambda step: step[0])])
+
+
+def other_tasks():
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+@examples(60)
+@given(
+    timelines=st.lists(steps, min_size=1, max_size=4),
+    intervals=st.tuples(st.floats(0.5, 20), st.floats(0.5, 20)).map(sorted),
+    chance=st.integers(0, 99),
+)
+async def test_never_more_polls_than_the_intervals_allow(timelines, intervals, chance):
+    """Between two lookups for a reference lies four fifths of the interval at least, however many wait for it."""
+    random.seed(chance)
+    began, interval = now(), intervals[0]
+    shifted = {f"T{n}": [(began + at, said) for at, said in steps] for n, steps in enumerate(timelines)}
+    transport = Timeline(shifted)
+    pay = client(transport, retry=None)
+    options = {"until": PAID, "deadline": 150.0, "interval": interval, "max_interval": intervals[1]}
+    waits = [pay.wait_for(f"T{n}", unless={"Canceled"}, **options) for n in range(len(timelines)) for _ in range(3)]
+    await asyncio.gather(*waits, return_exceptions=True)
+    for reference in shifted:
+        found = [later - earlier for earlier, later in itertools.pairwise(transport.times(reference))]
+        assert [gap for gap in found if gap < 0.8 * interval] == []
+
+
+@examples(60)
+@given(timelines=st.lists(steps, min_size=1, max_size=6), at_once=st.integers(1, 6))
+async def test_none_after_the_end(timelines, at_once):
+    """Each reference that is watched ends once, as paid or as failed, and is not asked for after that."""
+    began = now()
+    shifted = {f"T{n}": [(began + at, said) for at, said in steps] for n, steps in enumerate(timelines)}
+    transport = Timeline(shifted)
+    pay, ended = client(transport, retry=None), {}
+    async with pay.watch(list(shifted), until={"Paid", "Canceled"}, deadline=5000.0, at_once=at_once) as changes:
+        with suppress(WaitDeadlineError):  # too many were open for the others to be watched
+            async for change in changes:
+                assert change.reference not in ended
+                if getattr(change, "is_last", True):
+                    ended[change.reference] = now()
+        await asyncio.sleep(1000)
+    assert ended.keys() == {reference for _, reference in transport.sent}
+    assert len(ended) >= min(at_once, len(shifted))
+    assert [at for at, reference in transport.sent if at > ended[reference]] == []
+    assert (len(pay._polls), other_tasks()) == (0, set())
+
+
+async def cancel_at_each_turn(task, *, first, count):
+    for _ in range(first):
+        await asyncio.sleep(0)
+    for _ in range(count):
+        task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([task])
+
+
+async def wait_for_two(pay):
+    await asyncio.gather(*(pay.wait_for(name, until=PAID, deadline=100.0) for name in ("T1", "T1", "T2")))
+
+
+async def watch_some(pay):
+    async with pay.watch(["T1", "T2", "T1"], until=PAID, deadline=100.0, at_once=2) as changes:
+        async for _ in changes:
+            pass
+
+
+@pytest.mark.parametrize("use", [wait_for_two, watch_some])
+@examples(150)
+@given(moment=st.tuples(st.integers(0, 150), st.sampled_from([1, 2, 3, 50])))
+async def test_cancelled_at_every_await(use, moment):
+    """Cancelled k times from the n-th turn on, a wait leaves no slot, no task and no poll."""
+    began = now()
+    transport = Timeline({"T2": [(0, "Pending"), (began + 30, "Paid")]}, latency=0.5)
+    pay = client(transport, max_concurrency=1)
+    task = asyncio.create_task(use(pay))
+    await cancel_at_each_turn(task, first=moment[0], count=moment[1])
+    assert (transport.in_flight, pay.stats.in_flight, pay._session._limiter.waiting) == (0, 0, 0)
+    assert (len(pay._polls), "T1" in pay._polls, other_tasks()) == (0, False, set())
+
+
+async def idle_median(seed):
+    """Return what a lookup takes beside nothing else."""
+    pay = client(Timeline(limit=bucket(seed)))
+    return statistics.median([await timed(pay, number) for number in range(50)])
+
+
+def bucket(seed):
+    return TokenBucket(Latency(0.08, 0.12, random.Random(f"latency {seed}")), rate=50, burst=10)
+
+
+async def timed(pay, number):
+    began = now()
+    await pay.get_transaction(f"I{number}")
+    seconds = now() - began
+    await asyncio.sleep(1.0)
+    return seconds
+
+
+async def crowd(count, *, max_interval, seed):
+    """
+    Watch many references behind a hidden limit, with a lookup beside them each second.
+
+    Returns:
+        The longest time between a change and its being told, and the median of the lookups.
+    """
+    settled = 2 * max(max_interval, count / 50) + 20
+    changed_at = settled + max_interval
+    statuses = {f"T{number}": [(0, "Pending"), (changed_at, "Paid")] for number in range(count)}
+    pay = client(Timeline(statuses, limit=bucket(seed)), deadline=120.0)
+
+    async def learn():
+        learnt = []
+        async with pay.watch(
+            list(statuses), until=PAID, deadline=10 * changed_at, interval=max_interval, max_interval=max_interval
+        ) as changes:
+            async for change in changes:
+                if change.is_last:
+                    learnt.append(now())
+        return learnt
+
+    watching = asyncio.create_task(learn())
+    await asyncio.sleep(settled)
+    lookups = [await timed(pay, number) for number in range(40)]
+    learnt = await watching
+    assert len(learnt) == count
+    return max(learnt) - changed_at, statistics.median(lookups)
+
+
+@pytest.mark.parametrize(
+    ("count", "max_interval"),
+    [(1000, 30.0), pytest.param(10_000, 300.0, marks=pytest.mark.slow)],
+    ids=["1,000", "10,000"],
+)
+async def test_crowd_behind_a_hidden_limit(count, max_interval):
+    """
+    Behind a hidden limit of 50 a second all references learn of a change within one interval.
+
+    And a lookup beside them takes at most half as long again as in an idle client.
+    """
+    idle = await idle_median(0)
+    longest, median = await crowd(count, max_interval=max_interval, seed=0)
+    assert longest <= max_interval + 1
+    assert median <= 1.5 * idle
+
+
+async def test_crowd_beyond_the_limit():
+    """More references than the limit can carry within the interval learn within one round at the limit, and a tenth."""
+    longest, median = await crowd(2000, max_interval=2.0, seed=0)
+    assert longest <= 2000 / 50 * 1.1 + 2
+    assert median <= 1.5 * await idle_median(0)
+
+
+@pytest.mark.parametrize("seconds", [600, 60])
+async def test_pause_stops_all(seconds):
+    """A pause that the service asks for stops every poll and lookup of the client until it ends."""
+    statuses = {"T0": [(0, "Pending"), (20, throttled(seconds)), (50, "Pending")]}
+    transport = Timeline(statuses)
+    pay = client(transport)
+    async with pay.watch([f"T{number}" for number in range(50)], until=PAID, deadline=800.0) as changes:
+        async for _ in changes:
+            pass
+    told = next(at for at in transport.times("T0") if at + 0.1 >= 20) + 0.1
+    after = [at for at in transport.times() if at > told + 1e-6]
+    assert min(after, default=math.inf) >= told + seconds - 1e-6

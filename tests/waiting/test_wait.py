@@ -1,0 +1,154 @@
+"""The rules of a wait, one at a time and without I/O."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from payclient import ConfigurationError, ServiceError, Transaction, TransactionNotFoundError, UnreachableStatusError
+from payclient.waiting import Terms, Wait
+
+MISSING = TransactionNotFoundError("no such transaction", status_code=404)
+
+
+def seen(status, **fields):
+    return Transaction(reference="T1", amount=1, status=status, **fields)
+
+
+def begun(*, random=lambda: 1.0, **terms):
+    return Wait("T1", Terms(**{"until": {"Paid"}, "deadline": 900.0, **terms}), began_at=100.0, random=random)
+
+
+@pytest.mark.parametrize(
+    ("terms", "problem"),
+    [
+        ({"until": "Paid"}, "until must be a set of statuses, such as {'Paid'}, or a predicate, got 'Paid'"),
+        ({"until": None}, "until must be a set of statuses, such as {'Paid'}, or a predicate, got None"),
+        ({"until": ["Paid", 1]}, "until must be a set of statuses"),
+        ({"until": {""}}, "until must be a set of statuses"),
+        ({"until": set()}, "until must name at least one status: no status is known to be final"),
+        ({"unless": "Canceled"}, "unless must be a set of statuses"),
+        ({"unless": ["Paid", "Canceled"]}, "until and unless both name 'Paid'"),
+        ({"interval": 0}, "interval must be a number of seconds above 0, got 0"),
+        ({"interval": 31.0}, "interval must be at most max_interval, got 31 and 30"),
+        ({"max_interval": float("inf")}, "max_interval must be a number of seconds above 0, got inf"),
+        ({"appear": -1}, "appear must be a number of seconds, 0 or more, got -1"),
+        ({"grace": 600.0}, "an expiry ends a wait only with both time_zone and grace"),
+        ({"time_zone": UTC}, "an expiry ends a wait only with both time_zone and grace"),
+        ({"time_zone": "UTC", "grace": 1}, "time_zone must be a tzinfo, such as ZoneInfo('Asia/Jakarta'), got 'UTC'"),
+    ],
+    ids=str,
+)
+def test_refused_terms(terms, problem):
+    """What cannot be waited for is refused, with the argument and what it must be."""
+    with pytest.raises(ConfigurationError) as caught:
+        begun(**terms)
+    assert str(caught.value).startswith(problem)
+
+
+async def test_async_predicate():
+    """An async predicate, which would always seem to hold, is refused."""
+
+    async def is_paid(transaction):
+        return transaction.status == "Paid"
+
+    with pytest.raises(ConfigurationError, match="until must be a plain function"):
+        begun(until=is_paid)
+
+
+@pytest.mark.parametrize("status", ["paid", "PAID", "Paid ", "Pending"])
+def test_words_are_exact(status):
+    """A status that is written otherwise is another status: none is taken for final that was not named."""
+    assert begun().take(seen(status), 101.0) is False
+
+
+def test_until_goes_before_unless():
+    """Where predicates overlap, what was waited for has come."""
+    assert begun(unless=lambda _: True).take(seen("Paid"), 101.0) is True
+
+
+@pytest.mark.parametrize(("chance", "part"), [(0.0, 0.8), (1.0, 1.0)])
+def test_intervals(chance, part):
+    """Intervals grow by half to the longest one; chance takes off a fifth at most."""
+    wait, now, found = begun(random=lambda: chance), 100.0, []
+    for _ in range(10):
+        wait.take(seen("Pending"), now)
+        found.append(wait.due_at - now)
+        now = wait.due_at
+    planned = [2.0, 3.0, 4.5, 6.75, 10.125, 15.1875, 22.78125, 30.0, 30.0, 30.0]
+    assert found == pytest.approx([part * each for each in planned])
+
+
+def test_first_lookup_is_at_once():
+    """A wait asks as soon as it begins."""
+    assert begun().due_at == 100.0
+
+
+@pytest.mark.parametrize(("at", "is_raised"), [(109.9, False), (110.0, True)])
+def test_appears(at, is_raised):
+    """Not found is tolerated for `appear` seconds from the beginning."""
+    wait = begun(appear=10.0)
+    if is_raised:
+        with pytest.raises(TransactionNotFoundError):
+            wait.take(MISSING, at)
+    else:
+        assert wait.take(MISSING, at) is False
+
+
+def test_disappears():
+    """What was found counts `appear` from when it was found last."""
+    wait = begun(appear=10.0)
+    wait.take(seen("Pending"), 200.0)
+    assert wait.take(MISSING, 209.0) is False
+    with pytest.raises(TransactionNotFoundError):
+        wait.take(MISSING, 210.0)
+
+
+def test_nothing_is_tolerated():
+    """With `appear=0`, the first "not found" ends the wait."""
+    with pytest.raises(TransactionNotFoundError):
+        begun(appear=0).take(MISSING, 100.0)
+
+
+def test_raised_error_is_a_copy():
+    """Several waits for one reference each raise their own error, so no traceback grows by that of another."""
+    with pytest.raises(TransactionNotFoundError) as caught:
+        begun(appear=0).take(MISSING, 100.0)
+    assert caught.value is not MISSING
+
+
+def test_answer_forgets_failure():
+    """A failure before the last answer is not the cause of a deadline."""
+    wait = begun()
+    wait.take(ServiceError("down", status_code=503), 101.0)
+    failed = wait.exceeded(1000.0).__cause__
+    wait.take(seen("Pending"), 102.0)
+    assert (str(failed), wait.exceeded(1000.0).__cause__) == ("down", None)
+
+
+def test_status_that_comes_back():
+    """Of a status that was seen several times, the first time is told."""
+    wait = begun(unless={"Canceled"})
+    for status, at in (("Pending", 101.0), ("Review", 102.0), ("Pending", 103.0)):
+        wait.take(seen(status), at)
+    with pytest.raises(UnreachableStatusError) as caught:
+        wait.take(seen("Canceled"), 104.0)
+    assert caught.value.statuses == {"Pending": 1.0, "Review": 2.0, "Canceled": 4.0}
+
+
+@pytest.mark.parametrize("expdate", [None, datetime(2999, 1, 1)])  # noqa: DTZ001  as the service states it
+def test_no_expiry(expdate):
+    """Without an expiry, or before it, time zone and grace end nothing."""
+    assert begun(time_zone=UTC, grace=0).take(seen("Pending", expdate=expdate), 200.0) is False
+
+
+def test_hostile_status():
+    """A status with control characters is harmless in a message."""
+    assert "\x1b" not in str(_unreachable("\x1b[31mCanceled"))
+
+
+def _unreachable(status):
+    with pytest.raises(UnreachableStatusError) as caught:
+        begun(unless={status}).take(seen(status), 101.0)
+    return caught.value

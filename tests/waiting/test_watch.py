@@ -1,0 +1,254 @@
+"""Watch many references: what is told, in which order, and what is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from payclient import (
+    AuthenticationError,
+    Change,
+    ConfigurationError,
+    Failed,
+    InvalidReferenceError,
+    TransactionNotFoundError,
+    WaitDeadlineError,
+)
+from support.fakes import answer, client
+from support.simulated import now
+from support.timeline import NOT_FOUND, Timeline
+
+pytestmark = pytest.mark.virtual_time
+
+PAID = {"Paid"}
+REFUSED = answer(b'{"success": false, "message": "invalid key"}', 401)
+
+
+def becoming(*times):
+    """Return a service of T0, T1, … of which each is paid at its time."""
+    return Timeline({f"T{number}": [(0, "Pending"), (at, "Paid")] for number, at in enumerate(times)})
+
+
+async def told(pay, references, **options):
+    """Watch to the end; return what was told, in short."""
+    async with pay.watch(references, **{"until": PAID, "deadline": 900.0, **options}) as changes:
+        return [in_short(change) async for change in changes]
+
+
+def in_short(change):
+    if isinstance(change, Failed):
+        return change.reference, type(change.error)
+    return change.reference, change.previous, change.transaction.status, change.is_last
+
+
+async def test_each_change_once():
+    """The first status of a reference is told, and each new one, the last of them as the last."""
+    transport = Timeline({"T0": [(0, "Pending"), (20, "Review"), (60, "Paid")]})
+    assert await told(client(transport), ["T0"]) == [
+        ("T0", None, "Pending", False),
+        ("T0", "Pending", "Review", False),
+        ("T0", "Review", "Paid", True),
+    ]
+
+
+async def test_end_of_each():
+    """A reference that has ended is not asked again, and the iteration ends with the last of them."""
+    transport = becoming(0, 50)
+    await told(client(transport), ["T0", "T1"])
+    assert len(transport.times("T0")) == 1
+    assert 50 < now() < 90
+
+
+async def test_position():
+    """A change says where its reference stands in the input, and equal references are told of both."""
+    async with client(becoming(0)).watch(["T0", "T0"], until=PAID, deadline=9.0) as changes:
+        assert sorted([change.index async for change in changes]) == [0, 1]
+
+
+async def test_equal_references_share_polls():
+    """References that stand in the input twice are asked for once."""
+    transport = becoming(100)
+    await told(client(transport), ["T0"] * 5, interval=10.0, max_interval=10.0)
+    assert len(transport.sent) <= 1 + 110 / (10 * 0.8)
+
+
+async def test_wait_and_watch_share_polls():
+    """A watch and a wait for one reference share its polls."""
+    transport = becoming(100)
+    pay = client(transport)
+    wait = pay.wait_for("T0", until=PAID, deadline=900.0, interval=10.0, max_interval=10.0)
+    await asyncio.gather(wait, told(pay, ["T0"], interval=10.0, max_interval=10.0))
+    assert len(transport.sent) <= 1 + 110 / (10 * 0.8)
+    assert len(pay._polls) == 0
+
+
+async def test_predicate_without_new_status():
+    """A predicate may hold without a new status; then the last change says so."""
+    pay = client(Timeline())
+    began = now()
+    assert await told(pay, ["T0"], until=lambda _: now() > began + 20) == [
+        ("T0", None, "Pending", False),
+        ("T0", "Pending", "Pending", True),
+    ]
+
+
+async def test_deadline():
+    """What is open at the deadline is told as failed, with what was seen; then the iteration ends."""
+    async with client(becoming(0, 1000)).watch(["T0", "T1"], until=PAID, deadline=60.0) as changes:
+        *_, last = [change async for change in changes]
+    assert (type(last.error), last.index, last.error.transaction["status"]) == (WaitDeadlineError, 1, "Pending")
+    assert (now(), list(last.error.statuses)) == (pytest.approx(60.0), ["Pending"])
+
+
+async def test_input_that_was_not_read():
+    """When the deadline comes before the input was read to its end, the iteration says so."""
+    seen = []
+    with pytest.raises(WaitDeadlineError, match="2 references watched in 60 s; others were not asked for"):
+        async with client(Timeline()).watch(["T0", "T1", "T2"], until=PAID, deadline=60.0, at_once=2) as changes:
+            async for change in changes:
+                seen.append(in_short(change))
+    assert seen == [
+        ("T0", None, "Pending", False),
+        ("T1", None, "Pending", False),
+        ("T0", WaitDeadlineError),
+        ("T1", WaitDeadlineError),
+    ]
+
+
+async def test_reference_that_cannot_be_watched():
+    """What cannot be asked, or is not found for too long, is told as failed; the others go on."""
+    transport = Timeline({"T0": [(0, NOT_FOUND)], "T1": [(0, "Pending"), (50, "Paid")]})
+    assert await told(client(transport), [" ", "T0", "T1"]) == [
+        (" ", InvalidReferenceError),
+        ("T1", None, "Pending", False),
+        ("T0", TransactionNotFoundError),
+        ("T1", "Pending", "Paid", True),
+    ]
+
+
+async def test_fatal():
+    """What is the same for every reference ends the watch, once, after what was found before."""
+    transport = Timeline({f"T{number}": [(0, "Pending"), (20, REFUSED)] for number in range(5)})
+    seen = []
+    with pytest.raises(AuthenticationError):
+        async with client(transport).watch([f"T{number}" for number in range(5)], until=PAID, deadline=900) as changes:
+            async for change in changes:
+                seen.append(change)
+    assert (len(seen), now() < 50, transport.in_flight) == (5, True, 0)
+
+
+async def test_at_once():
+    """No more references are watched at once than asked for; the next is asked for when one has ended."""
+    read = []
+
+    def references():
+        for number in range(6):
+            read.append((number, now()))
+            yield f"T{number}"
+
+    transport = becoming(30, 60, 90, 0, 0, 0)
+    await told(client(transport), references(), at_once=2)
+    assert [number for number, at in read if at < 25] == [0, 1, 2]  # one is read ahead
+    assert {reference for at, reference in transport.sent if at < 25} == {"T0", "T1"}
+    assert {reference for at, reference in transport.sent if at < 55} == {"T0", "T1", "T2"}
+
+
+async def test_slow_input():
+    """References that come late are watched from then on, and those before them do not wait."""
+
+    async def references():
+        yield "T0"
+        await asyncio.sleep(200)
+        yield "T1"
+
+    transport = becoming(30, 0)
+    seen = await told(client(transport), references())
+    assert [each[0] for each in seen] == ["T0", "T0", "T1"]
+    assert min(transport.times("T1")) == pytest.approx(200)
+
+
+async def test_slow_reader_loses_nothing():
+    """As long as a change was not taken, its reference is not asked again: each is told in its turn."""
+    transport = Timeline({"T0": [(0, "Pending"), (20, "Review"), (300, "Paid")]})
+    seen = []
+    async with client(transport).watch(["T0"], until=PAID, deadline=900.0) as changes:
+        async for change in changes:
+            seen.append(change.transaction.status)
+            await asyncio.sleep(100)
+            if seen == ["Pending"]:
+                assert max(transport.times()) < 30  # when the second change was found
+    assert seen == ["Pending", "Review", "Paid"]
+
+
+async def test_broken_input():
+    """An error of the input is raised where it is read, after what was found before."""
+
+    def references():
+        yield "T0"
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        await told(client(becoming(0)), references())
+
+
+async def test_after_the_block():
+    """After its block, a watch cannot be read."""
+    async with client(becoming(0)).watch(["T0"], until=PAID, deadline=9.0) as changes:
+        pass
+    with pytest.raises(RuntimeError, match="the block of this watch has ended"):
+        await anext(changes)
+
+
+async def test_after_the_end():
+    """After the end, reading it again ends at once."""
+    async with client(becoming(0)).watch(["T0"], until=PAID, deadline=9.0) as changes:
+        assert [change.is_last async for change in changes] == [True]
+        assert [change async for change in changes] == []
+
+
+async def test_nothing_to_watch():
+    """A watch of nothing ends at once."""
+    assert await told(client(Timeline()), []) == []
+
+
+async def test_left_early():
+    """Leaving the block ends all polls: no task, no slot, no timer and no listener is left."""
+    transport = Timeline(latency=5.0)
+    pay = client(transport)
+    async with pay.watch(
+        (f"T{number}" for number in itertools.count()), until=PAID, deadline=900.0, at_once=100
+    ) as seen:
+        await anext(seen)
+    await pay.aclose()
+    left = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    assert (left, tasks, transport.in_flight, pay.stats.in_flight, len(pay._polls)) == ([], set(), 0, 0, 0)
+
+
+async def test_polls_at_once():
+    """No more polls are under way at once than the client has attempts."""
+    transport, most = Timeline(latency=5.0), 0
+    async with client(transport, max_concurrency=3).watch(
+        [f"T{number}" for number in range(50)], until=PAID, deadline=100.0
+    ) as changes:
+        async for _ in changes:
+            most = max(most, transport.in_flight)
+    assert most <= 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"until": set()}, {"deadline": None}, {"at_once": 0}, {"interval": -1}],
+    ids=["until", "deadline", "at_once", "interval"],
+)
+async def test_refused(options):
+    """What cannot be used is refused at once, and not in the block."""
+    with pytest.raises(ConfigurationError):
+        client(Timeline()).watch(["T0"], **{"until": PAID, "deadline": 900.0, **options})
+
+
+def test_change_is_a_value():
+    """A change can be compared and shows what it is."""
+    assert Change("T0", None, None, is_last=False) == Change("T0", None, None, is_last=False)
