@@ -18,6 +18,7 @@ from payclient.cli._verdict import Worst, dry_run_lines, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
 from payclient.reconcile import Bucket, StoppedError, Summary
+from payclient.report import verdict_wording
 
 EXAMPLES = """
 ```console
@@ -144,7 +145,7 @@ def _next_steps(summary: Summary, worst: Worst, out: Path, streams: Streams) -> 
     """Say where everything is, and which command comes next."""
     lines = ["", f"Report: {out / 'report.html'}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json"]
     if summary.lacking_probe:
-        lines.append("Nothing was found: wrong key or environment? Give a reference that exists with --canary")
+        lines.append(verdict_wording(summary).advice)
     elif summary.buckets[Bucket.UNRESOLVED].rows:
         lines.append(f"Next: {streams.command}, which asks again for what is unresolved")
     if references := [row.reference for row in worst.rows() if row.reference]:

@@ -10,8 +10,8 @@ from payclient._escape import escape_unprintable, plural
 from payclient.cli._progress import duration
 from payclient.cli._streams import aligned
 from payclient.ledger import Ledger, RejectedEntry
-from payclient.reconcile import COMPLETENESS, Bucket, Journal, Row, Rules, Summary, expiry_rule
-from payclient.report import TopRows
+from payclient.reconcile import COMPLETENESS, Bucket, Journal, Row, Rules, Summary, TieOut, expiry_rule
+from payclient.report import TopRows, bridge_lines, money_by_status
 
 _RATES = (10, 100, 500)
 """Lookups per second for which the duration is said; which one the service takes is not known before it is asked."""
@@ -73,9 +73,9 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     yield ""
     yield from _totals(summary)
     yield ""
-    yield from _bridge(summary)
+    yield from _bridge(summary.tie_out)
     yield ""
-    yield from _states(summary)
+    yield from _states(summary.tie_out)
     if shown := worst.rows():
         yield ""
         yield f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}:"
@@ -102,35 +102,22 @@ def _totals(summary: Summary) -> list[str]:
     return aligned(rows, right=(1, 2, 3))
 
 
-def _bridge(summary: Summary) -> list[str]:
-    bridge = summary.tie_out
-    steps = [step for step in bridge.steps if step.rows]
-    return aligned(
-        [
-            ("", "rows", "added", "taken off", "net"),
-            ("ledger, paid", "", "", "", f"{bridge.ledger_paid_total:,}"),
-            *(
-                (
-                    f"  {step.step.label}",
-                    f"{step.rows:,}",
-                    f"{step.added:,}",
-                    f"{step.taken_off:,}",
-                    f"{step.amount:+,}",
-                )
-                for step in steps
-            ),
-            ("service, paid", "", "", "", f"{bridge.service_paid_total:,}"),
-            ("residual", "", "", "", f"{bridge.residual:,}"),
-        ],
-        right=(1, 2, 3, 4),
-    )
+def _bridge(tie_out: TieOut) -> list[str]:
+    rows = [("", "rows", "added", "taken off", "net")]
+    for line in bridge_lines(tie_out):
+        label, step = line.label.lower(), line.step
+        if step is None:
+            rows.append((label, "", "", "", f"{line.amount:,}"))
+        elif step.rows:
+            rows.append((f"  {label}", f"{step.rows:,}", f"{step.added:,}", f"{step.taken_off:,}", f"{step.amount:+,}"))
+    return aligned(rows, right=(1, 2, 3, 4))
 
 
-def _states(summary: Summary) -> list[str]:
+def _states(tie_out: TieOut) -> list[str]:
     rows: list[tuple[str, ...]] = [("by status", "ledger rows", "ledger amount", "service rows", "service amount")]
-    for state, total in summary.tie_out.states.items():
+    for label, total in money_by_status(tie_out).items():
         if total.ledger_rows or total.service_rows:
-            rows.append((f"  {state or 'not known'}", *(f"{number:,}" for number in astuple(total))))
+            rows.append((f"  {label}", *(f"{number:,}" for number in astuple(total))))
     return aligned(rows, right=(1, 2, 3, 4))
 
 

@@ -8,6 +8,9 @@ from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.report._matrix import Cell, Matrix
 from payclient.report._rows import row_as_json
 from payclient.report._summary_shape import summary_as_json
+from payclient.report._wording import bridge_lines as bridge_lines
+from payclient.report._wording import money_by_status as money_by_status
+from payclient.report._wording import verdict_wording as verdict_wording
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [

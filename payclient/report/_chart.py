@@ -7,6 +7,7 @@ from itertools import accumulate
 from attrs import frozen
 
 from payclient.reconcile import Difference, TieOut
+from payclient.report._wording import BridgeLine, bridge_lines
 
 _NARROWEST = 0.5
 _ONE_FIFTH = 5
@@ -55,40 +56,31 @@ class Chart:
 
 def bridge_chart(tie_out: TieOut) -> Chart:
     """Return the chart of *tie_out*."""
-    steps = [step for step in tie_out.steps if step.added or step.taken_off]
-    running = list(accumulate((step.amount for step in steps), initial=tie_out.ledger_paid_total))
-    reached = [
-        before + part for step, before in zip(steps, running, strict=False) for part in (step.added, step.taken_off)
-    ]
+    first, *between, last, _ = bridge_lines(tie_out)  # the residual is nothing to see
+    steps = [(line.label, line.step) for line in between if line.step and (line.step.added or line.step.taken_off)]
+    running = list(accumulate((step.amount for _, step in steps), initial=first.amount))
+    reached = [running[place] + part for place, (_, step) in enumerate(steps) for part in (step.added, step.taken_off)]
     origin, top = _axis([*running, *reached])
 
     def at(amount: int) -> float:
         return round(100 * (amount - origin) / (top - origin), 2)
 
-    def total(label: str, amount: int) -> Bar:
-        start, width = _span(at(base), at(amount))
-        return Bar(label=label, kind="total", amount=amount, start=start, width=width, end=at(amount))
+    def bar(label: str, kind: str, amount: int, edges: tuple[int, int], end: int, gross: tuple[int, ...] = ()) -> Bar:
+        start, width = _span(*map(at, edges))
+        return Bar(label=label, kind=kind, amount=amount, gross=gross, start=start, width=width, end=at(end))
 
-    def bar(step: Difference, before: int) -> Bar:
-        kind = "both" if step.added and step.taken_off else "up" if step.added else "down"
-        start, width = _span(at(before + step.added), at(before + step.taken_off))
-        return Bar(
-            label=step.step.label.capitalize(),
-            kind=kind,
-            amount=step.amount,
-            gross=(step.added, step.taken_off) if kind == "both" else (),
-            start=start,
-            width=width,
-            end=at(before + step.amount),
-        )
+    def total(line: BridgeLine) -> Bar:
+        return bar(line.label, "total", line.amount, (base, line.amount), line.amount)
+
+    def change(label: str, step: Difference, before: int) -> Bar:
+        gross = (step.added, step.taken_off) if step.added and step.taken_off else ()
+        kind = "both" if gross else "up" if step.added else "down"
+        edges = (before + step.added, before + step.taken_off)
+        return bar(label, kind, step.amount, edges, before + step.amount, gross)
 
     base = max(origin, 0)
-    bars = [
-        total("Ledger, paid", tie_out.ledger_paid_total),
-        *(bar(step, before) for step, before in zip(steps, running, strict=False)),
-        total("Service, paid", tie_out.service_paid_total),
-    ]
-    return Chart(bars=tuple(bars), origin=origin, zero=at(base))
+    changes = (change(*each, before) for each, before in zip(steps, running, strict=False))
+    return Chart(bars=(total(first), *changes, total(last)), origin=origin, zero=at(base))
 
 
 def _span(one: float, other: float) -> tuple[float, float]:

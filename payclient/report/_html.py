@@ -19,7 +19,7 @@ from payclient.report._chart import bridge_chart
 from payclient.report._facts import facts, when
 from payclient.report._groups import RowGroups, breaks, of_bucket, remarks
 from payclient.report._matrix import Matrix, grid
-from payclient.report._wording import BUCKETS, STEPS, VERDICTS
+from payclient.report._wording import BUCKETS, bridge_lines, money_by_status, verdict_wording
 
 FILES = {
     "report.xlsx": "a work list with room for owner, resolution and comment",
@@ -85,11 +85,11 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "about": about,
         "completeness": COMPLETENESS,
         "ledger_name": about.ledger.name if about.ledger else "",
-        "verdict": VERDICTS[summary.verdict],
+        "verdict": verdict_wording(summary),
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
         "tie_out": summary.tie_out,
-        "steps": [(STEPS[step.step], step) for step in summary.tie_out.steps if step.rows],
-        "states": [(state or "not known", total) for state, total in summary.tie_out.states.items()],
+        "bridge_lines": [line for line in bridge_lines(summary.tie_out) if line.step is None or line.step.rows],
+        "states": money_by_status(summary.tie_out).items(),
         "chart": bridge_chart(summary.tie_out),
         "facts": list(facts(summary, about)),
     }

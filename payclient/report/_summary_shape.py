@@ -20,6 +20,7 @@ from payclient.reconcile import (
 )
 from payclient.report._about import About, ledger_as_json
 from payclient.report._matrix import Cell, Matrix, meaning
+from payclient.report._wording import money_by_status
 
 SUMMARY_VERSION = 2
 """Grows when a reader of `summary.json` has to change; new names alone do not make it grow."""
@@ -100,7 +101,7 @@ def _tie_out(bridge: TieOut) -> dict[str, Any]:
         "service_paid_total": bridge.service_paid_total,
         "residual": bridge.residual,
         "rows_without_amount": bridge.rows_without_amount,
-        "money_by_status": {state or "not known": asdict(total) for state, total in bridge.states.items()},
+        "money_by_status": {label: asdict(total) for label, total in money_by_status(bridge).items()},
     }
 
 

@@ -1,12 +1,12 @@
-"""The labels and explanations of codes, buckets and steps."""
+"""The labels and explanations of verdicts, codes, buckets and the bridge."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from payclient.reconcile import Bucket, Code, Step, Verdict
+from payclient.reconcile import Bucket, Code, Difference, StateTotal, Step, Summary, TieOut, Verdict
 
 
 @frozen
@@ -37,6 +37,17 @@ VERDICTS: Mapping[Verdict, Wording] = {
     ),
 }
 
+_NOTHING_FOUND = Wording(
+    "Incomplete",
+    "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
+)
+
+
+def verdict_wording(summary: Summary) -> Wording:
+    """Return the label and the advice for the result of a run."""
+    return _NOTHING_FOUND if summary.lacking_probe else VERDICTS[summary.verdict]
+
+
 BUCKETS: Mapping[Bucket, Wording] = {
     Bucket.MATCHED: Wording("Matched", "All that is compared agrees."),
     Bucket.OPEN: Wording("Open", "Not paid yet, and not late."),
@@ -66,6 +77,39 @@ STEPS: Mapping[Step, str] = {
     Step.REJECTED: "the ledger row cannot be used",
 }
 """What each step of the bridge holds."""
+
+
+@frozen
+class BridgeLine:
+    """
+    One line of the bridge.
+
+    Attributes:
+        label: What it stands for.
+        meaning: What is in it.
+        amount: A total, or what the step adds on the whole.
+        step: The step; None for a total.
+    """
+
+    label: str
+    meaning: str
+    amount: int
+    step: Difference | None = None
+
+
+def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
+    """Yield both totals, the steps between them, and the residual, in the order of every report."""
+    yield BridgeLine("Ledger, paid", "sum of what the ledger states as paid", tie_out.ledger_paid_total)
+    for step in tie_out.steps:
+        yield BridgeLine(step.step.label.capitalize(), STEPS[step.step], step.amount, step)
+    yield BridgeLine("Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total)
+    yield BridgeLine("Residual", "what the steps leave unexplained", tie_out.residual)
+
+
+def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:
+    """Return the rows and money of each state, by its label."""
+    return {state or "not known": total for state, total in tie_out.states.items()}
+
 
 CODES: Mapping[Code, Wording] = {
     Code.PAID_TWICE: Wording(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -17,7 +16,7 @@ from payclient.report._facts import facts, when
 from payclient.report._matrix import Cell, Matrix, meaning
 from payclient.report._rows import both_sides, difference, in_words
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, Style, Value
-from payclient.report._wording import BUCKETS, CODES, STEPS, VERDICTS
+from payclient.report._wording import BUCKETS, CODES, bridge_lines, money_by_status, verdict_wording
 
 _LINE = Column("Line", 8, Style.PLAIN)
 _REFERENCE = Column("Reference", 22)
@@ -113,7 +112,7 @@ class ReportWorkbook:
             "By status": _by_status(matrix, about.rules),
             "By method": _by_method(matrix),
             "Tie-out": _tie_out(summary.tie_out),
-            "Money by status": _states(summary.tie_out),
+            "Money by status": ((label, *astuple(total)) for label, total in money_by_status(summary.tie_out).items()),
             "Run": ((fact.term, value) for fact in facts(summary, about) for value in fact.values),
         }
         for name, rows in sheets.items():
@@ -174,7 +173,7 @@ def _times(row: Row) -> tuple[Value, Value, Value]:
 
 def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:
     yield (summary.verdict.upper(), summary.sentence)
-    yield (None, VERDICTS[summary.verdict].advice)
+    yield (None, verdict_wording(summary).advice)
     if summary.compared.remark:
         yield (None, summary.compared.remark)
     yield (None, COMPLETENESS)
@@ -202,20 +201,13 @@ def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:
 
 
 def _tie_out(tie_out: TieOut) -> Iterator[Sequence[Value]]:
-    running = accumulate((step.amount for step in tie_out.steps), initial=tie_out.ledger_paid_total)
-    empty = (None, None, None, None)
-    yield ("Ledger, paid", "sum of what the ledger states as paid", *empty, next(running))
-    for step, then in zip(tie_out.steps, running, strict=True):
-        label = step.step.label.capitalize()
-        yield (label, STEPS[step.step], step.rows, step.added, step.taken_off, step.amount, then)
-    yield ("Service, paid", "what the service has as paid, each reference once", *empty, tie_out.service_paid_total)
-    yield ("Residual", "what the steps leave unexplained", *empty, tie_out.residual)
+    then = 0
+    for line in bridge_lines(tie_out):
+        step = line.step
+        then = line.amount if step is None else then + line.amount
+        parts = (None,) * 4 if step is None else (step.rows, step.added, step.taken_off, step.amount)
+        yield (line.label, line.meaning, *parts, then)
     yield ("Rows without amount", "the ledger states none", tie_out.rows_without_amount)
-
-
-def _states(tie_out: TieOut) -> Iterator[Sequence[Value]]:
-    for state, total in tie_out.states.items():
-        yield (state or "not known", *astuple(total))
 
 
 def _counts(total: Total) -> tuple[int, int, int]:

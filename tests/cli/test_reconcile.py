@@ -229,7 +229,7 @@ def test_nothing_found(reconcile, service):
     first, asked = reconcile(lines=["T8,15000,Paid", "T9,9000,Canceled"]), service.total
     assert (first.status, first.out.splitlines()[-1]) == (
         3,
-        "Nothing was found: wrong key or environment? Give a reference that exists with --canary",
+        "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
     )
     second = reconcile(lines=["T8,15000,Paid", "T9,9000,Canceled"])
     assert (second.status, service.total - asked) == (3, asked)

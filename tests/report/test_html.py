@@ -230,6 +230,14 @@ def test_verdict(bucket, title):
     assert COMPLETENESS in page.all("p")
 
 
+@pytest.mark.parametrize(("lacks_probe", "advice"), [(False, "same command again"), (True, "--canary")])
+def test_nothing_found(lacks_probe, advice):
+    """When nothing was found, the page asks for a reference that exists, because the next run would find no more."""
+    rows = [Row(entry=entry(), bucket=Bucket.UNRESOLVED, lacks_probe=lacks_probe)]
+    said = " ".join(Page(page_of(rows)).all("p", class_="next"))
+    assert [each for each in ("same command again", "--canary") if each in said] == [advice]
+
+
 def test_tiles(example, page):
     """Each bucket shows its rows and its money on both sides, as the summary has them."""
     tiles = [page.all("li", class_=name + end) for name in Bucket for end in ("", " nothing")]
