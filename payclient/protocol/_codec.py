@@ -4,10 +4,10 @@ The one cattrs converter: JSON values to `Transaction` and back.
 Design rules:
 
 - Money is exact or refused: a whole number, however it is written, and nothing else.
-- `reference`, `amount` and `status` must be there. Everything else may be absent, null or odd,
-  and then becomes None: an optional field must not cost a finance engineer the row.
-- Nothing is tolerated silently. `deviations` is computed afterwards, by comparing what arrived
-  with what the specification documents, so that no reading rule can forget to report itself.
+- `reference`, `amount` and `status` are required. Any other field may be absent, null or malformed,
+  and is then None: an optional field must not make the row unusable.
+- Nothing is tolerated silently. `deviations` is computed afterwards, by comparing the data with the
+  specification, so no reading rule can forget to report itself.
 - Responses that match the specification exactly (nearly all) skip both steps; the result is the same.
 """
 
@@ -32,13 +32,13 @@ _WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)
 _MAX_ZEROS = 2
 """Zeros after the point: `15.000` is fifteen thousand where the point separates thousands."""
 _BOUND = 10**18
-"""No payment has more digits; larger numbers would not survive a 64-bit column either."""
+"""No payment has more digits, and larger numbers do not fit a 64-bit column."""
 _MAX_DEVIATIONS = 20
 _ABSENT = object()
 
 
 class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
-    """A field cannot be read; the text names the field, what was found and what is needed."""
+    """A field cannot be read; the text says which, what was found and what is needed."""
 
 
 def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Transaction:
@@ -46,11 +46,11 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
     Return the `data` object of an answer as a `Transaction`.
 
     Args:
-        data: As it was parsed; kept as `raw`, so it must not be changed afterwards.
-        notes: Deviations that were noticed before, such as a byte order mark.
+        data: As parsed; kept as `raw`, so it must not be changed afterwards.
+        notes: Deviations found before, such as a byte order mark.
 
     Raises:
-        FieldProblem: When a required field is absent or of a wrong kind, or money is not exact.
+        FieldProblem: When a required field is absent or of a wrong type, or money is not exact.
 
     Source:
         Transaction detail specification, part 2.
@@ -70,7 +70,7 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
 
 def transaction_as_json(transaction: Transaction) -> dict[str, str | int | None]:
     """
-    Return the ten fields as values that JSON has, `expdate` in the documented format.
+    Return the ten fields as JSON values, `expdate` in the documented format.
 
     Note:
         The fields in the order of the specification; `raw` and `deviations` are left out.
@@ -79,7 +79,7 @@ def transaction_as_json(transaction: Transaction) -> dict[str, str | int | None]
 
 
 def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
-    """Return the time in *data* if all is as documented: then it is all that needs conversion. Or else None."""
+    """Return the `expdate` if every field is as documented, so nothing else needs conversion; otherwise None."""
     if data.keys() != _DOCUMENTED.keys():
         return None
     values = _documented_values(data)
@@ -107,7 +107,7 @@ def _shown(name: str, value: object) -> str:
 
 
 def _exact_integer(value: object) -> int | None:
-    """Return the whole number that *value* writes, or None when it does not write one."""
+    """Return the whole number that *value* represents, or None if it is not one."""
     if type(value) is int:  # `bool` is an `int`, and not money
         number = value
     elif isinstance(value, Decimal):
@@ -130,7 +130,7 @@ def _read_amount(value: object, _: object) -> int:
 
 
 def _optional_integer(name: str) -> Callable[[object, object], int | None]:
-    """Read money that may be missing: nothing is None, but something that is not exact is refused."""
+    """Read optional money: an absent or empty value is None, an inexact one is refused."""
 
     def read(value: object, _: object) -> int | None:
         if value is None or value == "":
@@ -162,7 +162,7 @@ def _required_text(name: str) -> Callable[[object, object], str]:
 
 
 def _read_expdate(value: object, _: object) -> datetime | None:
-    """Read a naive time. One with a zone would lose it, and `0000-00-00 00:00:00` is no time: None."""
+    """Read a naive time; None for one with a zone, which would be lost, and for `0000-00-00 00:00:00`."""
     match = _TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None
@@ -181,7 +181,7 @@ def _as_it_is(value: object, _: object) -> object:
 
 
 def _deviations(data: Mapping[str, Any], transaction: Transaction) -> tuple[str, ...]:
-    """Name each place where what arrived is not what the specification documents."""
+    """Describe each field that is not as the specification documents it."""
     odd = [
         name
         for name, kind in _DOCUMENTED.items()

@@ -18,10 +18,10 @@ class Request:
         url: Absolute.
         headers: Without `Authorization`.
         body: The bytes to send.
-        authorization: Gives the value of the `Authorization` header. A function, because the text
-            of the key is never kept in a value that prints: call it while writing the headers.
-        needs_fresh_connection: Send it over a connection that has carried no exchange before, on which
-            no other answer can be under way.
+        authorization: Returns the value of the `Authorization` header. It is a function, so that the
+            key is in no printable value: call it while writing the headers.
+        needs_fresh_connection: Send it over a new connection, on which no other answer can be
+            outstanding.
     """
 
     method: str
@@ -35,16 +35,16 @@ class Request:
 @frozen(eq=False)
 class Response:
     """
-    One whole HTTP response.
+    One complete HTTP response.
 
     Attributes:
         status_code: As sent by the service.
-        headers: Names in lower case; of a repeated header, the values joined by a comma.
-        body: The bytes as they came, still under their `Content-Encoding`.
-        is_truncated: The body was longer than the transport's cap, and the rest was not read.
+        headers: Names in lower case; the values of a repeated header are joined by a comma.
+        body: The bytes as received, with their `Content-Encoding`.
+        is_truncated: Whether the body was longer than `BODY_LIMIT`, and the rest was not read.
         connection: A handle by which the transport recognises the connection; None if it has none.
-        is_fresh: The connection had carried no exchange before this one, and nothing follows the
-            answer; False where the transport does not know.
+        is_fresh: Whether this was the first exchange of the connection, and nothing followed the
+            answer; False if the transport does not know.
     """
 
     status_code: int
@@ -59,4 +59,4 @@ fresh_references: ContextVar[Container[str]] = ContextVar("payclient_fresh_refer
 """References that a task and its children look up over fresh connections, because one lookup confirms another."""
 
 BODY_LIMIT = 256 * 1024
-"""Bytes read of a body, raw and decoded. The documented answer has about 350."""
+"""Maximum of bytes read of a body, also after decompression. The documented answer has about 350."""

@@ -1,4 +1,4 @@
-"""Read untrusted JSON: strict where two readers could disagree, and bounded in depth, digits and values."""
+"""Read untrusted JSON: strict where two parsers could disagree, and limited in depth, digits and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_DIGITS = 40
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 32
 _MAX_SHOWN = 40
-"""Longer names are not shown: cut, one could hold a piece of a secret too short to be redacted."""
+"""Longer names are not shown: a truncated one could end in a part of a secret too short to be redacted."""
 # Up to the next bracket or comma outside of a string, or the end. It matches wherever it begins,
 # an open string included: one that could fail would be tried again from every quote of the body.
 _TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
@@ -25,15 +25,15 @@ class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; th
 
 def read_json(body: bytes) -> Any:
     """
-    Return the value that *body* stands for.
+    Return the JSON value of *body*.
 
-    A byte order mark is accepted. Numbers with a point or an exponent become `Decimal`, so that
-    nothing is lost.
+    A byte order mark is accepted. Numbers with a point or an exponent become `Decimal`, without
+    loss.
 
     Raises:
-        JSONProblem: For bytes that are not UTF-8, syntax errors, `NaN` and `Infinity`, a key twice
-            in one object, numbers of more than 40 digits, nesting beyond 32, more than 10,000
-            values, half a surrogate pair.
+        JSONProblem: For bytes that are not UTF-8, syntax errors, `NaN` and `Infinity`, duplicate
+            keys, numbers of more than 40 digits, nesting beyond 32 levels, more than 10,000 values,
+            and unpaired surrogates.
 
     Source:
         RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
@@ -59,17 +59,17 @@ def read_json(body: bytes) -> Any:
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Say whether a JSON value is an object."""
+    """Return whether a JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Say whether a JSON value is a list."""
+    """Return whether a JSON value is a list."""
     return isinstance(value, list)
 
 
 def kind(value: object) -> str:
-    """Return what a JSON value is, in words that follow "found"."""
+    """Return the type of a JSON value in words, to follow "found"."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -126,7 +126,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         name = repr(twice) if len(twice) <= _MAX_SHOWN else f"of {len(twice)} characters"
-        message = f"the key {name} stands twice in one object"
+        message = f"the key {name} is duplicated in one object"
         raise JSONProblem(message)
     return value
 

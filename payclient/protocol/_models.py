@@ -1,4 +1,4 @@
-"""The frozen values that a lookup gives."""
+"""The frozen values that a lookup returns."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Environment(StrEnum):
-    """Which of the service's two paths is asked. Source: specification, part 4 and part 9."""
+    """The service's two environments, which differ in the path. Source: specification, parts 4 and 9."""
 
     LIVE = "live"
     SANDBOX = "sandbox"
 
 
 def masked(code: str) -> str:
-    """Return a payment code with its last four characters: enough to recognise, too little to pay with."""
+    """Return a payment code with all but the last four characters masked."""
     return "*" * (len(code) - 4) + code[-4:] if len(code) > 4 else "*" * len(code)
 
 
@@ -34,21 +34,21 @@ def _masked_repr(code: str | None) -> str:
 @frozen(kw_only=True)
 class Transaction:
     """
-    One transaction as the service described it, under the service's own field names.
+    One transaction, with the service's own field names.
 
     Attributes:
-        reference: The service's reference code; always the one that was asked for.
+        reference: The service's reference code; always the requested one.
         merchant_reff: The merchant's own reference.
         payment_method: Short code of the payment method.
         payment_name: Human-readable name of the payment method.
-        amount: Total amount. Currency and unit are not part of the contract.
+        amount: Total amount. The specification states neither currency nor unit.
         fee: Fee charged on the transaction.
         amount_received: Amount received by the merchant.
-        payment_code: Code the payer pays with; masked in `repr`.
-        expdate: Expiry of the payment, without a time zone because the service shows none.
-        status: The service's word for the state, as it arrived.
-        raw: The `data` object as it arrived, read-only; numbers with a point are `Decimal`.
-        deviations: What was tolerated while reading, one sentence each.
+        payment_code: Code that the payer pays with; masked in `repr`.
+        expdate: Expiry of the payment, without a time zone because the service states none.
+        status: The service's word for the state, unchanged.
+        raw: The `data` object as received, read-only; numbers with a point are `Decimal`.
+        deviations: Differences from the specification that were tolerated, one sentence each.
 
     Source:
         Transaction detail specification, part 2.
@@ -69,13 +69,14 @@ class Transaction:
 
     def expires_at(self, tz: tzinfo) -> datetime | None:
         """
-        Return `expdate` as an aware time, in the zone that you know the service to mean.
+        Return `expdate` as an aware time.
 
         Args:
-            tz: For example `ZoneInfo("Asia/Jakarta")`. The contract does not show one.
+            tz: The zone of the service, such as `ZoneInfo("Asia/Jakarta")`; the specification states
+                none.
 
         Returns:
-            None when there is no `expdate`.
+            None if there is no `expdate`.
         """
         return None if self.expdate is None else self.expdate.replace(tzinfo=tz)
 
@@ -115,11 +116,11 @@ class Transaction:
 @frozen
 class Found:
     """
-    A lookup that gave a transaction.
+    A lookup that found its transaction.
 
     Attributes:
-        reference: As it was given.
-        transaction: What the service said.
+        reference: The reference, as given.
+        transaction: The transaction.
         index: Position of the reference in the input, from 0.
     """
 
@@ -131,11 +132,11 @@ class Found:
 @frozen
 class Failed:
     """
-    A lookup that did not give a transaction.
+    A lookup that failed.
 
     Attributes:
-        reference: As it was given.
-        error: Why. Only `TransactionNotFoundError` says that there is no such transaction.
+        reference: The reference, as given.
+        error: The reason. Only `TransactionNotFoundError` means that there is no such transaction.
         index: Position of the reference in the input, from 0.
     """
 

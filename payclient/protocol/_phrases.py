@@ -3,10 +3,10 @@ Classify the words of a refusal.
 
 Design rules:
 
-- "Not found" is believed only of a text that says nothing else: some word for a transaction or a reference, one of
-  the phrases for its absence, and words without weight. One word more, and it may mean something else.
-- Words about the service, its address, the key or the merchant go before.
-- What is none of these is unknown, and never "not found".
+- "Not found" is believed only if the text consists of a word for a transaction or a reference, a phrase for its
+  absence, and filler words. With any other word it may mean something else.
+- Words about the service, its address, the key or the merchant have priority.
+- Anything else is unknown, and never "not found".
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from payclient.protocol._redaction import REMOVED
 
 class Meaning(Enum):
     """
-    What a refusal says.
+    The meaning of a refusal.
 
     Attributes:
-        NOT_FOUND: There is no such transaction, or no such reference.
-        NO_DATA: There is no such record, of whatever kind.
-        BARE: Nothing but "not found", or no word at all.
-        KEY: The key is refused, in words from the list.
-        DENIED: Something about a key, a merchant, an account or the caller.
+        NOT_FOUND: No such transaction or reference.
+        NO_DATA: No such record, without saying of what.
+        BARE: Only "not found", or no message.
+        KEY: The key is refused, in a message from the list.
+        DENIED: About a key, a merchant, an account or the caller.
         DOWN: The service, or its database, cannot answer now.
-        ELSEWHERE: This is not the operation: a route, a path, a method.
+        ELSEWHERE: Wrong address: about a route, a path or a method.
         UNKNOWN: Something else.
     """
 
@@ -61,7 +61,7 @@ ABSENCES = frozenset(
         "no tidak ditemukan",
     },
 )
-"""Phrases that say that something does not exist; without the words for what, and without those that do not count."""
+"""Phrases for "does not exist", without the subject and without filler words."""
 
 REFUSED_KEY_MESSAGES = frozenset(
     {
@@ -118,7 +118,7 @@ _BY_WORD = ((_DOWN, Meaning.DOWN), (_ELSEWHERE, Meaning.ELSEWHERE), (_KEY, Meani
 
 
 def plain(text: str) -> str:
-    """Return *text* in lower case, with one space between its words, whatever stood there before."""
+    """Return *text* in lower case, with one space between its words and no punctuation."""
     spread = re.sub(r"n['\u2019]t\b", " not", text.replace("annot", "an not"))
     spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", spread)  # TransactionNotFound
     return " ".join(re.sub(r"[\W_]+", " ", spread).casefold().split())
@@ -132,13 +132,13 @@ def meaning(
     beside: Iterable[str] = (),
 ) -> Meaning:
     """
-    Return what the service said.
+    Return the meaning of the service's messages.
 
     Args:
-        texts: Its messages, each on its own.
-        reference: The one that was sent; that a text repeats it changes nothing.
+        texts: The messages.
+        reference: The reference that was sent; ignored where a message repeats it.
         believed: Further messages that mean "no such transaction", as `plain` writes them.
-        beside: All texts that came with them. They count where there is no message, and if they are about the service.
+        beside: All texts of the answer. They count if there is no message, or if they are about the service.
     """
     named = plain(reference) if any(map(str.isdigit, reference)) else ""  # without a digit it may be a word of theirs
     said, all_said = ([text for given in part if (text := _plain(given, named))] for part in (texts, beside))

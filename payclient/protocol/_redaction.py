@@ -1,4 +1,4 @@
-"""Redact a secret from text, in every encoding it may appear in."""
+"""Redact a secret from text, in the encodings in which it may appear."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import unescape
 
 REMOVED = "[api key]"
-"""What stands in its place."""
+"""The text that replaces the secret."""
 
 _TELLING = 12
 """A match of this many leading characters is redacted, even if the text was cut after it."""
@@ -28,8 +28,8 @@ class Redaction:
     """
     Redacts a secret from texts.
 
-    It is found as it is, in base64 (at any offset, also in the alphabet for URLs), as HTML, JSON and URLs escape it, up
-    to three times over, and where a text was cut in the middle of it.
+    It is found in plain text, in base64 (at any offset, also URL-safe), in up to three layers of the
+    escapes of HTML, JSON and URLs, and where a text was truncated in the middle of it.
 
     Args:
         secret: Visible ASCII.
@@ -63,8 +63,8 @@ class Redaction:
 
 
 def _layers(text: str) -> list[str]:
-    """Return *text*, and what it is when it is unescaped once, twice and three times."""
-    layers = [text, text := text.replace("\\/", "/")]  # all that PHP escapes in an ordinary answer, and quick
+    """Return *text*, and *text* unescaped once, twice and three times."""
+    layers = [text, text := text.replace("\\/", "/")]  # the only escape in an ordinary answer of PHP, and fast
     while len(layers) <= _MAX_LAYERS + 1 and ("\\" in text or "%" in text or "&" in text):
         text = _ESCAPE.sub(_character, text)
         layers.append(text)
@@ -72,7 +72,7 @@ def _layers(text: str) -> list[str]:
 
 
 def _unescaped(text: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
-    """Return *text* without one layer of escapes, and the place of each of its characters in the first text."""
+    """Return *text* without one layer of escapes, and the position of each character in the original text."""
     characters: list[str] = []
     kept: list[int] = []
     end = 0
@@ -92,7 +92,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """Give those characters of its base64 that do not depend on what stands beside it, for each offset."""
+    """Yield, for each offset, the characters of its base64 that do not depend on the neighbouring bytes."""
     for before, first in enumerate((0, 2, 3)):
         code = b64encode(b"\0" * before + secret).decode()[first : (before + len(secret)) * 8 // 6]
         yield code
@@ -100,7 +100,7 @@ def _in_base64(secret: bytes) -> Iterator[str]:
 
 
 def _agreement(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
+    """Return the length of the common beginning of two texts."""
     shorter = min(len(one), len(other))
     return next((i for i in range(shorter) if one[i] != other[i]), shorter)
 

@@ -45,14 +45,14 @@ _KEPT_HEADERS = frozenset(
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\s]+)')
-"""It is enough to pay with, and an unreadable body may still hold it."""
+"""Removed from excerpts: a payment code is enough to pay with."""
 _EVIDENT = frozenset({200, 400, 404, 410, 422})
 _BELIEVED_WITH = {Meaning.NOT_FOUND: _EVIDENT, Meaning.NO_DATA: _EVIDENT, Meaning.BARE: frozenset({404})}
-"""The statuses that words for "not found" are believed with; another one contradicts them."""
+"""The statuses with which words for "not found" are believed; any other contradicts them."""
 _UNKNOWN_WORDS = 'message: a 404 in words that may not mean "no such transaction"; if they do, pass not_found_messages'
 _NOT_THE_OPERATION = "message: about an address or a method, not about a transaction; check base_url"
 _MAX_PARTIAL = 256
-"""Characters in which the first few of a key can be written, escapes and all."""
+"""Characters that the first few characters of a key can take up when escaped."""
 _EXCERPT = 400
 _WORDS = 200
 _MAX_TEXTS = 20
@@ -69,11 +69,11 @@ class ErrorResponse:
         status_code: The HTTP status.
         headers: All of them, names in lower case.
         text: The beginning of the body.
-        problem: What is wrong with the body as JSON; empty when it is JSON.
+        problem: Why the body is not JSON; empty if it is.
         redact: Removes the API key from text.
         now: The wall clock.
-        not_found_messages: What the caller believes to mean "no such transaction", as `plain` writes it.
-        words: The service's own words; empty when something else answered, such as a gateway.
+        not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
+        words: The service's message; empty if a gateway answered.
     """
 
     status_code: int
@@ -86,7 +86,7 @@ class ErrorResponse:
     words: str = ""
 
     def error(self, kind: type[_Error], meaning: str, **more: Any) -> _Error:
-        """Make an error of *kind* that holds the plain values of this answer."""
+        """Return an error of *kind* with the plain values of this answer."""
         kept = {name: self.clean(value, _WORDS) for name, value in self.headers.items() if name in _KEPT_HEADERS}
         return kind(
             f"{self.clean(meaning, _EXCERPT)} (HTTP {self.status_code})",
@@ -105,14 +105,14 @@ class ErrorResponse:
         *,
         kind: type[errors.UnexpectedResponseError] = errors.UnexpectedResponseError,
     ) -> errors.UnexpectedResponseError:
-        """Make the error for an answer that is not the documented shape."""
+        """Return the error for an answer of an undocumented shape."""
         return self.error(kind, f"unexpected answer: {problem}", problem=self.clean(problem, _EXCERPT))
 
     def clean(self, text: str, length: int) -> str:
         """Return *text* on one line: without the key, control and direction characters, shortened."""
         window = length * 8
         shown = self.redact(text[:window])
-        if len(text) > window:  # the cut may have left a piece of the key too short to be redacted
+        if len(text) > window:  # the end may be a part of the key too short to be redacted
             shown = shown[:-_MAX_PARTIAL]
         shown = "".join(c if c.isprintable() else " " for c in shown)
         shown = " ".join(shown.split())
@@ -120,7 +120,7 @@ class ErrorResponse:
 
 
 def is_conclusive(error: errors.PayClientError) -> bool:
-    """Say whether *error* may be believed as it came, or only when the same came over a fresh connection."""
+    """Return whether *error* may be believed, or only after the same answer over a fresh connection."""
     return not isinstance(error, errors.TransactionNotFoundError) or error.is_conclusive
 
 
@@ -177,7 +177,7 @@ def _from_words(answer: ErrorResponse, said: Meaning, *, is_envelope: bool) -> e
 
 
 def _named(value: object, depth: int) -> Iterator[str]:
-    """Give the references that an answer names: beside `success`, and in `data`."""
+    """Yield the references that an answer names, at the top level and in `data`."""
     if is_object(value):
         name = value.get("reference")
         if name and type(name) in (str, int):
@@ -200,7 +200,7 @@ def _from_status(answer: ErrorResponse, words: str, *, is_about_reference: bool)
         if is_about_reference:
             return answer.error(errors.RejectedError, f"the service declined{said}")
         if "cf-mitigated" in answer.headers:
-            # A challenge for browsers, sent while there are too many requests: it is about load, not about the caller.
+            # A challenge for browsers, sent when there are too many requests: about load, not about the caller.
             return answer.error(errors.ServiceError, "a gateway in front of the service challenges this client")
         return answer.error(
             errors.PermissionDeniedError,
@@ -238,7 +238,7 @@ def _looks_like(text: str) -> str:
 
 
 def _texts(value: dict[str, Any]) -> list[str]:
-    """Return what the service said, from the places where services say it, and no more than could be shown."""
+    """Return the service's messages, from the usual fields, shortened."""
     said = [text for place in _PLACES for text in islice(_strings(value.get(place), 4), _MAX_TEXTS)]
     # If `data` is an object, it is a transaction, and may hold a payment code.
     return list(dict.fromkeys(said or _strings(value.get("data"), 0)))
@@ -258,7 +258,7 @@ def _strings(value: object, depth: int) -> Iterator[str]:
 
 
 def _all_texts(value: object) -> Iterator[str]:
-    """Give every text in *value*, at any depth: other fields may say that the service is down."""
+    """Yield every text in *value*, at any depth, because other fields may say that the service is down."""
     if isinstance(value, str):
         yield value[: _EXCERPT * 8]
     elif is_list(value):
@@ -271,7 +271,7 @@ def _all_texts(value: object) -> Iterator[str]:
 
 
 def _is_about(reference: str, value: object, words: str) -> bool:
-    """Say whether a refusal is about this one reference, rather than about the caller."""
+    """Return whether a refusal is about this reference, and not about the caller."""
     named = value.get("errors") if is_object(value) else None
     if is_object(named) and "reference" in named:
         return True

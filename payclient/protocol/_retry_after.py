@@ -1,4 +1,4 @@
-"""How long the service asked to wait, read from the headers of its refusal."""
+"""Read `Retry-After` and the rate-limit headers: how long the service asks to wait."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from email.utils import parsedate_to_datetime
 _NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
 _RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,12})", re.ASCII)
 _EPOCH = 1_000_000_000
-"""A reset value above this is a moment, below it a number of seconds."""
+"""A reset value from here on is a Unix time; below, it is a number of seconds."""
 
 
 def retry_after(headers: Mapping[str, str], *, now: Callable[[], datetime]) -> float | None:
     """
-    Return the seconds to wait before the next request, or None when nothing usable was said.
+    Return the seconds to wait before the next request, or None if no header states it.
 
-    `Retry-After` wins; otherwise the reset of the rate-limit headers counts. A moment in the past
-    means now. What cannot be read (negative, `nan`, thousands of digits) is ignored: it must
-    neither crash nor cause an endless wait.
+    `Retry-After` has priority over the reset of the rate-limit headers. A time in the past means
+    now. Unreadable values (negative, `nan`, thousands of digits) are ignored.
 
     Args:
         headers: Names in lower case.
-        now: An aware wall clock, asked only when the headers carry no usable `Date` to measure a
-            moment against: the service's own clock is the one its moments are on.
+        now: An aware wall clock, used only if there is no usable `Date` header: times are compared
+            with the service's own clock.
 
     Source:
         RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.

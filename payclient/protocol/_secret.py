@@ -18,12 +18,11 @@ class ApiKey:
     A key that cannot be printed, pickled or copied by accident.
 
     Args:
-        key: Surrounding white space is dropped: a key read from a file often ends in a newline,
-            which would otherwise surface, together with the key, in the text of an exception of
-            the HTTP library.
+        key: White space around it is dropped: a key from a file often ends in a newline, for which
+            the HTTP library would raise an exception with the key in its text.
 
     Raises:
-        ConfigurationError: When the key is empty or holds anything but visible ASCII.
+        ConfigurationError: When the key is empty, too long, or not visible ASCII.
     """
 
     __slots__ = ("_bearer", "_redaction", "_text")
@@ -53,7 +52,7 @@ class ApiKey:
         return hashlib.sha256(b"payclient key " + self._text.encode()).hexdigest()[:12]
 
     def redact(self, text: str) -> str:
-        """Return *text* without the key: some services echo the request, in whatever spelling."""
+        """Return *text* without the key, which some services echo."""
         return self._redaction(text)
 
     def __repr__(self) -> str:
@@ -65,7 +64,7 @@ class ApiKey:
 
 
 def _problem(key: object) -> str:
-    """Name the fault and its place, never the text; "" when there is none."""
+    """Return what is wrong with the key and where, never its text; "" if nothing is."""
     if not isinstance(key, str):
         return f"must be a string, got {type(key).__name__}"
     text = key.strip()

@@ -3,11 +3,11 @@ Build the request, and read a response as a transaction or an error.
 
 Design rules:
 
-- The body decides before the status: a service that answers 200 with `success` false has refused.
-- A transaction needs everything to be right: status 200, `success` true, `data` readable, and the
-  echoed reference equal to the one that was sent.
+- The body is read before the status: a 200 with `success` false is a refusal.
+- A transaction needs status 200, `success` true, readable `data`, and exactly the reference that
+  was sent.
 - "Not found" needs evidence: the service's own envelope, and words about a transaction or a reference.
-  A page, a gateway, a time-out or a word that is not known is never "not found".
+  A web page, a gateway error, a time-out or an unknown message is never "not found".
 - Anything else becomes an error that names the place and what was found there.
 """
 
@@ -35,14 +35,14 @@ MAX_REFERENCE_LENGTH = 256
 
 def check_reference(reference: object) -> str:
     """
-    Return *reference* unchanged if it can name a transaction.
+    Return *reference* unchanged if it is valid.
 
-    The specification shows no format, so this refuses only what no format would allow. Nothing is
-    stripped: the answer must carry the very same code.
+    The specification states no format, so only what no format would allow is refused. Nothing is
+    stripped, because the answer must have exactly the same reference.
 
     Raises:
-        InvalidReferenceError: When it is not a string, empty, only white space, longer than 256
-            characters, begins or ends with a blank, or holds a character that is not printable.
+        InvalidReferenceError: When it is not a string, is empty or longer than 256 characters,
+            begins or ends with a blank, or has an unprintable character.
     """
     if not isinstance(reference, str):
         problem = f"must be a string, got {type(reference).__name__}"
@@ -64,10 +64,10 @@ def check_reference(reference: object) -> str:
 
 def check_references(references: object) -> None:
     """
-    Refuse one reference where several are asked for: its characters would be looked up one by one.
+    Refuse a single reference instead of a list: its characters would be looked up one by one.
 
     Raises:
-        TypeError: When *references* is text or bytes, or cannot be iterated.
+        TypeError: When *references* is text or bytes, or is not iterable.
     """
     if isinstance(references, str | bytes | bytearray):
         problem = f"one {type(references).__name__}; use get_transaction for a single one"
@@ -82,7 +82,7 @@ def check_references(references: object) -> None:
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 _MAX_LAYERS = 2
 _MAX_SHOWN = 40
-"""Longer names are not shown: cut, one could hold a piece of a secret too short to be redacted."""
+"""Longer names are not shown: a truncated one could end in a part of a secret too short to be redacted."""
 
 
 class InflateError(ValueError):
@@ -91,13 +91,13 @@ class InflateError(ValueError):
 
 def inflate(body: bytes, content_encoding: str, *, limit: int) -> bytes:
     """
-    Return *body* decoded, at most *limit* bytes of it.
+    Return *body* decompressed.
 
-    We ask for `identity`, so an encoding is a deviation; one that a proxy adds is undone.
+    The client asks for `identity`, but a proxy may add an encoding.
 
     Raises:
-        InflateError: When the coding is unknown, stacked too high, cut or larger than *limit*:
-            1,830 bytes of gzip in gzip can stand for a gibibyte.
+        InflateError: When the encoding is unknown, has too many layers, is truncated, or gives more
+            than *limit* bytes: 1,830 bytes of gzip in gzip can expand to a gibibyte.
     """
     codings = [name for part in content_encoding.split(",") if (name := part.strip()).lower() not in ("", "identity")]
     if len(codings) > _MAX_LAYERS:
@@ -110,7 +110,7 @@ def inflate(body: bytes, content_encoding: str, *, limit: int) -> bytes:
 
 def _undo(body: bytes, coding: str, limit: int) -> bytes:
     bits = _WINDOW_BITS.get(coding.lower())
-    if bits is None:  # shown as it came: a secret in lower case would not be known as one
+    if bits is None:  # shown unchanged: a secret in lower case would not be redacted
         name = repr(coding) if len(coding) <= _MAX_SHOWN else f"of {len(coding)} characters"
         message = f"unknown content coding {name}"
         raise InflateError(message)
@@ -139,10 +139,10 @@ _PATHS = {
 _HEADERS: Mapping[str, str] = {
     "Content-Type": "application/json",
     "Accept": "application/json",
-    "Accept-Encoding": "identity",  # so that the cap on the body is a cap on memory
+    "Accept-Encoding": "identity",  # so that the limit on the body also limits memory
 }
 _MARKED = ("body: began with a byte order mark",)
-_ECHOED = ("body: the API key stood in it and was removed",)
+_ECHOED = ("body: contained the API key, which was removed",)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -151,7 +151,7 @@ def endpoint(base_url: str, environment: Environment) -> str:
     Return the address of the operation.
 
     Source:
-        Transaction detail specification, part 4; the environments differ in the path alone.
+        Transaction detail specification, part 4; the environments differ in the path only.
     """
     return base_url.rstrip("/") + _PATHS[environment]
 
@@ -163,7 +163,7 @@ def request_headers(user_agent: str) -> Mapping[str, str]:
 
 def build_request(url: str, reference: str, *, headers: Mapping[str, str], authorization: Callable[[], str]) -> Request:
     """
-    Return the one request there is.
+    Return the request for one lookup.
 
     Source:
         Transaction detail specification, part 4: method, headers and body.
@@ -180,11 +180,11 @@ def parse_response(
     not_found_messages: frozenset[str] = frozenset(),
 ) -> Transaction:
     """
-    Return the transaction that *response* holds, or raise what it means instead.
+    Return the transaction in *response*, or raise the error that it means.
 
     Args:
-        response: Whole, or truncated at the cap.
-        reference: The one that was sent.
+        response: Complete, or truncated at the limit.
+        reference: The reference that was sent.
         redact: Removes the API key from text that goes into an error.
         now: The wall clock, for `Retry-After` dates.
         not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
@@ -193,13 +193,13 @@ def parse_response(
         ResponseError: Always one of its subclasses.
 
     Source:
-        Transaction detail specification, part 4, rules 1 to 3; part 7 shows no errors, so the
-        reading of those is ours.
+        Transaction detail specification, part 4, rules 1 to 3. Part 7 describes no errors, so
+        their mapping is ours.
     """
     outcome = _outcome(response, reference, redact, now, not_found_messages)
     if isinstance(outcome, Transaction):
         return outcome
-    raise outcome  # here: a traceback may come with locals, and the frames below hold what may echo the key
+    raise outcome  # raised here, because the frames of `_outcome` may hold the key in their local variables
 
 
 def _outcome(
@@ -211,7 +211,7 @@ def _outcome(
 ) -> Transaction | errors.ResponseError:
     body, problem, value = _read(response)
 
-    def answer() -> ErrorResponse:  # made for an error only
+    def answer() -> ErrorResponse:  # a function, because only errors need it
         return ErrorResponse(
             response.status_code, response.headers, _text(body), problem, redact, now, not_found_messages
         )
@@ -227,18 +227,18 @@ def _outcome(
     notes = (*(_MARKED if body.startswith(BOM_UTF8) else ()), *(() if is_clean else _ECHOED))
     try:
         transaction = read_transaction(data, notes=notes)
-    except FieldProblem as trouble:
-        return answer().unexpected(f"data.{trouble}")
+    except FieldProblem as found:
+        return answer().unexpected(f"data.{found}")
     if transaction.reference != reference:
         found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
         return answer().unexpected(found, kind=errors.ReferenceMismatchError)
     if not is_clean and REMOVED in transaction.status:
-        return answer().unexpected("data.status: the API key stands in it")
+        return answer().unexpected("data.status: contains the API key")
     return transaction
 
 
 def _without_key(value: Any, redact: Callable[[str], str]) -> Any:
-    """Return a JSON value without the key: what is kept of a transaction goes into journals and reports."""
+    """Return a JSON value without the key, because it goes into journals and reports."""
     if isinstance(value, str):
         return redact(value)
     if is_list(value):
@@ -249,7 +249,7 @@ def _without_key(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def _read(response: Response) -> tuple[bytes, str, Any]:
-    """Return the body as far as it can be shown, what is wrong with it ("" when nothing is), and its value."""
+    """Return the body to show in errors, the problem with it ("" if there is none), and its JSON value."""
     body = response.body
     if response.is_truncated or len(body) > BODY_LIMIT:
         return body, f"body: longer than {BODY_LIMIT} bytes", None
@@ -267,5 +267,5 @@ def _read(response: Response) -> tuple[bytes, str, Any]:
 
 
 def _text(body: bytes) -> str:
-    # More than an excerpt is never shown, and a signature stands at the top.
+    # Enough for an excerpt, and for recognising a web page.
     return body[:4096].decode("utf-8", "replace")

@@ -56,7 +56,7 @@ def test_columns_chosen():
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"reference": "T1", "amount": 1, "amount": 2}', "the key 'amount' stands twice"),
+        ('{"reference": "T1", "amount": 1, "amount": 2}', "the key 'amount' is duplicated"),
         ('{"reference": "T1", "amount": NaN}', "NaN is not JSON"),
         ('{"reference": "T1", "amount": Infinity}', "Infinity is not JSON"),
         ('{"reference": "T1", "amount": 1, "x": ' + "[" * 5000 + "]" * 5000 + "}", "nested deeper than"),

@@ -63,8 +63,8 @@ def test_point_is_kept():
         pytest.param(b"NaN", "NaN is not JSON", id="nan"),
         pytest.param(b"[Infinity]", "Infinity is not JSON", id="infinity"),
         pytest.param(b'{"a":-Infinity}', "-Infinity is not JSON", id="minus-infinity"),
-        pytest.param(b'{"a":1,"b":2,"a":1}', "the key 'a' stands twice in one object", id="key-twice"),
-        pytest.param(b'[{"b":{"a":1,"\\u0061":2}}]', "the key 'a' stands twice in one object", id="key-twice-escaped"),
+        pytest.param(b'{"a":1,"b":2,"a":1}', "the key 'a' is duplicated in one object", id="key-twice"),
+        pytest.param(b'[{"b":{"a":1,"\\u0061":2}}]', "the key 'a' is duplicated in one object", id="key-twice-escaped"),
         pytest.param(b"9" * 41, "a number of 41 digits", id="41-digits"),
         pytest.param(b"9" * 5000, "a number of 5000 digits", id="5000-digits"),
         pytest.param(b"0." + b"1" * 5000, "a number of 5002 digits", id="5000-decimals"),
@@ -91,10 +91,10 @@ def test_refused(body, problem):
 
 
 def test_long_key_is_not_shown():
-    """A long key that stands twice is named by its length: a piece of it could be a piece of a secret."""
+    """A long duplicate key is named by its length, because a part of it could be a part of a secret."""
     with pytest.raises(JSONProblem) as caught:
         read_json(b'{"%(key)s":1,"%(key)s":2}' % {b"key": b"k" * 5000})
-    assert str(caught.value) == "the key of 5000 characters stands twice in one object"
+    assert str(caught.value) == "the key of 5000 characters is duplicated in one object"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ class _Counted(str):
 
 
 def test_key_twice_is_found_in_one_walk():
-    """Finding the key that stands twice compares each key a few times, not with every other one."""
+    """Finding the duplicate key compares each key a few times, not with all others."""
     from payclient.protocol._json import _pairs  # noqa: PLC0415  what the parser calls per object
 
     _Counted.comparisons = 0

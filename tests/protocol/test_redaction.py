@@ -152,13 +152,13 @@ def test_cut_key(length, margin, filler):
 def test_key_in_a_field(name):
     """A transaction that echoes the key in a field that nothing hangs on is kept without it, and says so."""
     found = parse_response(answer(KEY, name, 200), REFERENCE, redact=ApiKey(KEY).redact)
-    assert (found.raw[name], found.deviations[0]) == ("x [api key]", "body: the API key stood in it and was removed")
+    assert (found.raw[name], found.deviations[0]) == ("x [api key]", "body: contained the API key, which was removed")
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("status", "data.status: the API key stands in it"),
+        ("status", "data.status: contains the API key"),
         ("amount", "data.amount: text '[api key]' is not an exact whole number"),
         ("reference", f"data.reference is 'x [api key]', asked for '{REFERENCE}'"),
     ],
@@ -179,7 +179,7 @@ def test_key_as_coding(coding):
 
 
 def test_key_as_name_twice():
-    """The name of a field that stands twice is not shown cut."""
+    """The name of a duplicate field is not shown truncated."""
     name = json.dumps("x" * 35 + KEY)
     with pytest.raises(PayClientError) as caught:
         parse_response(Response(200, {}, f"{{{name}: 1, {name}: 2}}".encode()), REFERENCE, redact=ApiKey(KEY).redact)

@@ -205,7 +205,7 @@ def test_unknown_envelope_field():
         pytest.param(b'{"a":1e3000000}', "body: a number of magnitude 1e3000000", id="exponent"),
         pytest.param(b'{"a":NaN}', "body: NaN is not JSON", id="nan"),
         pytest.param(b'{"a":Infinity}', "body: Infinity is not JSON", id="infinity"),
-        pytest.param(b'{"a":1,"a":1}', "body: the key 'a' stands twice in one object", id="key-twice"),
+        pytest.param(b'{"a":1,"a":1}', "body: the key 'a' is duplicated in one object", id="key-twice"),
         pytest.param(GOOD_BYTES.replace(b"Virtual", b"\xffirtual"), "body: not UTF-8 at byte 142", id="not-utf-8"),
         pytest.param(b'{"a":"\\ud800"}', "body: half a surrogate pair in a string", id="half-a-pair"),
         pytest.param(b"a" * (BODY_LIMIT + 1), f"body: longer than {BODY_LIMIT} bytes", id="too-long"),
