@@ -1,4 +1,4 @@
-"""Policies without I/O: limiter, retry, deferral, single-flight and time-outs. Clock and randomness are handed in."""
+"""Policies without I/O: limiter, retry, deferral, single-flight and time-outs. Clock and randomness are arguments."""
 
 from payclient.policies._deferral import PASSES, Deferral, Disposition, PendingRow
 from payclient.policies._limiter import Limiter

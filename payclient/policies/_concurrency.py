@@ -3,18 +3,18 @@ The limit of attempts in flight: a controller that learns from the result of eac
 
 It adapts one number, the limit of attempts in flight. A second controller, for a rate, would work against it.
 
-1.  Slow start: at the start, after a pause and when several answers in a row were refusals, the limit is low and grows
-    by one per accepted attempt. While it lasts, a refusal halves the limit, so that one probe at a time asks whether
-    the service is back, each after twice the gap of the one before.
-2.  One cut per congestion: only an attempt that started after the last cut may cut again. The first cut is deep,
-    because the distance to the service's limit is unknown. So is one with a pause: fewer requests use up a fixed window
-    just as fast. The others are shallow.
+1.  Slow start: at the start, after a pause, and after several refusals in a row, the limit is low and grows by one per
+    accepted attempt. During slow start a refusal halves the limit, so one probe at a time asks whether the service is
+    back, and the gap between probes doubles.
+2.  One cut per congestion event: only an attempt that started after the last cut may cut again. The first cut is deep,
+    because the distance to the service's limit is unknown. A cut with a pause is deep too, because fewer requests in
+    flight use up a fixed window just as fast. The others are shallow.
 3.  Cubic growth after a cut, over the time that was not spent waiting: fast, flat near `w_max` (the limit before the
-    cut), then fast again, so that a limit which was raised is found.
-4.  Failures of the service are refusals only when requests exceed twice the accepted ones of the last 50.
-5.  Nothing else moves the limit: not latency, because the service has other users; not
-    cancellation; and an accepted attempt does not raise a limit of which less than half was used.
-6.  Workers that share a key each begin with their share and grow more slowly, because each sees only its own refusals.
+    cut), then fast again, so that a raised limit is found.
+4.  Failures of the service count as refusals only if, of the last 50, requests exceed twice the accepted ones.
+5.  Nothing else changes the limit: not latency, because the service has other users; not cancellation. An accepted
+    attempt does not raise the limit if less than half of it was used.
+6.  Workers that share a key each start with their share and grow more slowly, because each sees only its own refusals.
 
 Sources: rule 3, CUBIC (RFC 9438); rule 4, "Site Reliability Engineering", chapter "Handling Overload".
 """
@@ -26,18 +26,18 @@ from collections import deque
 
 from attrs import frozen
 
-# What a cut leaves of the limit, and of `w_max`. A shallow cut keeps a service with a cap on concurrency busy; slow
-# start does what a deeper one would otherwise be needed for.
+# The factors of a cut, for the limit and for `w_max`. A shallow cut keeps a service with a concurrency limit busy;
+# slow start makes a deeper one unnecessary.
 _CUT = (0.9, 1.0)
 _CUT_BY_PAUSE = _CUT_BY_PROBE = (0.7, 0.9)
 _FIRST_CUT = 0.5
 
 _CUBIC = 0.02  # attempts per second cubed; a doubled limit is found within 15 s at a round trip of 0.2 s
-# Of many workers each grows at first by this power of their number, and later by its square: with a lower one, what
-# others leave is found late; with a higher one, more is refused (`tests/bench/sharing.py`).
+# Each of many workers grows at first by this power of their number, and later by its square. A lower exponent finds
+# capacity left by others late; a higher one causes more refusals (`tests/bench/sharing.py`).
 _SHARED = -0.75
 _REFUSALS_IN_A_ROW = 3
-_MAX_GAP = 10.0  # seconds between probes: what an outage costs at most after its end
+_MAX_GAP = 10.0  # seconds between probes: the longest delay after the end of an outage
 _MIN_ROUND_TRIP = 0.001  # seconds; an in-process service must not make gaps vanish
 _SMOOTHING = 0.1  # weight of the newest round trip in their mean
 _RECENT = 50
@@ -51,9 +51,9 @@ class Ticket:
     The right to one attempt.
 
     Attributes:
-        number: Counts the tickets of one limiter.
-        started_at: When it was granted, on the event loop's clock.
-        load: Attempts in flight at that moment, this one included.
+        number: Consecutive number of the ticket.
+        started_at: Time of the grant, on the event loop's clock.
+        load: Attempts in flight at that time, this one included.
     """
 
     number: int
@@ -66,14 +66,14 @@ class ConcurrencyController:
     The limit of attempts in flight, learnt from their results.
 
     Args:
-        max_concurrency: What the limit never exceeds; at least 1.
-        initial: The limit of all workers together before anything is known.
+        max_concurrency: Upper bound of the limit; at least 1.
+        initial: The initial limit of all workers together.
         workers: How many controllers, this one included, learn about the same service.
 
     Attributes:
         limit: Attempts allowed in flight; below 1, one at a time with gaps.
         whole: The limit rounded down.
-        threshold: The limit when slow start is over.
+        threshold: The limit at which slow start ends.
         round_trip: Mean seconds from a grant to an accepted answer.
     """
 
@@ -99,7 +99,7 @@ class ConcurrencyController:
         self.share(workers)
 
     def share(self, workers: int) -> None:
-        """Grow as one of *workers* from now on; keep what was learnt."""
+        """Grow as one of *workers* from now on; keep the limit."""
         self._workers = workers
         self._growth: float = workers**_SHARED
 
@@ -108,12 +108,12 @@ class ConcurrencyController:
         self._set_slow_start(min(self._slow_start, 1.0))
 
     def accepted(self, ticket: Ticket, now: float) -> None:
-        """Learn that the service did the work."""
+        """Record that the service accepted the attempt."""
         self._recent.append(True)
         mean = self.round_trip + _SMOOTHING * (now - ticket.started_at - self.round_trip)
         self.round_trip = max(_MIN_ROUND_TRIP, mean)
         if ticket.number < self._last_refused:
-            return  # says how the service was before it refused
+            return  # sent before the last refusal, so it says nothing about now
         self._refusals = 0
         if ticket.load * 2 < self.limit:
             return
@@ -126,18 +126,18 @@ class ConcurrencyController:
 
     def throttled(self, ticket: Ticket, now: float, *, granted: int, is_paused: bool) -> None:
         """
-        Learn that the service asked for fewer requests.
+        Record that the service asked for fewer requests.
 
         Args:
-            ticket: Of the attempt.
-            now: When the answer came.
-            granted: Number of the last ticket that was granted.
+            ticket: The attempt's ticket.
+            now: Time of the answer.
+            granted: Number of the last ticket granted.
             is_paused: Whether the service asked for a pause.
         """
         self._refused(ticket, now, granted, _CUT_BY_PAUSE if is_paused else _CUT)
 
     def overloaded(self, ticket: Ticket, now: float, *, granted: int) -> None:
-        """Learn that the service, or the way to it, failed; *granted* as in `throttled`."""
+        """Record that the service, or the network, failed; *granted* as in `throttled`."""
         self._recent.append(False)
         if len(self._recent) >= max(_MIN_RECENT, _REQUESTS_PER_ACCEPTED * sum(self._recent) + 1):
             self._refused(ticket, now, granted, _CUT)

@@ -23,11 +23,11 @@ _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
 _MAX_FORBIDDEN_IN_A_ROW = 20
 _MAX_UNREACHED = 3
-"""After this many lookups that cannot connect, and none that could, the address is taken to be wrong."""
+"""After this many lookups that could not connect, and none that could, the address is assumed to be wrong."""
 
 
 class Disposition(Enum):
-    """What happens to one failed lookup: it is final, is retried later, or ends the stream."""
+    """Outcome of a failed lookup: the failure is final, the row is retried later, or the stream ends."""
 
     FINAL = "final"
     LATER = "later"
@@ -41,9 +41,9 @@ class PendingRow:
 
     Attributes:
         index: Its position in the input.
-        reference: As it was given.
+        reference: The reference, as given.
         failed_passes: Passes in which it failed while other lookups were answered.
-        answers_when_sent: Answers that the stream had received when it was last sent.
+        answers_when_sent: Answers that the stream had received when the row was last sent.
     """
 
     index: int
@@ -58,7 +58,7 @@ class Decision:
     The decision about one failed lookup.
 
     Attributes:
-        disposition: What happens to it.
+        disposition: What happens to the row.
         wait: Seconds until it is retried; 0 unless the disposition is `LATER`.
     """
 
@@ -68,13 +68,13 @@ class Decision:
 
 class Deferral:
     """
-    Decides about failures; it sees every result of one stream.
+    Decides about the failures of one stream.
 
     Args:
         is_on: Whether a failed row may be retried in a later pass.
-        max_retry_after: Longest `Retry-After`, in seconds; a longer one ends the stream.
+        max_retry_after: Longest accepted `Retry-After`, in seconds; a longer one ends the stream.
         random: Draws from 0 to 1.
-        malformed_passes: Failed passes after which a row whose answer cannot be read is given up.
+        malformed_passes: Failed passes after which a row with a malformed answer becomes final.
     """
 
     def __init__(
@@ -93,25 +93,25 @@ class Deferral:
         self._unreached = 0
         self._was_reached = False
         self.answers: int = 0
-        """How many lookups the service has answered, whatever it said about the reference."""
+        """Number of lookups that the service has answered, "not found" included."""
 
     @property
     def is_reached(self) -> bool:
-        """Whether a lookup has got as far as the service."""
+        """Whether any lookup has reached the service."""
         return self._was_reached or self.answers > 0
 
     @property
     def is_one_enough(self) -> bool:
-        """Whether to send rows one by one: before the service is reached, many would share the few slow attempts."""
+        """Whether to send rows one by one, as before the service is first reached."""
         return self._is_on and not self.is_reached
 
     def succeed(self) -> None:
-        """Note a lookup that the service answered."""
+        """Record a lookup that the service answered."""
         self.answers += 1
         self._forbidden_in_a_row = 0
 
     def passes(self, error: errors.PayClientError) -> int:
-        """Return how many failed passes make *error* final."""
+        """Return the number of failed passes after which *error* is final."""
         return self._malformed_passes if classify(error).again is Again.ONCE else PASSES
 
     def decide(self, row: PendingRow, error: errors.PayClientError) -> Decision:
@@ -127,7 +127,7 @@ class Deferral:
         return self._defer(row, error)
 
     def _is_hopeless(self, error: errors.PayClientError) -> bool:
-        """Say whether every lookup would fail like this one, by how often and when it happened."""
+        """Return whether every lookup would probably fail like this one."""
         is_forbidden = isinstance(error, errors.PermissionDeniedError)
         self._forbidden_in_a_row = self._forbidden_in_a_row + 1 if is_forbidden else 0
         if isinstance(error, errors.ConnectionFailedError) and error.sent == "no":

@@ -1,12 +1,12 @@
 """
 The queue of attempts: which one may start, and when. The controller decides how many may be in flight.
 
-1.  Slots are granted first in, first out. Polls queue apart: all others go first, but after eight
-    of them one poll has its turn, so that neither queue starves.
-2.  `int(limit)` attempts may be in flight, and one more for the fraction of the time. Below 1,
-    attempts run one at a time with a gap after each, so any low rate can be kept.
-3.  A pause that the service asks for stops all attempts and is never cut short.
-4.  A known rate is kept by a gap between grants, shortened only to make up for a late timer. Workers start at random
+1.  Slots are granted first in, first out. Polls have a separate queue behind all others, but after eight others one
+    poll is granted, so that neither queue starves.
+2.  `int(limit)` attempts may be in flight, and one more for the fractional part of the time. Below 1, attempts run one
+    at a time with a gap after each, so any low rate is possible.
+3.  A pause that the service asks for stops all attempts and is never shortened.
+4.  `max_rate` is kept by a gap between grants, shortened only to compensate for a late timer. Workers start at random
     offsets.
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MAX_BEFORE_POLL = 8
-"""Grants to others while a poll waits; then it has its turn."""
-_MAX_LATENESS = 0.01  # seconds; a timer this late is the event loop's doing, and is made up for
+"""Grants to others while a poll waits; the next grant is the poll's."""
+_MAX_LATENESS = 0.01  # seconds; up to this, a late timer is compensated for
 
 
 def _is_wait(seconds: float) -> bool:
@@ -38,14 +38,14 @@ class Limiter:
     A queue for attempts, with an adaptive limit in flight and one pause for the whole client.
 
     Args:
-        max_concurrency: What the limit never exceeds; at least 1, checked by the caller.
-        initial: The limit of all workers together before anything is known.
-        max_rate: Grants per second of all workers together, at most; None for no such bound.
-        workers: How many limiters, this one included, speak to the same service with the same key.
-        random: Gives numbers in [0, 1), so that the gaps of clients are not synchronised.
+        max_concurrency: Upper bound of the limit; at least 1, checked by the caller.
+        initial: The initial limit of all workers together.
+        max_rate: Maximum of grants per second for all workers together; None for no limit.
+        workers: Number of limiters, this one included, that share the same key.
+        random: Returns numbers in [0, 1), so that the gaps of clients are not synchronised.
 
     Note:
-        May be made outside of an event loop; belongs to the first one that acquires from it.
+        May be created outside of an event loop; is bound to the first one that acquires from it.
     """
 
     def __init__(
@@ -94,18 +94,18 @@ class Limiter:
         return len(self._queue) + len(self._polls)
 
     def paused_seconds(self) -> float:
-        """Return the seconds until the pause asked by the service ends; 0.0 when there is none."""
+        """Return the seconds left of the pause that the service asked for; 0.0 if there is none."""
         return 0.0 if self._loop is None else max(0.0, self._paused_until - self._loop.time())
 
     def acquire_now(self, is_poll: bool = False) -> Ticket | None:
         """
-        Return a ticket if the next attempt may start at once.
+        Return a ticket if the next attempt may start at once, or None.
 
         Args:
             is_poll: Whether the attempt can wait: then all others go first.
 
         Raises:
-            BaseException: What was given to `close`.
+            BaseException: The exception of `close`, after it.
         """
         if self._closed is not None:
             raise self._closed()
@@ -116,27 +116,27 @@ class Limiter:
 
     async def acquire(self, is_poll: bool = False) -> Ticket:
         """
-        Wait for the turn of one attempt.
+        Wait until an attempt may start.
 
         Args:
             is_poll: Whether the attempt can wait: then all others go first.
 
         Note:
-            Does not suspend when a slot is free.
+            Does not suspend if a slot is free.
 
         Raises:
-            BaseException: What was given to `close`.
+            BaseException: The exception of `close`, after it.
         """
         return self.acquire_now(is_poll) or await self._wait_for_turn(self._polls if is_poll else self._queue)
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
         """
-        Return a ticket, with what its attempt showed.
+        Give a ticket back, with the result of its attempt.
 
         Args:
             ticket: From `acquire`; released once.
-            signal: What the attempt said about the service.
-            retry_after: Seconds that the service asked to wait, if it did.
+            signal: What the attempt showed about the service.
+            retry_after: Seconds to wait, if the service stated them.
         """
         self._in_flight -= 1
         if signal is Signal.ACCEPTED:
@@ -153,10 +153,10 @@ class Limiter:
 
     def pause(self, seconds: float) -> None:
         """
-        Grant nothing for *seconds*; a pause that ends later stays.
+        Grant nothing for *seconds*, or until an earlier pause ends, if that is later.
 
         Args:
-            seconds: As the service asked; ignored unless positive and finite.
+            seconds: As stated by the service; ignored unless positive and finite.
         """
         if _is_wait(seconds):
             self._paused_until = max(self._paused_until, self._now() + seconds)
@@ -214,7 +214,7 @@ class Limiter:
 
     def _grant(self, now: float) -> Ticket:
         if self._in_flight >= self.controller.whole:
-            # A use that was due and not possible is made up once, or the fraction would never be reached.
+            # A use that could not happen when due is made up for once; otherwise the fraction is never reached.
             gap = self._fraction_gap()
             self._fraction_used_at = max(self._fraction_used_at + gap, now - gap)
             self._jitter = 0.9 + 0.2 * self._random()

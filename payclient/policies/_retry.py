@@ -1,8 +1,8 @@
 """
-What an error means to the policies, and how long to wait before asking again.
+Classify errors, and decide whether and when to retry.
 
-Everything here is a pure function of the error. A lookup is idempotent, so every failure is safe to
-retry; the question is only whether a retry helps.
+A lookup is idempotent, so every failure is safe to retry; the question is only whether a retry
+helps.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from payclient._checks import is_count, is_wait
 
 class Signal(Enum):
     """
-    What an attempt says about the load that the service takes.
+    What an attempt shows about the load that the service accepts.
 
     Attributes:
-        ACCEPTED: The service did the work, whatever it answered.
+        ACCEPTED: The service answered, "not found" included.
         THROTTLED: The service asked for fewer requests.
-        OVERLOADED: The service, or the way to it, failed; few of these are normal.
-        SILENT: It says nothing about the service: cancelled, or refused by our own side.
+        OVERLOADED: The service, or the network, failed; a few of these are normal.
+        SILENT: Nothing about load: cancelled, refused by the client itself, or a refused key.
     """
 
     ACCEPTED = "accepted"
@@ -35,13 +35,13 @@ class Signal(Enum):
 
 class Again(Enum):
     """
-    Whether one more attempt of the same lookup can help.
+    Whether another attempt of the same lookup can help.
 
     Attributes:
-        NEVER: The answer will be the same.
-        ONCE: A broken body may be a transmission error; twice is how the service is.
+        NEVER: No, the answer will be the same.
+        ONCE: Once, because a malformed body may be a transmission error.
         COUNTED: As often as the policy allows, with back-off.
-        UNCOUNTED: It does not count as an attempt: the service asked to wait.
+        UNCOUNTED: Yes, without counting as an attempt, because the service asked to wait.
     """
 
     NEVER = "never"
@@ -53,12 +53,12 @@ class Again(Enum):
 @frozen
 class Classification:
     """
-    What one error means.
+    The meaning of one error for limiter, retry and stream.
 
     Attributes:
         signal: For the limiter.
-        again: For this lookup.
-        is_fatal: No other lookup can succeed either, so a stream ends.
+        again: For the retries of this lookup.
+        is_fatal: Whether every other lookup would fail too, so that a stream ends.
     """
 
     signal: Signal
@@ -80,7 +80,7 @@ _BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
 _GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 _OUT_OF_TIME = Classification(Signal.SILENT, Again.COUNTED)
 
-# The first class that fits decides, so a subclass stands above its parent.
+# The first matching class decides, so a subclass is above its parent.
 _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...] = (
     (errors.TransactionNotFoundError, _ANSWERED),
     (errors.RejectedError, _ANSWERED),
@@ -99,7 +99,7 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
 
 
 def classify(error: errors.PayClientError) -> Classification:
-    """Say what *error* means to limiter, retry and stream."""
+    """Return the meaning of *error* for limiter, retry and stream."""
     if isinstance(error, errors.ServiceError):
         return _BROKEN if error.retry_after is None else _TOLD_TO_WAIT
     if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
@@ -109,16 +109,16 @@ def classify(error: errors.PayClientError) -> Classification:
 
 def names_no_reference(error: errors.PayClientError) -> bool:
     """
-    Say whether *error* is the final word of an answer that may have been meant for another request.
+    Return whether *error* is final, but its response may belong to another request.
 
-    Only a transaction names its reference. An answer that arrives out of step on a kept connection and
-    says "not found", "rejected" or "unauthorized" looks like the answer to the reference that was sent.
+    Only a transaction names its reference. On a reused connection that is out of step, "not found",
+    "rejected" or "unauthorized" may be the answer to an earlier request.
     """
     return isinstance(error, errors.ResponseError) and classify(error).again is Again.NEVER
 
 
 def _classify_unexpected(error: errors.UnexpectedResponseError) -> Classification:
-    """Classify a response of an undocumented shape: with a wrong address, every response has one."""
+    """Classify a response of an undocumented shape; a redirect or a 404 suggests a wrong `base_url`."""
     status_code = error.status_code
     if 300 <= status_code < 400 or (status_code == 404 and not error.service_message):
         return _FATAL
@@ -130,15 +130,15 @@ def _classify_unexpected(error: errors.UnexpectedResponseError) -> Classificatio
 @frozen(kw_only=True)
 class RetryPolicy:
     """
-    How often and how fast one lookup asks again.
+    How often and how fast one lookup is retried.
 
     Attributes:
-        max_attempts: At most this many, the first included; 1 switches retries off.
+        max_attempts: Maximum of attempts, the first included; 1 disables retries.
         initial_backoff: Upper bound in seconds of the wait before the second attempt; it doubles
-            from attempt to attempt. The wait itself is drawn evenly from 0 to the bound.
-        max_backoff: Where the doubling ends, in seconds.
-        max_retry_after: The longest wait, in seconds, that the service may ask for before a lookup
-            without a nearer deadline gives up instead of waiting.
+            with each attempt. The wait itself is drawn evenly from 0 to the bound.
+        max_backoff: Maximum of the upper bound, in seconds.
+        max_retry_after: The longest pause, in seconds, that a lookup without a nearer deadline waits
+            out; with a longer one it fails at once.
 
     Source:
         Exponential backoff and jitter ("full jitter"), AWS Architecture Blog, 2015.
@@ -151,7 +151,7 @@ class RetryPolicy:
 
 
 _MAX_UNCOUNTED = 50
-"""A reference throttled more often, while others are answered, is throttled for itself."""
+"""A reference that is throttled more often than this gives up, because others are answered meanwhile."""
 
 
 class Retries:
@@ -167,13 +167,13 @@ class Retries:
         self._uncounted = 0
 
     def delay(self, verdict: Classification) -> float | None:
-        """Return the seconds to wait before the next attempt, or None when this one was the last."""
+        """Return the seconds to wait before the next attempt, or None if there is none."""
         policy = self._policy
         if verdict.again is Again.NEVER or policy.max_attempts == 1:
             return None
         if verdict.again is Again.UNCOUNTED:
             self._uncounted += 1
-            # No separate wait: the limiter holds this lookup back together with all others.
+            # No separate wait: the limiter delays this lookup together with all others.
             return 0.0 if self._uncounted <= _MAX_UNCOUNTED else None
         self._counted += 1
         self._garbled += verdict.again is Again.ONCE

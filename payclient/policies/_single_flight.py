@@ -21,8 +21,8 @@ class SingleFlight(Generic[_Value]):
 
     The first caller for a key makes the call in its own task; later callers wait for its result. If
     the first is cancelled or exceeds its own deadline, there is no result, and one of the waiters
-    makes the call again. So no task of ours outlives its caller, and the cancellation of one caller
-    does not affect the others.
+    makes the call again. So there is no background task, and the cancellation of one caller does not
+    affect the others.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class SingleFlight(Generic[_Value]):
         return key in self._calls
 
     def start(self, key: str) -> InFlight[_Value]:
-        """Return a block in which the caller makes the call for *key*; none may be in flight."""
+        """Return a block in which the caller makes the call for *key*; no other may be in flight."""
         return InFlight(key, self._calls)
 
     async def join(self, key: str) -> _Value | None:
@@ -49,7 +49,7 @@ class SingleFlight(Generic[_Value]):
         self._calls[key].waiters.append(waiter)
         value, failure = await waiter
         if failure is not None:
-            # One exception raised in several tasks would collect the traceback of them all.
+            # A single exception raised in several tasks would collect the tracebacks of all of them.
             raise copy.copy(failure)
         return value
 
@@ -89,7 +89,7 @@ class InFlight(Generic[_Value]):
         del self._others[self._key]
         if not self.waiters:
             return
-        # A deadline is the caller's own, so waiters with more time try again.
+        # The deadline was the caller's own, so waiters with more time try again.
         is_own_time = isinstance(error, DeadlineExceededError)
         failure = error if isinstance(error, PayClientError) and not is_own_time else None
         for waiter in self.waiters:

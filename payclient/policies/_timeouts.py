@@ -1,9 +1,9 @@
 """
 Time-outs that share one event-loop timer per client.
 
-Nearly every time-out is cancelled before it is due, so one costs no more than an entry in a dictionary. asyncio's
-`timeout_at` makes a timer for each, in a heap that is compared in Python and keeps cancelled timers: a tenth of a
-lookup.
+Most time-outs are cancelled before they are due, so each is only an entry in a dictionary. asyncio's `timeout_at`
+creates a timer for each, in a heap that is compared in Python and keeps cancelled timers; that would cost a tenth of
+a lookup with the transport `fast`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 _MIN_INTERVAL = 0.005
-"""Seconds between two scans of the time-outs; without it, many late time-outs would cause one scan each."""
+"""Seconds between two scans of the time-outs; otherwise many late time-outs would cause one scan each."""
 
 
 class Clock:
@@ -27,13 +27,13 @@ class Clock:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.now: Callable[[], float] = loop.time  # an attribute, because it is asked ten times a lookup
+        self.now: Callable[[], float] = loop.time  # an attribute, because each lookup reads it ten times
         self._timeouts: dict[Timeout, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._fires_at = math.inf
 
     def schedule(self, timeout: Timeout, when: float) -> None:
-        """Fire *timeout* at *when*, or as soon as possible after; infinite: never."""
+        """Fire *timeout* at *when*, or as soon as possible after it; never if infinite."""
         self._timeouts[timeout] = when
         if when < self._fires_at:
             self._schedule(when)
@@ -67,14 +67,14 @@ class Clock:
 
 class Timeout:
     """
-    A block that ends when its time is over, whatever its task is waiting for.
+    A block that ends when its time is over.
 
-    It follows the rules of `asyncio.timeout_at`: the task is cancelled, and a cancellation from elsewhere wins. But it
-    raises nothing: execution continues after the block.
+    Like `asyncio.timeout_at` it cancels the task, and a cancellation from elsewhere has priority. Unlike it, it raises
+    nothing: execution continues after the block.
 
     Args:
         clock: Of the event loop of the task.
-        when: On that clock; infinite: never.
+        when: Time on that clock; infinite for never.
     """
 
     __slots__ = ("_cancelling", "_clock", "_has_fired", "_task", "_when")

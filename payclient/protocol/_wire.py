@@ -227,8 +227,8 @@ def _outcome(
     notes = (*(_MARKED if body.startswith(BOM_UTF8) else ()), *(() if is_clean else _ECHOED))
     try:
         transaction = read_transaction(data, notes=notes)
-    except FieldProblem as found:
-        return answer().unexpected(f"data.{found}")
+    except FieldProblem as fault:
+        return answer().unexpected(f"data.{fault}")
     if transaction.reference != reference:
         found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
         return answer().unexpected(found, kind=errors.ReferenceMismatchError)
