@@ -1,9 +1,9 @@
 """
-Doubles of the payment service, for tests of your own application.
+Fakes of the payment service, for tests of your own application.
 
-`FakeService` is the service in memory; `serve` puts it on a socket (extra `testing`).
-`payclient.testing.respx` has routes for respx, and the pytest fixtures `pay_service` and
-`pay_client` are there as soon as payclient is installed.
+`FakeService` is the service in memory; `serve` runs it on a socket (extra `testing`).
+`payclient.testing.respx` has routes for respx. The pytest fixtures `pay_service` and `pay_client`
+are available whenever payclient is installed.
 """
 
 # The names are loaded at their first use: pytest imports this package at the start of every run,

@@ -1,4 +1,4 @@
-"""HTTP as ASGI brings it: the whole request, the wait for its answer, the answer."""
+"""ASGI: receive a complete request, wait, send the response."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ ASGIApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitab
 """An ASGI 3 application."""
 
 _BODY_LIMIT = 64 * 1024
-"""Bytes of a request body that are looked at; the documented one has about 40."""
+"""Maximum size of a request body in bytes; the documented one has about 40."""
 
 
 @frozen(eq=False)
 class Asked:
     """
-    One whole request.
+    One complete request.
 
     Attributes:
         method: In capitals.
         path: Decoded, without the query.
         headers: Names in lower case; they hold a key.
-        body: As JSON, or None where it is not JSON.
+        body: The JSON value, or None if it is not JSON.
     """
 
     method: str
@@ -38,14 +38,14 @@ class Asked:
 
     @property
     def reference(self) -> str | None:
-        """The reference that is asked for, if the body has one."""
+        """The requested reference, if the body has one."""
         body = cast("dict[str, object]", self.body) if isinstance(self.body, dict) else {}
         reference = body.get("reference")
         return reference if isinstance(reference, str) and reference else None
 
 
 async def receive_request(scope: Mapping[str, Any], receive: Receive) -> Asked | None:
-    """Return the request, or None when its client left before it was whole."""
+    """Return the request, or None if its client disconnected before it was complete."""
     body = bytearray()
     more = True
     while more:
@@ -53,7 +53,7 @@ async def receive_request(scope: Mapping[str, Any], receive: Receive) -> Asked |
         if message["type"] == "http.disconnect":
             return None
         more = message.get("more_body", False)
-        if len(body) <= _BODY_LIMIT:  # the rest is read, so that the answer is not lost, and forgotten
+        if len(body) <= _BODY_LIMIT:  # the rest is read and dropped, so that the answer can be sent
             body += message.get("body", b"")
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     return Asked(scope["method"], scope["path"], headers, _json(body))
@@ -70,14 +70,14 @@ def _json(body: bytearray) -> object:
 
 async def stays(receive: Receive, seconds: float | None) -> bool:
     """
-    Wait before answering, and say whether the client is still there.
+    Wait before answering, and return whether the client is still connected.
 
     Args:
-        receive: Of a request that was read to its end: all it can still tell is that the client left.
-        seconds: None to wait until the client leaves.
+        receive: Of a request that has been read completely.
+        seconds: None to wait until the client disconnects.
     """
     if seconds == 0:
-        await asyncio.sleep(0)  # not even the fastest service answers before the client can do something else
+        await asyncio.sleep(0)  # let the client run once, as with any real service
         return True
     try:
         async with asyncio.timeout(seconds):
@@ -89,7 +89,7 @@ async def stays(receive: Receive, seconds: float | None) -> bool:
 
 
 async def send_response(send: Send, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Send a whole response."""
+    """Send a complete response."""
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": content})

@@ -1,4 +1,4 @@
-"""Hidden limits: how many requests the fake service takes, and what it tells of that."""
+"""Latency, faults and rate limits of the fake service."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from payclient.testing._reply import Reply
 @frozen(kw_only=True)
 class Latency:
     """
-    Seconds between a request and its answer, whatever the answer is.
+    The time between a request and its answer.
 
     Attributes:
-        seconds: The shortest.
-        jitter: Added to it, drawn evenly from 0 to this.
+        seconds: The minimum, in seconds.
+        jitter: Upper bound of a random addition, drawn evenly from 0, in seconds.
     """
 
     seconds: float = field(default=0.0, validator=validators.ge(0))
@@ -37,11 +37,11 @@ class Latency:
 @frozen(kw_only=True)
 class Fault:
     """
-    A share of the answers that is not the normal one.
+    A reply for a random share of the requests.
 
     Attributes:
-        share: From 0 to 1, of the requests that are in order and within the limits.
-        reply: What they get instead.
+        share: From 0 to 1, of the valid requests within the limits.
+        reply: Sent instead of the normal answer.
     """
 
     share: float = field(validator=[validators.ge(0), validators.le(1)])
@@ -50,10 +50,10 @@ class Fault:
 
 class Faults:
     """
-    The faults of one service; each request meets one of them at most.
+    The faults of one service; each request gets at most one of them.
 
     Raises:
-        ValueError: When the shares come to more than all requests.
+        ValueError: When the sum of the shares is above 1.
     """
 
     def __init__(self, faults: Iterable[Fault]) -> None:
@@ -64,7 +64,7 @@ class Faults:
             raise ValueError(message)
 
     def draw(self, random: Random) -> Reply | None:
-        """Return the reply of the fault that one request meets, if any."""
+        """Return the reply of a fault, or None for a normal answer."""
         if not self._faults:
             return None
         point = random.random()
@@ -76,7 +76,7 @@ class Faults:
 
 
 class RetryAfter(Enum):
-    """What a refused client is told about when to come back."""
+    """The form of the `Retry-After` header of a throttled request."""
 
     ABSENT = "absent"
     SECONDS = "seconds"
@@ -84,11 +84,11 @@ class RetryAfter(Enum):
 
     def headers(self, seconds: float, now: datetime) -> dict[str, str]:
         """
-        Return the headers that say *seconds*, rounded up: who keeps to them is never early.
+        Return the headers for a wait of *seconds*, rounded up.
 
         Args:
             seconds: Until the limit admits a request again.
-            now: The wall clock, aware, in UTC; a moment is sent together with this `Date`.
+            now: The wall clock, aware, in UTC; sent as `Date` together with a `Retry-After` date.
 
         Source:
             RFC 9110, 10.2.3 and 6.6.1.
@@ -109,7 +109,7 @@ class Gate(Protocol):
         ...
 
     def leave(self) -> None:
-        """Note that an admitted request has ended."""
+        """Record that an admitted request has ended."""
         ...
 
 
@@ -120,8 +120,8 @@ class TokenBucket:
 
     Attributes:
         rate: Requests per second.
-        burst: Requests that are taken at once after a rest; what comes in one second if not given.
-        retry_after: What a refused client is told.
+        burst: Size of the bucket: requests admitted at once after a pause; those of one second if not given.
+        retry_after: The header of a throttled request.
     """
 
     rate: float = field(validator=validators.gt(0))
@@ -129,19 +129,19 @@ class TokenBucket:
     retry_after: RetryAfter = RetryAfter.ABSENT
 
     def gate(self) -> Gate:
-        """Return a bucket that is full."""
+        """Return a full bucket."""
         return _Bucket(self.rate, max(1.0, self.rate) if self.burst is None else self.burst)
 
 
 @frozen(kw_only=True)
 class FixedWindow:
     """
-    A number of requests per clock window; all of them may come at its beginning.
+    A number of requests per fixed window; all of them may come at its start.
 
     Attributes:
         count: Requests per window.
-        seconds: Length of a window; windows begin at its multiples on the event loop's clock.
-        retry_after: What a refused client is told.
+        seconds: Length of a window; windows start at its multiples on the event loop's clock.
+        retry_after: The header of a throttled request.
     """
 
     count: int = field(validator=validators.ge(1))
@@ -149,18 +149,18 @@ class FixedWindow:
     retry_after: RetryAfter = RetryAfter.ABSENT
 
     def gate(self) -> Gate:
-        """Return a window in which nothing was asked yet."""
+        """Return a window without requests."""
         return _Window(self.count, self.seconds)
 
 
 @frozen(kw_only=True)
 class ConcurrencyLimit:
     """
-    A number of requests at once.
+    A maximum of requests in flight.
 
     Attributes:
-        count: Requests in flight that are not refused.
-        retry_after: What a refused client is told; the service cannot know, and says one second.
+        count: Maximum of requests in flight.
+        retry_after: The header of a throttled request; it says one second, because the real time is unknown.
     """
 
     count: int = field(validator=validators.ge(1))
@@ -176,21 +176,21 @@ Limit: TypeAlias = TokenBucket | FixedWindow | ConcurrencyLimit
 
 @frozen
 class Refusal:
-    """A limit that did not admit a request, and the seconds until it would."""
+    """The limit that did not admit a request, and the seconds until it would."""
 
     limit: Limit
     seconds: float
 
 
 class Gates:
-    """All limits of one service, in their order: a request that a later one refuses has used up the earlier ones."""
+    """All limits of one service, in order: a request refused by a later one still counts for the earlier ones."""
 
     def __init__(self, limits: Iterable[Limit]) -> None:
         self._gates = [(limit, limit.gate()) for limit in limits]
 
     @contextmanager
     def passed(self, now: float) -> Generator[Refusal | None, None, None]:
-        """Hold the admission of one request while its answer is under way; yield who refused it, if anyone."""
+        """Hold the admission of one request during the block; yield the refusal, or None."""
         entered: list[Gate] = []
         try:
             yield self._enter(now, entered)
@@ -226,7 +226,7 @@ class _Bucket:
         return 0.0
 
     def leave(self) -> None:
-        """A token that was spent stays spent."""
+        """Do nothing: a spent token stays spent."""
 
 
 @define
@@ -246,7 +246,7 @@ class _Window:
         return 0.0
 
     def leave(self) -> None:
-        """What was asked in a window counts until its end."""
+        """Do nothing: a request counts until the end of its window."""
 
 
 @define

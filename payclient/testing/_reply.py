@@ -1,4 +1,4 @@
-"""One answer of the fake service, whatever it is: the language of scripts, faults and assumptions."""
+"""The replies of the fake service, for scripts, faults and assumptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from attrs import field, frozen, validators
 
 Malformation: TypeAlias = Callable[[dict[str, Any]], object]
-"""Takes the answer as it would have been, and returns what is sent instead: bytes and text as they are, else JSON."""
+"""Takes the normal answer, and returns the value to send: bytes and text unchanged, anything else as JSON."""
 
 Body: TypeAlias = bytes | str | Mapping[str, Any] | list[Any] | Malformation | None
 
@@ -35,12 +35,12 @@ class Reply:
 
     Attributes:
         status: HTTP status.
-        headers: Sent besides, or instead of, `content-type: application/json`.
-        body: Bytes and text are sent as they are, objects and lists as JSON. A function gets the
-            answer as it would have been and returns what is sent instead. None is the transaction
-            when the status is 200, or else a failure envelope with the status in words.
-        delay: Seconds until it is sent, on top of the service's latency.
-        never_responds: It is never sent: the request stays in flight until its client gives up.
+        headers: Added to, or replacing, `content-type: application/json`.
+        body: Bytes and text are sent unchanged, objects and lists as JSON. A function gets the normal
+            answer and returns the value to send. None is the transaction if the status is 200, and
+            otherwise a failure envelope with the reason phrase of the status.
+        delay: Additional seconds until it is sent, on top of the service's latency.
+        never_responds: Whether no reply is sent; the request stays in flight until its client gives up.
     """
 
     status: int = field(default=200, validator=[validators.ge(200), validators.le(599)])
@@ -51,7 +51,7 @@ class Reply:
 
     @property
     def is_about_transaction(self) -> bool:
-        """Whether the body is made from the transaction that was asked for."""
+        """Whether the body is made from the requested transaction."""
         return callable(self.body) or (self.body is None and self.status == 200)
 
     def content(self, envelope: dict[str, Any]) -> bytes:
@@ -59,7 +59,7 @@ class Reply:
         Return the bytes of the body.
 
         Args:
-            envelope: The answer as it would have been; a function as the body may change it.
+            envelope: The normal answer; a function as the body may change it.
         """
         body: object = self.body(envelope) if callable(self.body) else self.body
         if self.status in _WITHOUT_BODY:
@@ -78,7 +78,7 @@ class Reply:
 
 
 def failure(message: str) -> dict[str, Any]:
-    """Return a failure envelope: `success` false and a message, a form that the specification does not show."""
+    """Return a failure envelope: `success` false and a message; the specification does not describe one."""
     return {"success": False, "message": message}
 
 
@@ -95,23 +95,23 @@ _PAGE = "<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head><body><
 @frozen(kw_only=True)
 class Assumptions:
     """
-    The fake's own inventions: what a failure looks like is "not shown" in the specification.
+    The replies of the fake service where the specification describes none.
 
-    Do not read the real service off these. They are what services of this kind often do, so that
-    there is something to test against; pass others where you know better. Assumed as well, and
-    not to be changed here: that live and sandbox know one key and the same transactions, that a
-    content type may carry parameters, that `Reply(status=…)` without a body is a failure
-    envelope, and every latency, limit and `Retry-After`.
+    They are typical for services of this kind, and may differ from the real service; pass your own if
+    you know better. The following is assumed too, and cannot be changed here: live and sandbox accept
+    the same key and have the same transactions, a content type may have parameters,
+    `Reply(status=…)` without a body is a failure envelope, and every latency, limit and
+    `Retry-After`.
 
     Attributes:
-        refused_key: `Authorization` is absent, of another shape, or carries another key.
-        unknown_path: The path is neither of the two; the way a web server says so, not the service.
+        refused_key: `Authorization` is absent, malformed, or has another key.
+        unknown_path: The path is neither of the two; a web server's page, not the service's envelope.
         wrong_method: The path is right, and the method is not `POST`.
-        wrong_content_type: The request says that its body is not JSON.
+        wrong_content_type: The content type is not JSON.
         unreadable_body: The body is not a JSON object.
-        no_reference: The object has no `reference`, or one that is not a text.
-        unknown_reference: There is no transaction of that reference.
-        throttled: A limit is reached; `Retry-After` is added where the limit says so.
+        no_reference: The object has no `reference`, or one that is not text.
+        unknown_reference: There is no transaction with that reference.
+        throttled: A limit is reached; `Retry-After` is added if the limit has one.
 
     Source:
         Transaction detail specification, part 5, rule 3, and parts 7 and 8: "not shown".
@@ -139,10 +139,10 @@ _WARNING = b"<br />\n<b>Warning</b>:  Undefined variable $row in <b>/srv/detail.
 
 def changed(**fields: _Change | object) -> Malformation:
     """
-    Return a body for `Reply` in which these fields of the transaction are different.
+    Return a body for `Reply` in which these fields of the transaction are changed.
 
     Args:
-        fields: Values to send, or functions from the value as it would have been.
+        fields: Values to send, or functions of the original value.
     """
 
     def change(envelope: dict[str, Any]) -> object:
@@ -163,7 +163,7 @@ def without(*names: str) -> Malformation:
 
 
 def _only_required(value: object) -> Malformation:
-    """Return a body in which every field that a lookup can do without has *value*."""
+    """Return a body in which every optional field has *value*."""
 
     def change(envelope: dict[str, Any]) -> object:
         data = {name: old if name in _ONLY_REQUIRED else value for name, old in envelope["data"].items()}
@@ -173,7 +173,7 @@ def _only_required(value: object) -> Malformation:
 
 
 def _in_bytes(old: bytes, new: bytes) -> Malformation:
-    """Return a body in which *new* stands where *old* was in the JSON text."""
+    """Return a body in which *old* is replaced by *new* in the JSON text."""
     return lambda envelope: json_bytes(envelope).replace(old, new, 1)
 
 
@@ -227,4 +227,4 @@ MALFORMED: Mapping[str, Reply] = MappingProxyType(
         "no_content": Reply(status=204),
     },
 )
-"""Named odd answers, for `FakeService.script` and `Fault`; none of them is known of the real service."""
+"""Malformed responses by name, for `FakeService.script` and `Fault`; the real service may send none of them."""

@@ -1,4 +1,4 @@
-"""Made-up transactions: the ten documented fields, with values of the documented types."""
+"""Sample transactions: the ten documented fields, with values of the documented types."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Any, TypedDict, Unpack
 
 REFERENCE = "T0000000001FAKE"
-"""The reference of a made-up transaction that was not given one."""
+"""The default reference."""
 
 
 class Fields(TypedDict, total=False):
     """
-    What can be said about a made-up transaction; the service's own field names.
+    The fields of a sample transaction, with the service's own names.
 
     Source:
         Transaction detail specification, part 2.
@@ -39,9 +39,8 @@ def transaction(**fields: Unpack[Fields]) -> dict[str, Any]:
     Return the `data` object of an answer.
 
     Args:
-        fields: Those that matter to the test. The others are made up: `status` is `Canceled`,
-            the only word that the specification shows, and `amount_received` is amount less fee. None that is made
-            up is negative.
+        fields: Fields that matter to the test. The others have defaults: `status` is `Canceled`, the
+            only word in the specification, and `amount_received` is amount minus fee, never negative.
 
     Raises:
         TypeError: When a field is not one of the ten.
@@ -109,11 +108,11 @@ def _check_int(name: str, given: object) -> None:
 
 def envelope(**fields: object) -> dict[str, Any]:
     """
-    Return a whole answer: `success` true, and `data` with the ten fields.
+    Return a complete answer: `success` true, and `data` with the ten fields.
 
     Args:
-        fields: Take the place of made-up ones. Anything goes, so that a test can be as odd as a
-            service: values of other types, and undocumented fields.
+        fields: Replace the defaults. Values of other types and undocumented fields are allowed, to
+            simulate malformed answers.
 
     Source:
         Transaction detail specification, part 4, rule 1.

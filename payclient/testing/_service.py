@@ -1,4 +1,4 @@
-"""The payment service, made up: transactions in memory behind the documented operation."""
+"""The fake payment service: transactions in memory behind the documented operation."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from payclient.testing._sample import Becoming, Fields, transaction
 @define(kw_only=True)
 class ReceivedRequest:
     """
-    One request, as the service saw it; the key is not kept.
+    One request, as the service received it, without the key.
 
     Attributes:
-        method: Of HTTP.
-        path: Without the query.
-        reference: What was asked for, or None where the body did not say.
+        method: The HTTP method.
+        path: The path, without the query.
+        reference: The requested reference, or None if the body has none.
         headers: Names in lower case; the value of `authorization` is `***`.
-        status: What was answered. None as long as the request is in flight, and for good when its
-            client left before the answer.
+        status: The status of the answer; None while the request is in flight, and if its client
+            disconnected before the answer.
         started_at: On the event loop's clock, in seconds.
     """
 
@@ -43,10 +43,10 @@ class ReceivedRequest:
 
 class RequestLog:
     """
-    The last requests, and how many there were of each reference.
+    The last requests, and the number of requests for each reference.
 
     Args:
-        size: Requests, and references, that are remembered.
+        size: Number of requests, and of references, that are remembered.
     """
 
     def __init__(self, size: int) -> None:
@@ -60,7 +60,7 @@ class RequestLog:
         self.total = 0
 
     def begin(self, asked: Asked, started_at: float) -> ReceivedRequest:
-        """Remember a request; its status is filled in when it is answered."""
+        """Remember a request; its status is set when it is answered."""
         reference = asked.reference
         hidden = {"authorization": "***"} if "authorization" in asked.headers else {}
         received = ReceivedRequest(
@@ -75,20 +75,20 @@ class RequestLog:
         if reference is not None:
             self._counts[reference] = self._counts.pop(reference, 0) + 1
             if len(self._counts) > self._size:
-                del self._counts[next(iter(self._counts))]  # the one that was not asked for the longest
+                del self._counts[next(iter(self._counts))]  # the least recently requested one
                 self._has_forgotten = True
         return received
 
     def last(self) -> tuple[ReceivedRequest, ...]:
-        """Return the remembered requests, in the order in which they came."""
+        """Return the remembered requests, in order of arrival."""
         return tuple(self._last)
 
     def count(self, reference: str) -> int:
         """
-        Return how many requests asked for *reference*.
+        Return the number of requests for *reference*.
 
         Raises:
-            LookupError: When it is not among the remembered ones and some were forgotten.
+            LookupError: When it is not remembered and some references have been forgotten.
         """
         if reference not in self._counts and self._has_forgotten:
             message = f"{reference!r} may have been asked for and forgotten; raise remember above {self._size}"
@@ -118,22 +118,22 @@ class FakeService:
     """
     An ASGI application that answers like the payment service.
 
-    It does what the specification shows. What it does beyond that, failures above all, is its own
-    invention and stands in `assumptions`. It runs in process, `httpx.ASGITransport(app=service)`,
-    or behind a server, `serve(service)`; time is the event loop's clock, and chance comes from a
-    seed, so that the same requests in the same order get the same answers.
+    It follows the specification. Where that is silent, above all for failures, it follows
+    `assumptions`. It runs in process, `httpx.ASGITransport(app=service)`, or behind a server,
+    `serve(service)`. Time is the event loop's clock, and randomness comes from a seed, so the same
+    requests in the same order get the same answers.
 
-    A request meets, in this order: the limits; path, method and headers; its own body; the script
-    of its reference; the faults; and, if none of them had a say, its transaction.
+    A request is checked against, in this order: the limits; path, method and headers; its body; the
+    script of its reference; the faults. Otherwise it gets its transaction.
 
     Args:
-        api_key: The key that is accepted.
-        latency: How long each answer takes.
-        limits: How many requests are taken; a refused one gets `assumptions.throttled`.
-        faults: Answers that go wrong by chance.
-        assumptions: What is answered where the specification shows nothing.
-        seed: Of everything that is left to chance.
-        remember: Requests, and references, that are remembered.
+        api_key: The accepted key.
+        latency: The time of each answer.
+        limits: Limits of requests; a refused one gets `assumptions.throttled`.
+        faults: Replies for a random share of the requests.
+        assumptions: The replies where the specification describes none.
+        seed: Of the random numbers.
+        remember: Number of requests, and of references, that are remembered.
         now: The wall clock, aware, in UTC; for `Retry-After` dates only.
 
     Source:
@@ -197,12 +197,12 @@ class FakeService:
 
     def script(self, reference: str, *replies: Reply) -> None:
         """
-        Say what the next requests for *reference* get, one reply each; then all is normal again.
+        Set the replies to the next requests for *reference*, one each; after them, replies are normal.
 
         Args:
             reference: It need not have a transaction.
-            replies: Added to those that were not used up yet. A request that is refused by a
-                limit, or is not in order itself, uses none up.
+            replies: Added to those not used yet. A request that is invalid or refused by a limit
+                uses none.
         """
         for reply in replies:
             _check_type(reply, Reply, "each reply must be a Reply, such as Reply(status=500)")
@@ -219,25 +219,25 @@ class FakeService:
 
     @property
     def in_flight(self) -> int:
-        """Requests that were begun and are neither answered nor given up."""
+        """Number of requests in flight."""
         return self._in_flight
 
     @property
     def requests(self) -> tuple[ReceivedRequest, ...]:
-        """The last requests, in the order in which they came."""
+        """The last requests, in order of arrival."""
         return self._log.last()
 
     @property
     def total(self) -> int:
-        """How many requests came, the forgotten ones too."""
+        """Number of all requests, forgotten ones included."""
         return self._log.total
 
     def count(self, reference: str) -> int:
         """
-        Return how many requests asked for *reference*.
+        Return the number of requests for *reference*.
 
         Raises:
-            LookupError: When it was perhaps forgotten; see `remember`.
+            LookupError: When it may have been forgotten; see `remember`.
         """
         return self._log.count(reference)
 
@@ -246,7 +246,7 @@ class FakeService:
         Serve one request.
 
         Raises:
-            NotImplementedError: When it is not HTTP; so ASGI servers learn that there is no lifespan.
+            NotImplementedError: When it is not HTTP; this tells ASGI servers that there is no lifespan.
         """
         if scope["type"] != "http":
             message = f"the fake service speaks http, not {scope['type']}"
@@ -285,7 +285,7 @@ class FakeService:
         script = self._scripts.get(asked.reference)
         reply = script.popleft() if script else self._faults.draw(self._random) or _NORMAL
         if reply.is_about_transaction and asked.reference not in self._transactions:
-            # What is slow or dead is so for an unknown reference as well.
+            # An unknown reference gets the same delay.
             unknown = self.assumptions.unknown_reference
             return attrs.evolve(
                 unknown,
@@ -295,7 +295,7 @@ class FakeService:
         return reply
 
     def _objection(self, asked: Asked) -> Reply | None:
-        """Return what is wrong with a request, whatever it asks for. Source: specification, part 4."""
+        """Return the reply to an invalid request, or None. Source: specification, part 4."""
         assumed = self.assumptions
         content_type = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
         checks = (

@@ -18,7 +18,7 @@ __all__ = ["pay_client", "pay_service"]
 
 @pytest.fixture
 def pay_service() -> FakeService:
-    """Give a fake payment service without transactions: `pay_service.add(reference="T1", status="Paid")`."""
+    """Return a fake payment service without transactions: `pay_service.add(reference="T1", status="Paid")`."""
     from payclient.testing import FakeService  # noqa: PLC0415
 
     return FakeService()
@@ -27,11 +27,11 @@ def pay_service() -> FakeService:
 @pytest.fixture
 def pay_client(pay_service: FakeService) -> AsyncClient:
     """
-    Give an `AsyncClient` whose lookups are answered by `pay_service`, in process.
+    Return an `AsyncClient` that talks to `pay_service`, in process.
 
     It retries without waiting. The fixture is not asynchronous, so it works with any plugin that
-    runs asynchronous tests on asyncio, and each test gets a client for its own event loop. Nothing
-    is closed after the test, because nothing is open: there is no socket, and the client makes no tasks.
+    runs asynchronous tests on asyncio, and each test gets a client for its own event loop. It need
+    not be closed: it has no sockets and no tasks.
     """
     import httpx  # noqa: PLC0415
 

@@ -1,5 +1,5 @@
 """
-respx routes that answer like the payment service, for tests that use respx already.
+respx routes that answer like the payment service.
 
 ```python
 router = respx.Router()
@@ -7,9 +7,9 @@ router.add(found("T1", status="Paid"))
 http_client = httpx.AsyncClient(transport=httpx.MockTransport(router.async_handler))
 ```
 
-`respx.mock` takes the same routes. A route fits the documented request: `POST`, either path,
-under any base URL, and a JSON body that is just the reference. A later route for the same
-reference takes the place of the earlier one.
+`respx.mock` takes the same routes. A route matches the documented request: `POST`, either path,
+any base URL, and a JSON body with the reference only. A later route for the same reference
+replaces the earlier one.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _ASSUMED = Assumptions()
 
 def answered(reference: str | None, *replies: Reply, **fields: object) -> respx.Route:
     """
-    Return a route that gives one reply after the other, and the last one for ever.
+    Return a route that sends the replies one after the other, and then the last one again and again.
 
     Args:
-        reference: None for a route that fits every reference.
-        replies: At least one; what the transaction goes into is `envelope(reference=…, **fields)`.
-        fields: Of the transaction.
+        reference: None for a route that matches every reference.
+        replies: At least one; the normal answer is `envelope(reference=…, **fields)`.
+        fields: Fields of the transaction.
 
     Raises:
         ValueError: When there is no reply.
@@ -63,19 +63,19 @@ def found(reference: str, **fields: object) -> respx.Route:
     Return a route that finds the transaction.
 
     Args:
-        reference: As it is asked for, and as it is answered unless *fields* says otherwise.
-        fields: Take the place of made-up ones; see `envelope`.
+        reference: The requested reference, and the one in the answer unless *fields* has another.
+        fields: Replace the defaults; see `envelope`.
     """
     return answered(reference, Reply(), **fields)
 
 
 def not_found(reference: str | None = None) -> respx.Route:
-    """Return a route that knows no such transaction, in the form that `Assumptions` assumes."""
+    """Return a route that answers "not found", as in `Assumptions`."""
     return answered(reference, _ASSUMED.unknown_reference)
 
 
 def refused_key() -> respx.Route:
-    """Return a route that refuses the API key, in the form that `Assumptions` assumes."""
+    """Return a route that refuses the API key, as in `Assumptions`."""
     return answered(None, _ASSUMED.refused_key)
 
 
@@ -85,14 +85,14 @@ def throttled(reference: str | None = None, *, retry_after: float | str | None =
 
     Args:
         reference: None for all.
-        retry_after: Seconds, or any text that shall stand in the header; None for no header.
+        retry_after: Seconds, or any text for the header; None for no header.
     """
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     return answered(reference, Reply(status=429, headers=headers, body=_ASSUMED.throttled.body))
 
 
 def unavailable(reference: str | None = None, *, status: int = 503) -> respx.Route:
-    """Return a route that fails with a status of the server's, 503 unless said."""
+    """Return a route that answers with a server error, by default 503."""
     return answered(reference, Reply(status=status))
 
 

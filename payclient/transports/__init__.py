@@ -1,6 +1,6 @@
-"""What carries an attempt to the service and its answer back; `payclient.transports.fast` has another one."""
+"""HTTP transports, which send one request and return one response; `payclient.transports.fast` has another one."""
 
-# The names are loaded at their first use: a client that sends through `fast` starts without importing httpx.
+# The names are loaded at their first use, so a client with the transport `fast` does not import httpx.
 
 from payclient._lazy import load_at_first_use
 

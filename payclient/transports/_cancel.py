@@ -1,4 +1,4 @@
-"""Cancel work that cannot bear to be cancelled by the event loop."""
+"""Cancel work of httpcore through a scope, so that it can clean up."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ async def in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
     """
     Run *work* in a separate task, and cancel it through a scope instead of through the task.
 
-    A task's cancellation arrives once, also in the middle of httpcore's clean-up, which then does
-    not give the connection back (encode/httpcore#1093). A scope's cancellation respects the
-    shields that httpcore puts around its clean-up. The task always ends before this returns.
+    The cancellation of a task may interrupt httpcore's clean-up, which then does not give the
+    connection back (encode/httpcore#1093). The cancellation of a scope respects the shields that
+    httpcore puts around its clean-up. The task always ends before this returns.
     """
     scope = anyio.CancelScope()
 
@@ -35,7 +35,7 @@ async def in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
             try:
                 await asyncio.wait((task,))
             except asyncio.CancelledError:
-                continue  # once is enough: we are on our way out already
+                continue  # already cancelling
         if not task.cancelled():
             task.exception()  # marks the exception as retrieved
         raise

@@ -1,4 +1,4 @@
-"""Our own transports by name, as an argument or a variable gives it."""
+"""Choose a transport by name, from an argument or an environment variable."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from payclient.errors import ConfigurationError
 from payclient.transports._protocol import Transport
 
 TransportName: TypeAlias = Literal["httpx", "fast"]
-"""The name of a transport of ours; `fast` needs the extra of that name."""
+"""The name of a transport; `fast` needs the extra `fast`."""
 
 
 def make_transport(given: str | None = None, environ: Mapping[str, str] = os.environ) -> Transport:
     """
-    Return the transport of a name, from the argument, or from `PAYCLIENT_TRANSPORT`, or else httpx's.
+    Return the transport named by the argument, by `PAYCLIENT_TRANSPORT`, or else the default.
 
     Raises:
-        ConfigurationError: When there is none of that name, or its libraries are not installed.
+        ConfigurationError: When the name is unknown, or its libraries are not installed.
     """
     try:
         name = resolve_transport(given, environ)

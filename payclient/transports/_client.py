@@ -1,4 +1,4 @@
-"""Attempts over an `httpx.AsyncClient`: the one of the default transport, or one of the caller's."""
+"""Send attempts through an `httpx.AsyncClient`: the default transport's, or the caller's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIBRARIES = ("httpx", "httpx2")
 
 
 def _library_of(client: object) -> ModuleType:
-    """Return the module that *client* is of: its exceptions are the ones to expect."""
+    """Return the module of *client*, whose exceptions it raises."""
     for kind in type(client).__mro__:
         library = sys.modules.get(kind.__module__.partition(".")[0])
         if library is not None and library.__name__ in _LIBRARIES and isinstance(client, library.AsyncClient):
@@ -34,15 +34,15 @@ def _library_of(client: object) -> ModuleType:
 
 
 class _ReusedError(Exception):
-    """The connection that the pool chose has carried an exchange before."""
+    """The connection that the pool chose has been used before."""
 
 
 class _Freshness:
     """
-    Sees whether a connection is made for a request; the events are httpcore's, of its extension `trace`.
+    Detects whether a request gets a new connection, through httpcore's extension `trace`.
 
     Args:
-        is_required: Let the request pass over no other connection.
+        is_required: Whether to stop the request if the connection is not new.
     """
 
     def __init__(self, *, is_required: bool) -> None:
@@ -50,7 +50,7 @@ class _Freshness:
         self.is_proven = False
 
     async def watch(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002  the shape that httpcore calls
-        """Raise before a byte is written if the connection must be new and is not."""
+        """Raise before the first byte is written if the connection must be new and is not."""
         if event.endswith((".connect_tcp.complete", ".connect_unix_socket.complete")):
             self.is_proven = True
         elif event == "http11.send_request_headers.started" and self._is_required and not self.is_proven:
@@ -59,10 +59,10 @@ class _Freshness:
 
 class HttpxClientTransport:
     """
-    Carries attempts over a client that belongs to the caller, and so is never closed here.
+    Sends attempts through the caller's client, which is never closed here.
 
-    Its proxies, mounts, hooks, certificates and time-outs hold; its redirects and its `auth` do
-    not: either would send the API key where it was not meant to go, or another key in its place.
+    The client's proxies, mounts, hooks, certificates and time-outs apply. Its redirects and its
+    `auth` do not: either could send the API key to another host, or another key to this one.
 
     Args:
         client: An `httpx.AsyncClient`, or one of httpx's maintained successor `httpx2`.
@@ -85,7 +85,7 @@ class HttpxClientTransport:
 
     async def _exchange_anywhere(self, request: Request) -> Response:
         while True:
-            with suppress(_ReusedError):  # and closed by that: the pool makes another when none is left
+            with suppress(_ReusedError):  # which closes that connection; in the end the pool makes a new one
                 return await self._exchange(request, _Freshness(is_required=request.needs_fresh_connection))
 
     async def _exchange(self, request: Request, freshness: _Freshness | None) -> Response:
@@ -109,7 +109,7 @@ class HttpxClientTransport:
             connection = head.extensions.get(CONNECTION) or head.extensions.get("network_stream")
             is_fresh = self._is_fresh(connection, head, request, freshness)
             return Response(head.status_code, headers, body, is_truncated, connection, is_fresh)
-        raise failure  # outside the handler: the error must not drag httpx's frames and request along
+        raise failure  # outside the handler, so that it has no link to httpx's frames and the request
 
     def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
         return self._client.build_request(
@@ -132,7 +132,7 @@ class HttpxClientTransport:
             return connection.is_alone
         if connection is not None:  # HTTP/2 numbers its answers
             return head.http_version == "HTTP/2" or (freshness is not None and freshness.is_proven)
-        # None of a connection: a transport in memory, or a test that answers in the place of httpx's own.
+        # No connection: a transport in memory, or a test tool that patches httpx's own transport.
         library = self._library
         return isinstance(
             self._mounted(request),
@@ -140,26 +140,26 @@ class HttpxClientTransport:
         )
 
     async def discard(self, response: Response) -> None:
-        """Close the connection that *response* came by, where the client's own transport shows it."""
+        """Close the connection of *response*, if the client's transport exposes it."""
         connection: Any = response.connection
         if connection is not None:
             await connection.aclose()
 
     async def aclose(self) -> None:
-        """Leave the client as it is: it belongs to the caller."""
+        """Do nothing: the client belongs to the caller."""
 
 
 class _NoCookies(httpx.Cookies):
     def extract_cookies(self, response: httpx.Response) -> None:
-        """Keep none: the service needs none, and a hundred million answers may each bring another."""
+        """Keep none: the service needs none, and each answer could add another."""
 
 
 class HttpxTransport(HttpxClientTransport):
     """
     The default transport: one `httpx.AsyncClient`, shared by all lookups, over a `PooledTransport`.
 
-    Neither proxies nor certificates are taken from the environment, no redirect is followed, no
-    cookie kept. For a proxy, give `AsyncClient` an `http_client` of your own.
+    Neither proxies nor certificates are taken from the environment, no redirect is followed, and no
+    cookie is kept. For a proxy, pass your own `http_client` to `AsyncClient`.
 
     Args:
         ssl_context: Which certificates are trusted; the system's own if not given.
@@ -178,20 +178,20 @@ class HttpxTransport(HttpxClientTransport):
             transport=PooledTransport(ssl_context=ssl_context, keepalive=keepalive),
             trust_env=False,
         )
-        setattr(self._own, "_cookies", _NoCookies())  # noqa: B010  by its property, they would be copied
+        setattr(self._own, "_cookies", _NoCookies())  # noqa: B010  the property would copy them
         super().__init__(self._own)
         self._timeout = {"connect": connect_timeout}
         self._in_common = InCommon(lambda request: (httpx.URL(request.url), common_headers(request)))
 
     async def aclose(self) -> None:
-        """Close the client and with it every connection, also those in use."""
+        """Close the client and all its connections, also those in use."""
         await self._own.aclose()
 
-    def _is_pooled(self, request: Request) -> bool:  # noqa: ARG002  whatever a test puts in its place
+    def _is_pooled(self, request: Request) -> bool:  # noqa: ARG002  also if a test tool replaces the transport
         return True
 
     def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
-        """Make the request without what `build_request` would merge in, which costs as much as the exchange."""
+        """Make the request without `build_request`, whose merging costs as much as the exchange."""
         url, headers = self._in_common.of(request)
         return httpx.Request(
             request.method,

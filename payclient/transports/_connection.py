@@ -4,9 +4,9 @@ One HTTP/1.1 connection, used by one exchange at a time and kept between them.
 Design rules:
 
 - Unsolicited bytes close the connection: later answers would be matched to the wrong requests.
-- A connection is used again only after an answer that was whole, alone, and said nothing against it.
-- Everything that comes is counted, so that nothing can grow without end, heads and trailers included.
-- Framing is read as browsers read it, where that is not ambiguous: lines that end with LF alone, folded headers.
+- A connection is reused only after a complete answer with nothing after it that allows keep-alive.
+- Everything received is counted, headers and trailers included, so nothing can grow without limit.
+- Framing is as lenient as in browsers where it is not ambiguous: lines that end with LF only, folded headers.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from payclient.protocol import BODY_LIMIT, Response
 from payclient.transports._tls import TlsSession
 
 _MAX_BYTES = 2 * BODY_LIMIT
-"""Of one answer on the wire: head, framing, trailers and all."""
+"""Maximum size of one answer on the wire, with head, framing and trailers."""
 _BUFFER = 8 * 1024
-"""Bytes; the documented answer has about 500 with its head."""
+"""Size of the read buffer in bytes; the documented answer has about 500 with its head."""
 _MAX_HEAD = 100 * 1024
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \t]+(?=\r?$)")
-"""White space that RFC 9110 allows, after which llhttp no longer knows the coding."""
+"""White space that RFC 9110 allows, and with which llhttp does not recognise the coding."""
 _BODILESS = (204, 304)
 _SMALLEST_PART = 64
-"""What a part of a body counts at least: the cap in chunks of one byte would take seconds of the event loop."""
+"""Minimum size that a chunk counts as: 256 KiB in chunks of one byte would block the event loop for seconds."""
 
 
 class BrokenError(Exception):
     """
-    The connection cannot give the answer.
+    The connection broke before the answer was complete.
 
     Attributes:
-        reason: What became of it, for people.
-        answered: Whether the head of an answer had come.
-        silent: Whether not a byte of an answer had come.
+        reason: What happened, for people.
+        answered: Whether the head of an answer had been received.
+        silent: Whether no byte of an answer had been received.
     """
 
     def __init__(self, reason: str, *, answered: bool, silent: bool) -> None:
@@ -54,23 +54,23 @@ class BrokenError(Exception):
 
 class Connection(asyncio.BufferedProtocol):
     """
-    Asyncio's callbacks on one side, the parser's on the other, and one answer at a time between them.
+    An asyncio protocol that feeds the HTTP parser; one exchange at a time.
 
-    It brings its own buffer: for any other protocol asyncio allocates 256 KiB per read, shrinks them to
-    what came and gives them back to the system, at the price of half an exchange.
+    It has its own read buffer: for other protocols asyncio allocates 256 KiB per read, shrinks and
+    frees them, which costs half an exchange.
     """
 
     def __init__(self) -> None:
         self.is_usable = False
-        """Whether a request may be sent over it."""
+        """Whether a request may be sent."""
         self.idle_since = 0.0
         self.is_alone = True
-        """Whether it has carried no more than one exchange, and nothing behind its answer."""
+        """Whether there was no more than one exchange, and nothing after its answer."""
         self._exchanges = 0
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """Done when nothing is left of the connection."""
+        """Done when the connection is closed."""
         self._transport: asyncio.Transport | None = None
         self._tls: TlsSession | None = None
         self._secured: asyncio.Future[None] | None = None
@@ -84,19 +84,19 @@ class Connection(asyncio.BufferedProtocol):
         self._readable = select.poll() if hasattr(select, "poll") else None
         self._trouble = "it was closed"
         self._answer: asyncio.Future[Response] | None = None
-        self._is_awaited = False  # an answer; asked for at each step, and cheaper than the future
+        self._is_awaited = False  # whether an answer is; cheaper to read than the future
         self._headers: dict[str, str] = {}
         self._parts: list[bytes] = []
         self._begin()
 
-    # What the transport asks for
+    # Called by the transport
 
     def exchange(self, message: bytes) -> asyncio.Future[Response]:
         """
-        Send a request, and return the answer to come.
+        Send a request, and return a future of the answer.
 
         Raises:
-            BrokenError: Out of the future.
+            BrokenError: From the future.
         """
         self._begin()
         self.is_usable = False
@@ -115,18 +115,18 @@ class Connection(asyncio.BufferedProtocol):
         Do the TLS handshake, before anything else is sent.
 
         Raises:
-            OSError: `ssl.SSLError` when the other side is refused.
+            OSError: When the connection breaks, or as `ssl.SSLError` when the handshake fails.
         """
         self._tls, self._secured = tls, self._loop.create_future()
         self._continue_handshake(tls, self._secured)
         await self._secured
 
     def is_quiet(self) -> bool:
-        """Whether nothing has come, not even its end, that the event loop has not told of yet."""
+        """Return whether the socket has neither data nor an end that the event loop has not read yet."""
         return self._readable is None or not self._readable.poll(0)
 
     def abort(self) -> None:
-        """Close it at once, whatever is under way."""
+        """Close the connection at once."""
         self.is_usable = False
         if self._transport is None or self._transport.is_closing():
             return
@@ -134,21 +134,21 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(self._tls.close_notify())
         self._transport.abort()
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to be usable."""
+        """Become usable."""
         self._transport = cast("asyncio.Transport", transport)
         if self._readable is not None:
             self._readable.register(transport.get_extra_info("socket"), select.POLLIN)
         self.is_usable = True
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  the shape that asyncio calls
-        """Return where to put what has come."""
+        """Return the read buffer."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what has come, through TLS if there is any."""
+        """Process received bytes, through TLS if it is used."""
         data, tls = self._buffer[:nbytes], self._tls
         if tls is None:
             self._feed(data)
@@ -160,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
             self._feed_decrypted(tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the answer that is under way; with neither length nor chunks, this is its end."""
+        """End the exchange; an answer with neither length nor chunks is complete now."""
         self._transport = None
         if self._secured is not None and not self._secured.done():
             self._secured.set_exception(exc or ConnectionResetError("the connection was closed in the handshake"))
@@ -194,7 +194,7 @@ class Connection(asyncio.BufferedProtocol):
             self._break(f"TLS failed ({error.reason})")
 
     def _feed(self, data: bytes | memoryview) -> None:
-        """Have the parser call the methods below."""
+        """Feed the parser, which calls the methods below."""
         if not self._is_awaited:
             self._trouble = "unsolicited bytes came"
             self.abort()
@@ -210,15 +210,15 @@ class Connection(asyncio.BufferedProtocol):
             if self._received > _MAX_BYTES:
                 self._break(f"more than {_MAX_BYTES} bytes came")
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
-        """Notice when a second answer follows the one that was asked for."""
+        """Notice a second answer after the requested one."""
         if not self._is_awaited:
             self.is_usable = self.is_alone = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; of a repeated one, the values joined by a comma."""
+        """Store a header; the values of a repeated one are joined by a comma."""
         if self._is_answered:
             return  # a trailer
         self._size += len(name) + len(value)
@@ -231,7 +231,7 @@ class Connection(asyncio.BufferedProtocol):
         self._headers[key] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Take the head of the answer, unless it only announces that there will be one."""
+        """Process the head of the answer; skip interim (1xx) responses."""
         self._status_code = self._parser.get_status_code()
         if self._status_code < 100:
             self._break(f"an answer with status {self._status_code:03} came")
@@ -245,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
             self._break("an unknown transfer coding came")
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body, up to the cap."""
+        """Store a part of the body, up to the limit."""
         if not self._is_answered:
             self._break("a body in an interim answer came")
         self._parts.append(body)
@@ -254,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(is_truncated=True)
 
     def on_message_complete(self) -> None:
-        """Give the answer out, and see whether the connection can be kept."""
+        """Deliver the answer, and decide whether the connection can be kept."""
         if self._is_answered and self._is_awaited:
             is_ambiguous = self._status_code in _BODILESS or (self._coding and "content-length" in self._headers)
             self.is_usable = self._parser.should_keep_alive() and not is_ambiguous

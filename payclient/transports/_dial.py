@@ -1,4 +1,4 @@
-"""How a connection is made: names, addresses, TCP, TLS."""
+"""Open connections: name resolution, TCP, TLS."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Dialer:
 
     async def dial(self, request: Request) -> Connection:
         """
-        Return a new connection to where *request* goes.
+        Return a new connection to the host of *request*.
 
-        Cancelling closes whatever had been opened.
+        Cancelling closes everything that has been opened.
 
         Raises:
-            TransportError: Without the foreign error as its cause or context.
+            TransportError: Without the original error as its cause or context.
         """
         scope = asyncio.timeout(self._timeout)
         try:

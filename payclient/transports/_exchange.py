@@ -1,4 +1,4 @@
-"""One exchange over httpx, and what its failures mean in our terms."""
+"""One exchange over httpx, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from payclient.protocol import BODY_LIMIT, Request
 from payclient.transports._failures import broken, host_of, not_connected, reason_of, refused, sent
 
 _SMALLEST_PART = 64
-"""What a part of a body counts at least: the cap in pieces of one byte would take seconds of the event loop."""
+"""Minimum size that a part counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
 
 
 async def read_body(response: Any) -> tuple[bytes, bool]:
     """
-    Return the body as it comes from the wire, and whether it is cut at the cap.
+    Return the body as received, and whether it was truncated at the limit.
 
     Args:
-        response: Of httpx or httpcore, its body still on the wire; closed here in every case.
+        response: Of httpx or httpcore, with an unread body; always closed here.
     """
     parts: list[bytes] = []
     size = 0
     try:
-        # Past `aiter_raw`, which would keep a second count and needs a request; and never
-        # `aread`, which inflates without a bound.
+        # Not `aiter_raw`, which counts a second time and needs a request, nor `aread`, which
+        # decompresses without a limit.
         async for part in response.stream:
             parts.append(part)
             size += max(len(part), _SMALLEST_PART)
@@ -38,13 +38,13 @@ async def read_body(response: Any) -> tuple[bytes, bool]:
 
 def translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
     """
-    Return *error* in our terms, without a link to it.
+    Return *error* as a `TransportError`, without a link to it.
 
     Args:
-        error: What it raised, or an `OSError`.
-        request: The one that failed.
-        library: The module whose exceptions they are; httpx, its maintained successor, or httpcore.
-        answered: Whether the head of an answer had come.
+        error: An exception of *library*, or an `OSError`.
+        request: The request that failed.
+        library: httpx, its successor httpx2, or httpcore.
+        answered: Whether the head of an answer had been received.
     """
     if refusal := refused(error, request):
         return refusal

@@ -1,4 +1,4 @@
-"""What went wrong on the way, in our terms, whatever library it went wrong in."""
+"""Turn the errors of any HTTP library into `TransportError`s."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from payclient.protocol import Request
 _MAX_REASON = 200
 _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
-"""What OpenSSL calls a first record that is none of TLS."""
+"""OpenSSL's reasons for a first record that is not TLS."""
 _WANTS_CERTIFICATE = {"TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"}
-"""What a service answers that demands a certificate of the client; the second one may have other reasons."""
+"""Alerts of a service that demands a client certificate; the second one may have other reasons."""
 _PASSING_TLS_ERRORS = (
     ssl.SSLEOFError,  # the connection broke during the handshake
     ssl.SSLZeroReturnError,
@@ -33,18 +33,18 @@ _PASSING_TLS_ERRORS = (
 
 
 def closed() -> ClientClosedError:
-    """Return the error for a transport that is used after its end."""
+    """Return the error for a transport that has been closed."""
     message = "the transport has been closed"
     return ClientClosedError(message)
 
 
 def refused(error: Exception, request: Request) -> TransportError | None:
     """
-    Return what asking for a connection came to if the reason is a certificate or our own system.
+    Return the error for a failed TLS handshake or a lack of file descriptors; None for other reasons.
 
     Args:
-        error: What was raised; its causes are looked at too.
-        request: The one that failed.
+        error: The exception; its causes are examined too.
+        request: The request that failed.
     """
     host = host_of(request)
     if refusal := _tls_refusal(error):
@@ -73,16 +73,15 @@ def broken(error: Exception, request: Request, *, answered: bool) -> TransportEr
 
 
 def sent(*, answered: bool) -> Sent:
-    """Say whether a request had reached the service: an answer proves it."""
+    """Return whether a request has reached the service: an answer proves it."""
     return "yes" if answered else "unknown"
 
 
 def without_library_frames(error: BaseException) -> BaseException:
     """
-    Return *error* without the frames of HTTP libraries, in its causes and contexts too.
+    Return *error* without the frames of HTTP libraries, also in its causes and contexts.
 
-    What cancels a request leaves through the frames that were writing it, and those hold the API key in their local
-    variables, which crash reporters store.
+    Those frames hold the request, and with it the API key, in their local variables, which crash reporters store.
     """
     links: list[BaseException] = [error]
     for link in links:
@@ -102,7 +101,7 @@ def _links(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def host_of(request: Request) -> str:
-    """Return whom *request* was for, as errors name it."""
+    """Return host and port of *request*, for messages."""
     return urlsplit(request.url).netloc
 
 
@@ -121,7 +120,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _tls_refusal(error: Exception) -> str | None:
-    """Return why a handshake failed for good; a connection that broke during it is not such a case."""
+    """Return why a handshake failed permanently; None if the connection only broke during it."""
     for link in _chain(error):
         if isinstance(link, _PASSING_TLS_ERRORS):
             return None

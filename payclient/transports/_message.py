@@ -14,10 +14,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 class InCommon(Generic[_Value]):
     """
-    What is made of an address and of headers that request after request has in common: made once.
+    A cache of what depends on the address and the common headers only, which successive requests share.
 
     Args:
-        make: Makes it; must look at nothing else of the request, and least of all at the key.
+        make: Computes the value; must not use anything else of the request, and never the key.
     """
 
     def __init__(self, make: Callable[[Request], _Value]) -> None:
@@ -25,7 +25,7 @@ class InCommon(Generic[_Value]):
         self._last: tuple[Request, _Value] | None = None
 
     def of(self, request: Request) -> _Value:
-        """Return what was made for the last request if *request* has the same address and headers."""
+        """Return the value for *request*; the last one if address and headers are the same."""
         if self._last is None or request.headers is not self._last[0].headers or request.url != self._last[0].url:
             self._last = request, self._make(request)
         return self._last[1]
@@ -47,7 +47,7 @@ def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
 
 
 def own_headers(request: Request) -> list[tuple[bytes, bytes]]:
-    """Return the other headers; do not keep them in a variable, for they hold the API key."""
+    """Return the other headers; do not keep them in a variable, because they hold the API key."""
     return [
         (b"Content-Length", str(len(request.body)).encode()),
         (b"Authorization", request.authorization().encode("latin-1")),
@@ -66,7 +66,7 @@ def head(request: Request) -> bytes:
 
 
 def rest(request: Request) -> bytes:
-    """Return what follows the `head`; do not keep it in a variable, for it holds the API key."""
+    """Return what follows the `head`; do not keep it in a variable, because it holds the API key."""
     return b"Content-Length: %d\r\nAuthorization: %b\r\n\r\n%b" % (
         len(request.body),
         request.authorization().encode("latin-1"),

@@ -1,4 +1,4 @@
-"""Which connections are kept between exchanges: the policy, without I/O."""
+"""The connection pool: which connections are kept between exchanges, without I/O."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ _Connection = TypeVar("_Connection", bound=Pooled)
 
 class Pool(Generic[_Connection]):
     """
-    Connections to one place. The warmest is used first, and there are never more than were in use at once.
+    The connections to one host.
+
+    The most recently used one is taken first, and no more are kept than were in use at once.
 
     Args:
-        keepalive: Seconds an idle connection is kept.
+        keepalive: Seconds for which an idle connection is kept.
     """
 
     def __init__(self, keepalive: float) -> None:
         self.connections: set[_Connection] = set()
-        self.idle: deque[_Connection] = deque()  # the warmest at the right
+        self.idle: deque[_Connection] = deque()  # the most recently used at the right
         self._keepalive = keepalive
         self._most_in_use = 0
 
     def add(self, connection: _Connection) -> None:
-        """Count a new connection, which is in use."""
+        """Add a new connection, which is in use."""
         self.connections.add(connection)
         self._most_in_use = max(self._most_in_use, len(self.connections) - len(self.idle))
 
     def take(self, now: float) -> _Connection | None:
-        """Return the warmest idle connection, or None if all have been idle for too long."""
+        """Return the most recently used idle connection, or None if all have been idle for too long."""
         if not self.idle or self.idle[-1].idle_since < now - self._keepalive:
             return None
         connection = self.idle.pop()
@@ -48,14 +50,14 @@ class Pool(Generic[_Connection]):
         self.idle.append(connection)
 
     def surplus(self, now: float) -> _Connection | None:
-        """Return an idle connection that is to be closed, if there is one."""
+        """Return an idle connection that should be closed, if there is one."""
         if not self.idle:
             return None
         is_cold = self.idle[0].idle_since < now - self._keepalive
         return self.idle[0] if is_cold or len(self.connections) > self._most_in_use else None
 
     def remove(self, connection: _Connection) -> None:
-        """Forget a connection that is closed."""
+        """Remove a closed connection."""
         self.connections.discard(connection)
         if connection in self.idle:
             self.idle.remove(connection)

@@ -1,10 +1,10 @@
 """
-An httpx transport over connections that bear cancellation.
+An httpx transport whose connections survive cancellation.
 
-Why a pool of ours: httpcore's walks over all its connections for every request, and a request that is
-cancelled between getting a connection and using it leaves that connection in the pool for good
-(encode/httpcore#1093). Here a connection serves one exchange at a time and is closed unless the exchange
-ended well, so neither can happen. How many there are is the caller's business.
+It has its own pool, because httpcore's iterates over all connections for every request, and leaks a
+connection if a request is cancelled between getting it and using it (encode/httpcore#1093). Here a
+connection has one exchange at a time, and is closed unless the exchange ended well. The caller limits the
+number of connections.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpc
 _DIED = (_core.ReadError, _core.WriteError, _core.RemoteProtocolError)
 _MAX_CLOSED_AT_ONCE = 2
 _MAX_SEEN = 48 * 1024
-"""Bytes of an answer up to which nothing can hide behind it: anyio hands httpcore 64 KiB of a read at a time."""
+"""Size of an answer up to which extra bytes after it are detected: anyio gives httpcore 64 KiB per read."""
 _FRAMING = 16
-"""Bytes that a part of a body, or a header, has beside its own."""
+"""Bytes of framing for each part of a body, and for each header."""
 _BODILESS = (204, 304)
 
 LOOKUP = "payclient.lookup"
-"""Extension of a request that is safe to repeat; its value says whether it needs a fresh connection."""
+"""Request extension of a lookup, which is safe to repeat; its value says whether it needs a fresh connection."""
 CONNECTION = "payclient.connection"
-"""Extension of a response: the `KeptConnection` it came by."""
+"""Response extension: the `KeptConnection` of the response."""
 
 
 class _StaleError(Exception):
@@ -50,17 +50,17 @@ class KeptConnection:
         self.idle_since = 0.0
         self.exchanges = 0
         self.has_more = False
-        """Whether something has come behind the last answer."""
+        """Whether anything was received after the last answer."""
         self.pool = pool
         self._socket: Any = None
 
     @property
     def is_alone(self) -> bool:
-        """Whether it has carried no more than one exchange, and nothing behind its answer."""
+        """Whether there was no more than one exchange, and nothing after its answer."""
         return self.exchanges == 1 and not self.has_more
 
     def watch(self, theirs: Callable[[str, Any], Awaitable[None]] | None) -> Callable[[str, Any], Awaitable[None]]:
-        """Keep hold of the socket: httpcore forgets to close it when a TLS handshake is cancelled."""
+        """Remember the socket, because httpcore does not close it when a TLS handshake is cancelled."""
 
         async def trace(event: str, info: Mapping[str, Any]) -> None:
             if event == "connection.connect_tcp.complete":
@@ -71,16 +71,16 @@ class KeptConnection:
         return trace
 
     def look_behind(self) -> None:
-        """See whether something has come behind the answer that was read."""
+        """Check whether anything was received after the answer."""
         connection = getattr(self.http, "_connection")  # noqa: B009  httpcore shows neither parser nor TLS
-        if connection is None:  # respx answers in its place
+        if connection is None:  # patched by respx
             return
         tls = getattr(connection, "_network_stream").get_extra_info("ssl_object")  # noqa: B009
         state = getattr(connection, "_h11_state")  # noqa: B009
         self.has_more = bool(state.trailing_data[0]) or (tls is not None and _has_more(tls))
 
     async def aclose(self) -> None:
-        """Close the connection, however far it had come."""
+        """Close the connection in any state."""
         self.pool.remove(self)
         try:
             await self.http.aclose()
@@ -90,7 +90,7 @@ class KeptConnection:
 
 
 class _Body:
-    """A body on the wire, after which its connection is kept or closed."""
+    """An unread body; when it is closed, its connection is kept or closed."""
 
     def __init__(self, connections: _Connections, connection: KeptConnection, head: Any) -> None:
         self._connections, self._connection, self._head = connections, connection, head
@@ -116,7 +116,7 @@ class _Body:
 
 
 class _Connections:
-    """What stands in httpx's transport in the place of httpcore's pool."""
+    """The replacement of httpcore's pool in httpx's transport."""
 
     def __init__(self, context: ssl.SSLContext | None, keepalive: float) -> None:
         self._context = context
@@ -141,7 +141,7 @@ class _Connections:
                 try:
                     return await self._exchange(kept, request, is_repeatable=is_lookup)
                 except _StaleError:
-                    pass  # the service closed it while it was idle: that is no failed attempt
+                    pass  # the service closed it while it was idle, which is not a failed attempt
         connection = await self._connect(request.url)
         trace = connection.watch(request.extensions.get("trace"))
         request.extensions = {**request.extensions, "trace": trace}
@@ -219,33 +219,33 @@ class _Connections:
 
 class PooledTransport(httpx.AsyncHTTPTransport):
     """
-    An httpx transport whose connections survive cancellation, for clients of your own: HTTP/1.1, no proxy.
+    An httpx transport whose connections survive cancellation, for your own `httpx.AsyncClient`.
 
-    Mounted in an `httpx.AsyncClient` that is passed as `http_client`, it gives lookups what the default
-    transport gives them. A connection is not used again after an answer with an end that is open to doubt, or
-    of more than 48 KiB. Clients bound how many connections there are; time-outs are those of the request.
+    HTTP/1.1 only, and no proxy. Mounted in a client that is passed as `http_client`, it gives lookups the
+    same guarantees as the default transport. A connection is not reused after an answer with an ambiguous
+    end, or of more than 48 KiB. The number of connections is not limited; time-outs are those of the request.
 
     Args:
-        ssl_context: Which certificates are trusted; the system's own if not given.
-        keepalive: Seconds an idle connection is kept.
+        ssl_context: Which certificates are trusted; the system's if not given.
+        keepalive: Seconds for which an idle connection is kept.
     """
 
     def __init__(self, *, ssl_context: ssl.SSLContext | None = None, keepalive: float = 30.0) -> None:
-        # Not httpx's own: it would make a pool of httpcore's. Its other methods are meant to be used, and patched.
+        # Without httpx's own `__init__`, which makes a pool of httpcore. The other methods stay, and tests patch them.
         self._pool: Any = _Connections(ssl_context, keepalive)
-        for module in ("sniffio", "anyio._backends._asyncio"):  # or they are imported in the middle of the first lookup
+        for module in ("sniffio", "anyio._backends._asyncio"):  # otherwise imported during the first lookup
             with suppress(ModuleNotFoundError):
                 import_module(module)
 
 
 def _is_ambiguous(head: Any) -> bool:
-    """Say whether an intermediary may have seen the end of the answer in another place."""
+    """Return whether an intermediary may have read the end of the answer differently."""
     names = {name.lower() for name, _ in head.headers}
     return head.status in _BODILESS or {b"transfer-encoding", b"content-length"} <= names
 
 
 def _has_more(tls: ssl.SSLObject) -> bool:
-    """Say whether what has come over TLS holds more, which a look at the socket would not show."""
+    """Return whether TLS holds more received data, which the socket does not show."""
     try:
         tls.read(1)
     except ssl.SSLWantReadError:

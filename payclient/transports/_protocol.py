@@ -1,4 +1,4 @@
-"""The shape of a transport, and of the client that one can be made of."""
+"""The interface of a transport, and of an httpx client."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from payclient.protocol import Request, Response
 
 class Transport(Protocol):
     """
-    Carries one attempt: bytes out, bytes in.
+    Sends one request and returns one response.
 
-    A transport follows no redirect, keeps no cookie, decodes no body and makes no second attempt
-    that the service could see as one; all of that is the client's business. It may be called by
-    many tasks of one event loop at once: the client bounds how many. Who makes a transport closes it.
+    A transport follows no redirect, keeps no cookie, decodes no body, and never sends a request that
+    the service may have received a second time; the client does all that. Many tasks of one event
+    loop may call it at once; the client limits how many. The code that creates a transport closes it.
 
-    It may also have `async def discard(response)`, which closes the connection that *response* came by. It
-    is called when the answers on that connection may be out of step.
+    It may also have `async def discard(response)`, which closes the connection of *response*. It is
+    called when the answers on that connection may be out of step.
     """
 
     async def send(self, request: Request) -> Response:
         """
-        Exchange *request* for a whole response of any status.
+        Send *request*, and return the complete response, whatever its status.
 
-        Cancelling must free whatever the attempt held: time limits are made of cancellation.
+        Cancelling must release all resources of the attempt: time-outs are cancellations.
 
         Raises:
-            TransportError: When no whole response came. It is raised without the foreign error
-                as its cause or context, because those hold the request and with it the API key.
+            TransportError: When no complete response was received. It must not have the original
+                error as cause or context, because that holds the request and with it the API key.
         """
         ...
 
@@ -58,5 +58,5 @@ class HttpClient(Protocol):
         ...
 
     async def send(self, request: Any, *, stream: bool, auth: None, follow_redirects: bool) -> Any:
-        """Send a request, and return once the head of the answer has come."""
+        """Send a request, and return when the head of the answer has been received."""
         ...

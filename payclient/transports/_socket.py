@@ -1,4 +1,4 @@
-"""What every connection of ours has in common: whom it trusts, and how its socket is set up."""
+"""Trusted certificates and socket options, for all connections."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import ssl
 
 
 async def system_trust() -> ssl.SSLContext:
-    """Return the one context of the process, made off the event loop: it reads some hundred certificates."""
+    """Return the SSL context of the process, created in a thread because it reads some hundred certificates."""
     return await asyncio.to_thread(_system_trust)
 
 
 @functools.cache
 def _system_trust() -> ssl.SSLContext:
     context = ssl.create_default_context()
-    # Not `SSLKEYLOGFILE`: with the secrets of TLS one reads the API key. Typeshed does not know that None is for none.
+    # Without `SSLKEYLOGFILE`, whose TLS secrets would reveal the API key. Typeshed does not know that None is allowed.
     context.keylog_filename = None  # type: ignore[assignment]
     return context
 
 
 def socket_options() -> list[tuple[int, int, int]]:
-    """Keep an idle connection alive behind a NAT, and notice a peer that vanished."""
+    """Return options that keep an idle connection alive behind a NAT, and detect a dead peer."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
     for name, value in (("TCP_KEEPIDLE", 45), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):

@@ -1,8 +1,8 @@
 """
-TLS without I/O: what comes from the wire goes in, what must be sent comes out.
+TLS without I/O: received bytes in, bytes to send out.
 
-Asyncio's own TLS transport is made for any protocol, and takes twice as long for a message
-as the encryption does; ours knows that a message is small and sent at once.
+asyncio's own TLS transport is made for any protocol, and takes twice as long per message as the
+encryption. This one relies on messages being small and sent at once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextlib import suppress
 
 class TlsSession:
     """
-    One side of a TLS connection: the client's.
+    The client side of a TLS connection.
 
     Args:
         context: Which certificates are trusted.
-        host: Whom the other side must prove to be.
+        host: The name that the certificate must be for.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
@@ -26,14 +26,14 @@ class TlsSession:
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.is_established = False
         self.receive = self._incoming.write
-        """Takes what came from the wire."""
+        """Takes received bytes."""
 
     def handshake(self) -> bytes:
         """
-        Continue the handshake, and return what must be sent.
+        Continue the handshake, and return the bytes to send.
 
         Raises:
-            ssl.SSLError: When the other side cannot prove who it is, or does not speak TLS.
+            ssl.SSLError: When the certificate is refused, or the other side does not speak TLS.
         """
         try:
             self._ssl.do_handshake()
@@ -44,26 +44,26 @@ class TlsSession:
         return self._outgoing.read()
 
     def encrypted(self, plain: bytes) -> bytes:
-        """Return *plain* as it is sent."""
+        """Return the encrypted bytes to send."""
         self._ssl.write(plain)
         return self._outgoing.read()
 
     def close_notify(self) -> bytes:
-        """Return what tells the other side that nothing follows."""
+        """Return the `close_notify` alert to send."""
         with suppress(ssl.SSLError):  # the peer's close_notify is not waited for
             self._ssl.unwrap()
         return self._outgoing.read()
 
     def decrypted(self) -> Iterator[bytes]:
         """
-        Give what was received as far as it is whole; `b""` is the peer's close_notify.
+        Yield the received data as far as its records are complete; `b""` is the peer's close_notify.
 
         Raises:
-            ssl.SSLError: When it was changed on the way.
+            ssl.SSLError: When a record has been tampered with.
         """
         while size := self._incoming.pending or self._ssl.pending():
             try:
-                plain = self._ssl.read(size)  # not a whole record's size, for which it would allocate 16 KiB
+                plain = self._ssl.read(size)  # not a full record, for which it would allocate 16 KiB
             except ssl.SSLWantReadError:
                 return
             except ssl.SSLZeroReturnError:

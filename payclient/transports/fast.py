@@ -1,8 +1,8 @@
 """
-The transport of the extra `fast`: connections of our own on asyncio, read by httptools.
+The transport of the extra `fast`: asyncio connections, parsed by httptools.
 
-It does what `HttpxTransport` does at a fraction of the cost, and nothing that httpx does beside: for a
-proxy, HTTP/2 or respx, pass `AsyncClient` an `http_client`.
+It does what `HttpxTransport` does at a fraction of the cost, without the other features of httpx: for a
+proxy, HTTP/2 or respx, pass an `http_client` to `AsyncClient`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["FastTransport"]
 
 class FastTransport:
     """
-    Carries attempts over HTTP/1.1 and kept-alive connections.
+    Sends attempts over HTTP/1.1 and kept-alive connections.
 
-    No proxy is taken from the environment; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect is followed, no
-    cookie kept. Runs on asyncio's own event loop and on uvloop.
+    No proxy is taken from the environment; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect is followed,
+    and no cookie is kept. Runs on asyncio's own event loop and on uvloop.
 
     Args:
         ssl_context: Which certificates are trusted; the system's own if not given.
@@ -59,16 +59,16 @@ class FastTransport:
             try:
                 return await self._exchange(kept, request, reused=True)
             except _StaleError:
-                pass  # the service closed it while it was idle: that is no failed attempt
+                pass  # the service closed it while it was idle, which is not a failed attempt
         return await self._exchange(await self._new_connection(request), request, reused=False)
 
     async def discard(self, response: Response) -> None:
-        """Close the connection that *response* came by."""
+        """Close the connection of *response*."""
         if isinstance(response.connection, Connection):
             self._drop(response.connection)
 
     async def aclose(self) -> None:
-        """Close every connection, also those in use."""
+        """Close all connections, also those in use."""
         self._is_closed = True
         connections = list(self._pool.connections)
         for connection in connections:
@@ -96,7 +96,7 @@ class FastTransport:
         return connection
 
     def _take(self) -> Connection | None:
-        """Return the warmest connection that is still good."""
+        """Return the most recently used connection that is still open."""
         while (connection := self._pool.take(asyncio.get_running_loop().time())) is not None:
             if connection.is_usable and connection.is_quiet():
                 return connection
