@@ -36,9 +36,15 @@ class BackgroundClient:
     def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.client = client
         self.loop = asyncio.new_event_loop() if loop is None else loop
+        self._process = os.getpid()
         self._closing: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="payclient-engine", daemon=True)
         self._thread.start()
+
+    @property
+    def is_this_process(self) -> bool:
+        """Whether the caller is in the process that made it, and not in a fork, which has no such thread."""
+        return self._process == os.getpid()
 
     @property
     def is_this_thread(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import Attribute, field, frozen
@@ -31,35 +31,35 @@ from payclient.transports import TransportName, resolve_transport
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 
 
+def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:
+    """Return a validator of values that a worker would only refuse later."""
+
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if not is_valid(value):
+            message = f"{attribute.name} must be {wanted}, got {value!r}"
+            raise ConfigurationError(message)
+
+    return check
+
+
 def _is_variable(_: object, attribute: Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not _VARIABLE.fullmatch(value):  # not shown: it may be the key itself
         message = f"{attribute.name} must be the name of an environment variable; the key itself has no place here"
         raise ConfigurationError(message)
 
 
-def _is_name(_: object, attribute: Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or not value:
-        message = f"{attribute.name} must be the name of a column, got {value!r}"
-        raise ConfigurationError(message)
-
-
-def _is_text(_: object, attribute: Attribute[str], value: object) -> None:
-    if not isinstance(value, str):
-        message = f"{attribute.name} must be text, got {value!r}"
-        raise ConfigurationError(message)
-
-
-def _are_names(_: object, attribute: Attribute[Any], value: tuple[object, ...] | None) -> None:
-    for place, name in enumerate(value or ()):
-        if not isinstance(name, str) or not name or name in (value or ())[:place]:
-            message = f"{attribute.name} must be different names of columns, got {value!r}"
-            raise ConfigurationError(message)
-
-
-def _is_reference(_: object, attribute: Attribute[Any], value: object) -> None:
-    if value is not None and (not isinstance(value, str) or not value.strip()):
-        message = f"{attribute.name} must be a reference that is known to exist, or None, got {value!r}"
-        raise ConfigurationError(message)
+_is_name = _must_be("the name of a column", lambda value: isinstance(value, str) and bool(value))
+_is_text = _must_be("text", lambda value: isinstance(value, str))
+_are_names = _must_be(
+    "different names of columns",
+    lambda value: (
+        value is None or (all(isinstance(each, str) and each for each in value) and len({*value}) == len(value))
+    ),
+)
+_is_reference = _must_be(
+    "a reference that is known to exist, or None",
+    lambda value: value is None or (isinstance(value, str) and bool(value.strip())),
+)
 
 
 def _to_names(names: Iterable[str] | None) -> tuple[str, ...] | None:

@@ -13,7 +13,6 @@ Design rules:
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -147,7 +146,6 @@ class Window:
         self._needs_confirmation = needs_confirmation
         self._canary = canary
         self._clock = clock
-        self._process = os.getpid()
         # Of the caller's thread.
         self._held: deque[Batch[Any]] = deque()
         self._held_rows = 0
@@ -191,8 +189,9 @@ class Window:
         is_more = True
         while is_more or self._held:
             self._changed.clear()  # before looking, so that nothing that changes meanwhile is missed
-            is_broken = self._is_over.is_set() or self._process != os.getpid()
-            self._wants_more = is_more and not is_broken and self._held_rows < self._max_held()
+            is_broken = self._is_over.is_set() or not self._background.is_this_process
+            max_held = max(self._rows * _HELD_WINDOWS, 2 * self._largest)
+            self._wants_more = is_more and not is_broken and self._held_rows < max_held
             if self._wants_more and self._is_low():
                 batch = next(batches, None)
                 is_more = batch is not None
@@ -205,9 +204,6 @@ class Window:
                 raise self._why()
             else:
                 self._changed.wait()
-
-    def _max_held(self) -> int:
-        return max(self._rows * _HELD_WINDOWS, 2 * self._largest)
 
     def _is_low(self) -> bool:
         return self._taken - self._answered < self._rows
@@ -230,12 +226,12 @@ class Window:
             self._background.loop.call_soon_threadsafe(function, *arguments)
 
     def _why(self) -> BaseException:
-        if self._process != os.getpid():
+        if not self._background.is_this_process:
             return ClientClosedError("these batches are read in another process; begin with them after the fork")
         return self._failure or ClientClosedError("the lookups were ended, because their process ends")
 
     def _end(self) -> None:
-        if self._process == os.getpid() and not self._is_over.is_set():
+        if self._background.is_this_process and not self._is_over.is_set():
             self._call(self._cancel)
             if not self._background.is_this_thread:  # where the garbage collector may end a forgotten generator
                 self._is_over.wait()

@@ -2,12 +2,11 @@
 
 from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted
-from payclient.reconcile._alike import reff_key as reff_key
 from payclient.reconcile._compare import compare
+from payclient.reconcile._compare import reff_key as reff_key
 from payclient.reconcile._compared import Compared
 from payclient.reconcile._database import verify_journal
 from payclient.reconcile._errors import JournalError, JournalWriteError, RulesError, StoppedError, TieOutError
-from payclient.reconcile._expiry import expiry_rule
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import Case, judge
@@ -23,6 +22,7 @@ from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tol
 from payclient.reconcile._rules_file import parse_rules, read_rules, rules_from_json
 from payclient.reconcile._run import Entries, reconcile, replay
 from payclient.reconcile._status import Assumed, Status, read_status
+from payclient.reconcile._status_finding import expiry_rule
 from payclient.reconcile._summary import COMPLETENESS, Summary, Tally, Total, Verdict
 from payclient.reconcile._tie_out import Difference, StateTotal, Step, TieOut, moved_by, step_of
 

@@ -9,9 +9,9 @@ from attrs.validators import optional
 
 from payclient._escape import escape_unprintable
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._expiry import LAST_ON_EARTH
 from payclient.reconcile._finding import Code, Finding
 from payclient.reconcile._rule_values import (
+    LAST_ON_EARTH,
     is_date,
     is_filled,
     is_side_or_none,

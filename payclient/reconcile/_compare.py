@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from unicodedata import normalize
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import ABSENT, Entry, Text
 from payclient.protocol import Transaction
-from payclient.reconcile._alike import reff_key, same_code, same_name, stated
 from payclient.reconcile._finding import Code, Finding, Severity, in_order
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._status import Status
+from payclient.reconcile._status import Status, normalise
 from payclient.reconcile._status_finding import status_finding
+
+_SEPARATORS = re.compile(r"[-\s]+")
+_PLACEHOLDERS = frozenset({"0", "n/a", "na", "nil", "none", "null"})
 
 
 def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rules = STRICT) -> tuple[Finding, ...]:
@@ -42,7 +46,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
 
 
 def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
-    ours, theirs = _stated(entry.merchant_reff), stated(transaction.merchant_reff)
+    ours, theirs = _stated(entry.merchant_reff), _text_stated(transaction.merchant_reff)
     if ours is ABSENT:
         pass
     elif ours is None and theirs is not None:
@@ -54,10 +58,10 @@ def _identity(entry: Entry, transaction: Transaction) -> Iterator[Finding]:
             yield Finding(Code.MERCHANT_REFF_DIFFERS, sentence, ledger=ours, service=theirs, severity=Severity.MEDIUM)
         else:
             yield _differs(Code.MERCHANT_REFF_DIFFERS, "merchant_reff", ours, theirs)
-    method, code = stated(transaction.payment_method), stated(transaction.payment_code)
-    names = [name for name in (method, stated(transaction.payment_name)) if name]
-    yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, method, names, same_name)
-    yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, code, [code or ""], same_code)
+    method, code = _text_stated(transaction.payment_method), _text_stated(transaction.payment_code)
+    names = [name for name in (method, _text_stated(transaction.payment_name)) if name]
+    yield from _text("payment_method", Code.METHOD_DIFFERS, entry.payment_method, method, names, _same_name)
+    yield from _text("payment_code", Code.PAYMENT_CODE_DIFFERS, entry.payment_code, code, [code or ""], _same_code)
 
 
 def _text(
@@ -77,7 +81,7 @@ def _text(
 
 
 def _stated(cell: Text) -> Text:
-    return ABSENT if cell is ABSENT else stated(cell)
+    return ABSENT if cell is ABSENT else _text_stated(cell)
 
 
 def _not_compared(name: str, theirs: str | int) -> Finding:
@@ -178,3 +182,30 @@ def _differs(code: Code, name: str, ours: str | int | None, theirs: str | int | 
 
 def _both(name: str, ours: str | int | None, theirs: str | int | None) -> str:
     return f"{name} is {quote(ours)} in the ledger and {quote(theirs)} at the service"
+
+
+# Texts that two programs may write differently
+
+
+def _text_stated(text: str | None) -> str | None:
+    """Return *text* without surrounding spaces; None where it is empty or a dash, and so states nothing."""
+    text = (text or "").strip()
+    return text if any(map(str.isalnum, text)) else None
+
+
+def reff_key(merchant_reff: str | None) -> str | None:
+    """Return a `merchant_reff` normalised for case, width and spacing; None where it names no invoice."""
+    text = _text_stated(merchant_reff)
+    key = None if text is None else " ".join(normalize("NFKC", text).casefold().split())
+    return None if key in _PLACEHOLDERS else key
+
+
+def _same_code(ours: str, theirs: str) -> bool:
+    """Say whether two payment codes have the same characters, apart from case, width, spaces and dashes."""
+    ours, theirs = (_SEPARATORS.sub("", normalize("NFKC", code)).casefold() for code in (ours, theirs))
+    return ours == theirs
+
+
+def _same_name(ours: str, theirs: str) -> bool:
+    """Say whether two names are the same word, apart from case, width, spaces, dashes and underscores."""
+    return normalise(normalize("NFKC", ours)) == normalise(normalize("NFKC", theirs))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
-from attrs import Factory, field, frozen
+from attrs import field, frozen
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
@@ -30,65 +29,47 @@ class Severity(IntEnum):
 
 
 class Code(StrEnum):
-    """The stable name of a finding. Of findings that are equally severe, the one named first here leads."""
+    """
+    The stable name of a finding. Of findings that are equally severe, the one named first here leads.
 
-    PAID_TWICE = "paid_twice"
-    RECORDED_NOT_PAID = "recorded_not_paid"
-    PAID_NOT_RECORDED = "paid_not_recorded"
-    LATE_PAYMENT = "late_payment"
-    REFUND_NOT_RECORDED = "refund_not_recorded"
-    REFUND_NOT_MADE = "refund_not_made"
-    MERCHANT_REFF_DIFFERS = "merchant_reff_differs"
-    MISSING_AT_SERVICE = "missing_at_service"
-    UNUSABLE_ANSWER = "unusable_answer"
-    DUPLICATE_REFERENCE = "duplicate_reference"
-    UNDERPAID = "underpaid"
-    OVERPAID = "overpaid"
-    NET_DIFFERS = "net_differs"
-    SHORT_RECEIVED = "short_received"
-    FEE_DIFFERS = "fee_differs"
-    FEE_OFF_SCHEDULE = "fee_off_schedule"
-    UNKNOWN_STATUS = "unknown_status"
-    STALE_PENDING = "stale_pending"
-    PENDING_ON_ONE_SIDE = "pending_on_one_side"
-    METHOD_DIFFERS = "method_differs"
-    PAYMENT_CODE_DIFFERS = "payment_code_differs"
-    CLOSED_DIFFERENTLY = "closed_differently"
-    EXPIRY_DIFFERS = "expiry_differs"
-    SERVICE_ARITHMETIC = "service_arithmetic"
-    NOT_COMPARED = "not_compared"
-    TOLERATED_DEVIATION = "tolerated_deviation"
+    Attributes:
+        severity: How severe such a finding is, unless it says otherwise itself.
+    """
 
+    severity: Severity
 
-SEVERITIES: Mapping[Code, Severity] = {
-    Code.PAID_TWICE: Severity.CRITICAL,
-    Code.RECORDED_NOT_PAID: Severity.CRITICAL,
-    Code.PAID_NOT_RECORDED: Severity.CRITICAL,
-    Code.LATE_PAYMENT: Severity.CRITICAL,
-    Code.REFUND_NOT_RECORDED: Severity.CRITICAL,
-    Code.REFUND_NOT_MADE: Severity.CRITICAL,
-    Code.MERCHANT_REFF_DIFFERS: Severity.CRITICAL,
-    Code.MISSING_AT_SERVICE: Severity.HIGH,
-    Code.UNUSABLE_ANSWER: Severity.HIGH,
-    Code.DUPLICATE_REFERENCE: Severity.HIGH,
-    Code.UNDERPAID: Severity.HIGH,
-    Code.OVERPAID: Severity.HIGH,
-    Code.NET_DIFFERS: Severity.HIGH,
-    Code.SHORT_RECEIVED: Severity.HIGH,
-    Code.FEE_DIFFERS: Severity.MEDIUM,
-    Code.FEE_OFF_SCHEDULE: Severity.MEDIUM,
-    Code.UNKNOWN_STATUS: Severity.MEDIUM,
-    Code.STALE_PENDING: Severity.MEDIUM,
-    Code.PENDING_ON_ONE_SIDE: Severity.MEDIUM,
-    Code.METHOD_DIFFERS: Severity.MEDIUM,
-    Code.PAYMENT_CODE_DIFFERS: Severity.MEDIUM,
-    Code.CLOSED_DIFFERENTLY: Severity.LOW,
-    Code.EXPIRY_DIFFERS: Severity.LOW,
-    Code.SERVICE_ARITHMETIC: Severity.LOW,
-    Code.NOT_COMPARED: Severity.INFO,
-    Code.TOLERATED_DEVIATION: Severity.INFO,
-}
-"""How severe a finding of each code is, unless it says otherwise itself."""
+    def __new__(cls, name: str, severity: Severity) -> Self:
+        code = str.__new__(cls, name)
+        code._value_, code.severity = name, severity
+        return code
+
+    PAID_TWICE = "paid_twice", Severity.CRITICAL
+    RECORDED_NOT_PAID = "recorded_not_paid", Severity.CRITICAL
+    PAID_NOT_RECORDED = "paid_not_recorded", Severity.CRITICAL
+    LATE_PAYMENT = "late_payment", Severity.CRITICAL
+    REFUND_NOT_RECORDED = "refund_not_recorded", Severity.CRITICAL
+    REFUND_NOT_MADE = "refund_not_made", Severity.CRITICAL
+    MERCHANT_REFF_DIFFERS = "merchant_reff_differs", Severity.CRITICAL
+    MISSING_AT_SERVICE = "missing_at_service", Severity.HIGH
+    UNUSABLE_ANSWER = "unusable_answer", Severity.HIGH
+    DUPLICATE_REFERENCE = "duplicate_reference", Severity.HIGH
+    UNDERPAID = "underpaid", Severity.HIGH
+    OVERPAID = "overpaid", Severity.HIGH
+    NET_DIFFERS = "net_differs", Severity.HIGH
+    SHORT_RECEIVED = "short_received", Severity.HIGH
+    FEE_DIFFERS = "fee_differs", Severity.MEDIUM
+    FEE_OFF_SCHEDULE = "fee_off_schedule", Severity.MEDIUM
+    UNKNOWN_STATUS = "unknown_status", Severity.MEDIUM
+    STALE_PENDING = "stale_pending", Severity.MEDIUM
+    PENDING_ON_ONE_SIDE = "pending_on_one_side", Severity.MEDIUM
+    METHOD_DIFFERS = "method_differs", Severity.MEDIUM
+    PAYMENT_CODE_DIFFERS = "payment_code_differs", Severity.MEDIUM
+    CLOSED_DIFFERENTLY = "closed_differently", Severity.LOW
+    EXPIRY_DIFFERS = "expiry_differs", Severity.LOW
+    SERVICE_ARITHMETIC = "service_arithmetic", Severity.LOW
+    NOT_COMPARED = "not_compared", Severity.INFO
+    TOLERATED_DEVIATION = "tolerated_deviation", Severity.INFO
+
 
 STATUS_CODES = frozenset(
     {
@@ -109,10 +90,6 @@ _ORDER = {code: place for place, code in enumerate(Code)}
 
 Side: TypeAlias = str | int | None
 """What one side says, as it said it."""
-
-
-def _of_its_code(finding: Finding) -> Severity:
-    return SEVERITIES[finding.code]
 
 
 @frozen
@@ -136,9 +113,13 @@ class Finding:
     sentence: str
     ledger: Side = field(default=None, kw_only=True)
     service: Side = field(default=None, kw_only=True)
-    severity: Severity = field(default=Factory(_of_its_code, takes_self=True), kw_only=True)
+    severity: Severity = field(kw_only=True)
     waived: str = field(default="", kw_only=True)
     leakage: int = field(default=0, kw_only=True)
+
+    @severity.default
+    def _severity_of_its_code(self) -> Severity:
+        return self.code.severity
 
     @property
     def is_decisive(self) -> bool:

@@ -20,12 +20,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
+from attrs import fields
+
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
 from payclient.reconcile._database import Database
 from payclient.reconcile._errors import JournalError
-from payclient.reconcile._identity import check_identity, how_different
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
 from payclient.reconcile._observation import Observation
@@ -84,7 +85,7 @@ class Journal:
         if stored is None:
             self.set_note("identity", json.dumps(dict(identity or {})))
         elif identity is not None:
-            check_identity(self._database.path, json.loads(stored), identity)
+            _check_identity(self._database.path, json.loads(stored), identity)
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +149,11 @@ class Journal:
 
     def begin_ledger(self) -> None:
         """Start again at the first ledger row, for another run with the same journal."""
-        self._stored, self._rows, self._is_complete = self._all_entries(), 0, self.is_ledger_complete
+        self._stored, self._rows, self._is_complete = (
+            map(entry_from, self._database.read(schema.ALL_ENTRIES)),
+            0,
+            self.is_ledger_complete,
+        )
         self._unwritten.clear()
 
     def add(self, entry: Entry | RejectedEntry) -> None:
@@ -169,7 +174,7 @@ class Journal:
             if len(self._unwritten) == _ROWS_PER_COMMIT:
                 self._write_batch()
         elif stored != entry:
-            raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
+            raise self._another_ledger(f"on line {entry.line}, {_how_different(stored, entry)}")
 
     def finish_ledger(self) -> None:
         """
@@ -196,9 +201,6 @@ class Journal:
         if self._database.path is not None:
             self._database.commit()
         self._unwritten.clear()
-
-    def _all_entries(self) -> Iterator[Entry | RejectedEntry]:
-        yield from map(entry_from, self._database.read(schema.ALL_ENTRIES))
 
     def _another_ledger(self, how: str) -> JournalError:
         return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
@@ -271,3 +273,20 @@ class Journal:
 
     def _paid_with(self, paid_reff: str, position: int) -> tuple[str, ...]:
         return tuple(reference for (reference,) in self._database.fetch(schema.PAID_WITH, (paid_reff, position)))
+
+
+def _check_identity(path: Path | None, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Refuse a journal that began with other options, and name the first that differs, with both values."""
+    for name in sorted({*stored, *wanted}):
+        before, now = stored.get(name, "none"), wanted.get(name, "none")
+        if before != now:
+            message = f"the journal {path} belongs to another run: {name} was {before}, and is {now} now"
+            raise JournalError(message)
+
+
+def _how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
+    """Name the fields of a ledger row that differ; not their values, which may be confidential."""
+    if type(stored) is not type(entry):
+        return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
+    names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} different"

@@ -222,7 +222,7 @@ def _row(
         findings=in_order(found),
         transaction=seen.transaction if seen else None,
         reason=escape_unprintable(reason, max_length=_MAX_REASON),
-        error=_error(case, last),
+        error=why.error if (why := last or case.ended_by) else None,
         observed_at=first.at if first else None,
         confirmed_at=case.second.at if case.second and is_answered else None,
         is_changed_during_run=bool(first and last and is_answered and not last.agrees_with(first)),
@@ -230,9 +230,3 @@ def _row(
         ledger_status=ledger_status(entry, rules),
         service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
     )
-
-
-def _error(case: Case, last: Observation | None) -> str | None:
-    if last is None:
-        return case.ended_by.error if case.ended_by else None
-    return last.error

@@ -20,6 +20,8 @@ _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(\d{1,9})s)?", re.ASCII)
 _Member = TypeVar("_Member", bound=StrEnum)
+LAST_ON_EARTH = timezone(timedelta(hours=-12))
+"""The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
 
 
 def problem(name: str, wanted: str, got: object) -> RulesError:

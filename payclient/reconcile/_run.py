@@ -29,7 +29,7 @@ from payclient.errors import (
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import classify
 from payclient.protocol import Found, Outcome, Transaction, check_reference, fresh_references
-from payclient.reconcile._alike import reff_key
+from payclient.reconcile._compare import reff_key
 from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row
 from payclient.reconcile._journal import Journal
@@ -200,7 +200,10 @@ class _Reconciler:
                 Phase.ASKING, self._journal.answers.to_ask(), total, total - self._journal.answers.count_to_ask()
             )
             # Confirmed answers can make another row need confirmation, so repeat until none is left.
-            while self._has_probe() and (unconfirmed := self._journal.answers.count_to_confirm()):
+            # When nothing was found, "not found" proves nothing, however often it is repeated.
+            while (self._is_canary_found or self._journal.answers.count_found()) and (
+                unconfirmed := self._journal.answers.count_to_confirm()
+            ):
                 await self._wait_to_confirm(unconfirmed)
                 await self._ask_all(Phase.CONFIRMING, self._journal.answers.to_confirm(), unconfirmed, 0)
         except StoppedError:
@@ -211,10 +214,6 @@ class _Reconciler:
         self._begin()
         ended_by = None if self.ended_by is None else observe(self.ended_by, at=self._now())
         self._journal.end(ended_by, is_canary_found=self._is_canary_found)
-
-    def _has_probe(self) -> bool:
-        # When nothing was found, "not found" proves nothing, however often it is repeated.
-        return self._is_canary_found or self._journal.answers.count_found() > 0
 
     async def _wait_to_confirm(self, unconfirmed: int) -> None:
         """Wait for the state to settle; the time counts from the first answer, even in a resumed run."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 
 from payclient._escape import quote
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile._expiry import is_expired
 from payclient.reconcile._finding import Code, Finding
-from payclient.reconcile._rule_values import duration_text
+from payclient.reconcile._rule_values import LAST_ON_EARTH, duration_text
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import CLOSED, Assumed, Status
 
@@ -106,3 +105,20 @@ def _money(ours: Status | None, theirs: Status) -> tuple[Code, str]:
         return Code.LATE_PAYMENT, "paid at the service, although the ledger has closed it"
     missing = "no status" if ours is None else "no payment"
     return Code.PAID_NOT_RECORDED, f"paid at the service, and the ledger records {missing}"
+
+
+def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
+    """
+    Say whether the expiry has certainly passed.
+
+    The service's expiry counts, or the ledger's where the service states none. Without either, it has not.
+    """
+    expiry = transaction.expdate or entry.expdate
+    return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or LAST_ON_EARTH) < at
+
+
+def expiry_rule(time_zone: tzinfo | None) -> str:
+    """Return one sentence for the report: how expiry was judged."""
+    if time_zone is None:
+        return "no time zone was given: an expiry counts as passed only when it has passed everywhere (UTC-12)"
+    return f"expiry times were read in the time zone {time_zone}"

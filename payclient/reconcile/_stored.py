@@ -14,7 +14,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
 
-Cell: TypeAlias = str | int | bytes | None
+StoredCell: TypeAlias = str | int | bytes | None
 
 _ABSENT = b""
 _BOUND = 2**63
@@ -38,7 +38,7 @@ class PendingLookup:
     entries: tuple[Entry, ...]
 
 
-def entry_cells(entry: Entry | RejectedEntry) -> tuple[Cell, ...]:
+def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
     """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
     if isinstance(entry, RejectedEntry):
         amount, status = _money_cell(entry.amount), _cell(entry.status)
@@ -80,7 +80,7 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
     )
 
 
-def observation_cells(observation: Observation) -> tuple[Cell, ...]:
+def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     """Return `ANSWER_COLUMNS` for *observation*."""
     head = (observation.answer.value, observation.at.isoformat(), observation.error, observation.message or None)
     found = observation.transaction

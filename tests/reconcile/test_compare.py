@@ -10,7 +10,6 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import STRICT, Code, FeeSchedule, Rules, Severity, Tolerance, compare
-from payclient.reconcile._finding import SEVERITIES
 
 EXPIRY = datetime.fromisoformat("2026-11-21 10:00:00")
 BEFORE = EXPIRY.replace(tzinfo=UTC) - timedelta(hours=1)
@@ -228,7 +227,7 @@ def test_letter_case():
 )
 def test_severities(severity, expected):
     """Each code has the severity that users were told."""
-    assert [code.value for code in Code if SEVERITIES[code] is Severity[severity]] == expected.split()
+    assert [code.value for code in Code if code.severity is Severity[severity]] == expected.split()
 
 
 def test_sentence():

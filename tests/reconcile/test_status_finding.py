@@ -10,8 +10,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import Assumed, Code, Rules, Severity, Status
-from payclient.reconcile._finding import SEVERITIES
-from payclient.reconcile._status_finding import excuse, ledger_status, status_finding
+from payclient.reconcile._status_finding import excuse, expiry_rule, is_expired, ledger_status, status_finding
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WORDS = ("Paid", "Pending", "Canceled", "Expired", "Failed", "Refunded", "Odd", "")
@@ -149,7 +148,7 @@ def test_assumption_is_for_no_column_only():
 
 def test_refunds_matter_most():
     """A refund that one side does not know is as severe as a payment that one side does not know."""
-    assert {SEVERITIES[code] for code in (Code.REFUND_NOT_RECORDED, Code.REFUND_NOT_MADE)} == {Severity.CRITICAL}
+    assert {code.severity for code in (Code.REFUND_NOT_RECORDED, Code.REFUND_NOT_MADE)} == {Severity.CRITICAL}
 
 
 TEN = datetime.fromisoformat("2026-11-21 10:00:00")
@@ -220,3 +219,40 @@ def test_sentence():
     """The sentence names the grace."""
     found = excuse(ENTRY, TEN_UTC, Rules(grace=timedelta(days=1, hours=2), time_zone=UTC))
     assert found == "the row is younger than the grace of 1d 2h"
+
+
+UNDATED = Entry(line=1, reference="T1")
+PENDING = Transaction(reference="T1", amount=1, status="pending", expdate=TEN)
+
+
+@pytest.mark.parametrize(("hours", "expected"), [(-7.001, False), (-6.999, True)])
+def test_expiry_with_a_zone(hours, expected):
+    """With a time zone, the instant decides: ten in Jakarta is three in UTC."""
+    assert is_expired(UNDATED, PENDING, TEN_UTC + timedelta(hours=hours), ZoneInfo("Asia/Jakarta")) is expected
+
+
+@pytest.mark.parametrize(("hours", "expected"), [(0, False), (11.999, False), (12.001, True)])
+def test_expiry_without_a_zone(hours, expected):
+    """Without one, it has passed twelve hours after UTC's clocks showed it: then it has everywhere."""
+    assert is_expired(UNDATED, PENDING, TEN_UTC + timedelta(hours=hours), None) is expected
+
+
+def test_ledgers_expiry():
+    """The ledger's expiry counts where the service gives none, and only there."""
+    service_says_nothing = Transaction(reference="T1", amount=1, status="pending")
+    early = Entry(line=1, reference="T1", expdate=TEN - timedelta(days=9))
+    assert is_expired(early, service_says_nothing, TEN_UTC, UTC)
+    assert not is_expired(early, PENDING, TEN_UTC, UTC)
+
+
+@pytest.mark.parametrize("entry", [UNDATED, Entry(line=1, reference="T1", expdate=None)])
+def test_no_expiry(entry):
+    """Where nobody gives an expiry, nothing has passed."""
+    transaction = Transaction(reference="T1", amount=1, status="pending")
+    assert not is_expired(entry, transaction, TEN_UTC.replace(year=9999), UTC)
+
+
+def test_expiry_rule():
+    """The report says in which zone expiry was read, or that none was given."""
+    assert "Asia/Jakarta" in expiry_rule(ZoneInfo("Asia/Jakarta"))
+    assert "no time zone was given" in expiry_rule(None)
