@@ -121,6 +121,8 @@ def install(session: nox.Session, *groups: str, extras: tuple[str, ...] = EXTRAS
     """Install the wheel with its extras, and the groups, exactly as locked."""
     session.env["PYTHONSAFEPATH"] = "1"  # else `python -m` finds the working tree before the wheel
     where = session.virtualenv.location
+    # Compiled once, and outside of the working tree: the suite starts hundreds of processes.
+    session.env.update(PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=str(Path(where, "pycache").resolve()))
     wheel = os.environ.get("PAYCLIENT_WHEEL")
     project = ["--no-install-project"] if wheel else ["--no-editable", "--reinstall-package=payclient"]
     session.run_install(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -83,9 +84,10 @@ def clock_from():
 
 
 @pytest.fixture
-def full_after():
+def full_after(monkeypatch):
     """Stand-in for a full disk: no file of this process can become longer than *size* bytes."""
     resource = pytest.importorskip("resource")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python would cut what it caches, and fail to load it later
 
     @contextmanager
     def full_after(size):

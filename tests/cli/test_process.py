@@ -244,7 +244,7 @@ def test_full_disk(reconciling, tmp_path, most_bytes):
         process.communicate(timeout=60)
     before = {path.name: path.read_bytes() for path in report.iterdir()}
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes})); "
-    with start(sys.executable, "-c", limit + HEEDING, "report", report) as process:
+    with start(sys.executable, "-B", "-c", limit + HEEDING, "report", report) as process:  # -B: nor bytecode cut short
         _, err = process.communicate(timeout=60)
     after = {path.name: path.read_bytes() for path in report.iterdir() if not path.name.startswith("journal.sqlite-")}
     assert (process.returncode, after == before, err.count("\n")) == (75, True, 1)

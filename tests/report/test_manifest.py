@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import shutil
 
 import pytest
 
@@ -22,17 +23,19 @@ def whole(schema, *names):
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return asyncio.run(judged(1000))
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written")
+    with ReportFiles(folder) as files:
+        for row in asyncio.run(judged(1000)):
+            files.add(row)
+        files.finish(about())
+    return folder
 
 
 @pytest.fixture
-def report(tmp_path, rows):
-    with ReportFiles(tmp_path) as files:
-        for row in rows:
-            files.add(row)
-        files.finish(about())
-    return tmp_path
+def report(tmp_path, written):
+    """Give a copy of the report, to be damaged."""
+    return shutil.copytree(written, tmp_path, dirs_exist_ok=True)
 
 
 def test_unchanged(report):

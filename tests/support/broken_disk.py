@@ -35,6 +35,7 @@ def entries():
 
 def stop_growth(path):
     largest = max(file.stat().st_size for file in path.parent.iterdir())
+    sys.dont_write_bytecode = True  # it would be cut too, and no longer load
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))  # Python ignores the signal, so the write fails
 
 
