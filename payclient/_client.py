@@ -31,7 +31,15 @@ from payclient._waits import Waits
 from payclient.errors import ConfigurationError
 from payclient.policies import Clock, RetryPolicy, SingleFlight
 from payclient.protocol import Environment, Outcome, Transaction, _wire, check_reference, check_references
-from payclient.transports import HttpClient, Transport, TransportName, make_transport
+from payclient.transports import (
+    HttpClient,
+    Network,
+    NetworkOptions,
+    Transport,
+    TransportName,
+    make_transport,
+    resolve_network,
+)
 from payclient.waiting import Polls
 
 
@@ -42,10 +50,14 @@ def _user_agent() -> str:
     return f"payclient/{version('payclient')}"
 
 
-def _carrier(transport: Transport | TransportName | None, http_client: HttpClient | None) -> Transport:
+def _carrier(
+    transport: Transport | TransportName | None,
+    http_client: HttpClient | None,
+    network: Network,
+) -> Transport:
     if http_client is None:
         if transport is None or isinstance(transport, str):
-            return make_transport(transport)
+            return make_transport(transport, network=network)
         return resolve_transport_object(transport)
     if transport is None:
         from payclient.transports import HttpxClientTransport  # noqa: PLC0415  it imports httpx
@@ -93,6 +105,8 @@ class AsyncClient(Waits):
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
+        network: How the service is reached: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
+            `ssl_context`, `keylog_file`; see `payclient.transports.NetworkOptions`.
 
     Raises:
         ConfigurationError: When an argument, or the environment variable used instead, is invalid.
@@ -118,12 +132,15 @@ class AsyncClient(Waits):
         on_attempt: OnAttempt | None = None,
         tracing: Tracing | None = None,
         not_found_messages: Iterable[str] = (),
+        **network: Unpack[NetworkOptions],
     ) -> None:
+        is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
             key, address = resolve_api_key(api_key), resolve_base_url(base_url)
+            reached = resolve_network({**network}, address, is_ours=is_ours)
         finally:
             # A traceback with locals would show the key, or the password in a URL, when any argument is refused.
-            del api_key, base_url
+            del api_key, base_url, network
         self._options = Options(timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing)
         environment = resolve_environment(environment)
         self._url = _wire.endpoint(address, environment)
@@ -134,9 +151,8 @@ class AsyncClient(Waits):
         )
         concurrency = resolve_concurrency(max_concurrency)
         rate, workers = resolve_rate(max_rate), resolve_workers(workers)
-        is_ours = http_client is None and (transport is None or isinstance(transport, str))
         self._session = Session(
-            transport=_carrier(transport, http_client),
+            transport=_carrier(transport, http_client, reached),
             url=self._url,
             api_key=key,
             user_agent=_user_agent(),

@@ -11,6 +11,7 @@ from payclient._escape import plural
 from payclient._telemetry import Attempt, OnAttempt
 from payclient.errors import AttemptTimeoutError, DeadlineExceededError, PayClientError
 from payclient.policies import Clock, Timeout
+from payclient.transports import Way, way_of
 
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 
@@ -34,7 +35,7 @@ class Phase(Timeout):
         traceback: TracebackType | None,
     ) -> Literal[False]:
         is_over = super().__exit__(kind, error, traceback)
-        self._lookup.end_phase(self._name, self._began, is_over=is_over, at_most=self._at_most)
+        self._lookup.end_phase(self._name, self._began, is_over=is_over, at_most=self._at_most, cut=error)
         return False
 
 
@@ -104,12 +105,20 @@ class Lookup:
             return Phase(self, name, now, end, None)
         return Phase(self, name, now, now + at_most, at_most)
 
-    def end_phase(self, name: PhaseName, began: float, *, is_over: bool, at_most: float | None) -> None:
-        """Record the duration of a phase, and raise if it was cut off."""
+    def end_phase(
+        self,
+        name: PhaseName,
+        began: float,
+        *,
+        is_over: bool,
+        at_most: float | None,
+        cut: BaseException | None = None,
+    ) -> None:
+        """Record the duration of a phase, and raise if it was cut off, by *cut*."""
         self._seconds[name] += self.clock.now() - began
         if not is_over:
             return
-        error = self._exceeded() if at_most is None else _too_slow(at_most)
+        error = self._exceeded() if at_most is None else _too_slow(at_most, way_of(cut))
         try:
             raise error
         finally:
@@ -156,6 +165,6 @@ class Lookup:
         return error
 
 
-def _too_slow(seconds: float) -> AttemptTimeoutError:
+def _too_slow(seconds: float, way: Way) -> AttemptTimeoutError:
     message = f"no whole answer within {seconds:g} s"
-    return AttemptTimeoutError(message)
+    return AttemptTimeoutError(message, step=way.step, address=way.address)

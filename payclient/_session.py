@@ -33,6 +33,7 @@ from payclient.errors import (
     PayClientError,
     RateLimitedError,
     ResponseError,
+    TransportError,
 )
 from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
 from payclient.protocol import ApiKey, Request, Response, Transaction, _wire, fresh_references, is_conclusive
@@ -257,6 +258,8 @@ class Session:
             raise  # which cancelled the attempt
         except PayClientError as error:
             error.args = (self._redact(error.message),)  # a transport may quote what came
+            if isinstance(error, TransportError):
+                error.seconds = lookup.now() - ticket.started_at
             classification, name = classify(error), type(error).__name__
             signal = classification.signal
             if signal is Signal.THROTTLED and isinstance(error, ResponseError):

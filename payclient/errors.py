@@ -18,12 +18,14 @@ __all__ = [
     "InvalidReferenceError",
     "PayClientError",
     "PermissionDeniedError",
+    "ProxyRefusedError",
     "RateLimitedError",
     "ReferenceMismatchError",
     "RejectedError",
     "ResponseError",
     "Sent",
     "ServiceError",
+    "Step",
     "StillOpenError",
     "TLSVerificationError",
     "TransactionNotFoundError",
@@ -36,6 +38,12 @@ __all__ = [
 
 Sent: TypeAlias = Literal["yes", "no", "unknown"]
 """Whether the service may have received the request of a failed attempt."""
+
+Step: TypeAlias = Literal["", "name", "connect", "proxy", "tls", "sending", "waiting", "body"]
+"""
+How far an attempt had come: looking up the name, connecting, asking the proxy for a tunnel, the TLS handshake with the
+service, sending the request, waiting for the answer, reading its body; "" where that is not known.
+"""
 
 
 class PayClientError(Exception):
@@ -94,11 +102,33 @@ class TransportError(PayClientError):
 
     Attributes:
         sent: Whether the service may have received the request.
+        step: Where the attempt ended.
+        address: IP address and port of the other side: of the proxy, where there is one. Before there is a connection,
+            those that were tried; "" where none is known.
+        seconds: How long the attempt took; 0 where it was not measured.
     """
 
-    def __init__(self, message: str = "", *, attempts: int = 0, sent: Sent = "unknown") -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        attempts: int = 0,
+        sent: Sent = "unknown",
+        step: Step = "",
+        address: str = "",
+        seconds: float = 0.0,
+    ) -> None:
         super().__init__(message, attempts=attempts)
         self.sent: Sent = sent
+        self.step: Step = step
+        self.address = address
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        place = [f"step {self.step}"] if self.step else []
+        place += [self.address] if self.address else []
+        place += [f"after {self.seconds:.2f} s"] if self.seconds else []
+        return f"{self.message} [{', '.join(place)}]" if self.step else self.message
 
 
 class ConnectionFailedError(TransportError):
@@ -111,6 +141,19 @@ class AttemptTimeoutError(TransportError, TimeoutError):
 
 class TLSVerificationError(TransportError):
     """No trusted TLS connection could be made; the message says why. Never retried, never downgraded."""
+
+
+class ProxyRefusedError(TransportError):
+    """
+    The proxy refuses the tunnel to the service; the same for every reference. Never retried.
+
+    Attributes:
+        status_code: The HTTP status of the proxy, such as 407.
+    """
+
+    def __init__(self, message: str = "", *, status_code: int = 0, **attempt: object) -> None:
+        super().__init__(message, **attempt)  # type: ignore[arg-type]  # the attributes of TransportError
+        self.status_code = status_code
 
 
 class ResponseError(PayClientError):

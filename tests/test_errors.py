@@ -20,6 +20,7 @@ TREE = {
     errors.ConnectionFailedError: (errors.TransportError,),
     errors.AttemptTimeoutError: (errors.TransportError, TimeoutError),
     errors.TLSVerificationError: (errors.TransportError,),
+    errors.ProxyRefusedError: (errors.TransportError,),
     errors.ResponseError: (errors.PayClientError,),
     errors.AuthenticationError: (errors.ResponseError,),
     errors.PermissionDeniedError: (errors.ResponseError,),
@@ -84,7 +85,7 @@ def raised(kind):
 
 def test_tree_is_complete():
     """The tree has every public error and no other."""
-    assert {kind.__name__ for kind in TREE} | {"Sent"} == set(errors.__all__)
+    assert {kind.__name__ for kind in TREE} | {"Sent", "Step"} == set(errors.__all__)
 
 
 @every_class

@@ -390,7 +390,7 @@ def test_fake_service(use, message):
 
 def test_every_option_is_here():
     """Each option of a client is tried with a wrong value above, or in the tests of the configuration."""
-    elsewhere = {"api_key", "base_url"}
+    elsewhere = {"api_key", "base_url", "network"}
     options = set(inspect.signature(AsyncClient).parameters) - elsewhere
     table = next(mark for mark in test_option_of_a_client.pytestmark if mark.name == "parametrize").args[1]
     assert options == {name for case in table for name in case[0]}

@@ -89,6 +89,7 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
     (errors.PermissionDeniedError, _OURS),
     (errors.ReferenceMismatchError, _GARBLED),
     (errors.TLSVerificationError, _FATAL),
+    (errors.ProxyRefusedError, _FATAL),
     (errors.TransportError, _BROKEN),
     (errors.WaitError, _OURS),
     (errors.DeadlineExceededError, _OUT_OF_TIME),

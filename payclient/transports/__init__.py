@@ -11,15 +11,22 @@ if TYPE_CHECKING:
     from payclient.transports._choice import make_transport as make_transport
     from payclient.transports._choice import resolve_transport as resolve_transport
     from payclient.transports._client import HttpxClientTransport, HttpxTransport
+    from payclient.transports._network import Network as Network
+    from payclient.transports._network import NetworkOptions
+    from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._pooled import PooledTransport
     from payclient.transports._protocol import HttpClient, Transport
+    from payclient.transports._way import Way as Way
+    from payclient.transports._way import way_of as way_of
 
 _HOME = {
     "payclient.protocol": ("BODY_LIMIT", "Request", "Response"),
     "payclient.transports._choice": ("TransportName", "make_transport", "resolve_transport"),
     "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
+    "payclient.transports._network": ("Network", "NetworkOptions", "resolve_network"),
     "payclient.transports._pooled": ("PooledTransport",),
     "payclient.transports._protocol": ("HttpClient", "Transport"),
+    "payclient.transports._way": ("Way", "way_of"),
 }
 
 # What is imported `as` itself is for packages above, and not public.
@@ -28,6 +35,7 @@ __all__ = [
     "HttpClient",
     "HttpxClientTransport",
     "HttpxTransport",
+    "NetworkOptions",
     "PooledTransport",
     "Request",
     "Response",

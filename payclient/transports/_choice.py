@@ -7,28 +7,40 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from payclient.errors import ConfigurationError
+from payclient.transports._network import Network
 from payclient.transports._protocol import Transport
 
 TransportName: TypeAlias = Literal["httpx", "fast"]
 """The name of a transport; `fast` needs the extra `fast`."""
 
 
-def make_transport(given: str | None = None, environ: Mapping[str, str] = os.environ) -> Transport:
+def make_transport(
+    given: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    network: Network | None = None,
+) -> Transport:
     """
     Return the transport named by the argument, by `PAYCLIENT_TRANSPORT`, or else the default.
+
+    Args:
+        given: The name.
+        environ: The environment.
+        network: How the service is reached; directly if not given.
 
     Raises:
         ConfigurationError: When the name is unknown, or its libraries are not installed.
     """
+    network = network or Network()
     try:
         name = resolve_transport(given, environ)
     finally:
         del environ  # it holds the API key, and a traceback may come with the local variables of its frames
     if name == "fast":
-        return _fast()
+        return _fast(network)
     from payclient.transports._client import HttpxTransport  # noqa: PLC0415  it imports httpx, which `fast` does without
 
-    return HttpxTransport()
+    return HttpxTransport(ssl_context=network.ssl_context, proxy=network.proxy)
 
 
 def resolve_transport(given: str | None, environ: Mapping[str, str] = os.environ) -> TransportName:
@@ -43,12 +55,12 @@ def resolve_transport(given: str | None, environ: Mapping[str, str] = os.environ
     raise ConfigurationError(message)
 
 
-def _fast() -> Transport:
+def _fast(network: Network) -> Transport:
     try:
         from payclient.transports.fast import FastTransport  # noqa: PLC0415  it imports the extra
     except ModuleNotFoundError as error:
         missing = error.name
     else:
-        return FastTransport()
+        return FastTransport(ssl_context=network.ssl_context, proxy=network.proxy)
     message = f"the transport 'fast' needs {missing}; install it with: pip install 'payclient[fast]'"
     raise ConfigurationError(message)

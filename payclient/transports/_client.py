@@ -19,6 +19,7 @@ from payclient.transports._failures import closed, without_library_frames
 from payclient.transports._message import InCommon, common_headers, own_headers
 from payclient.transports._pooled import CONNECTION, LOOKUP, KeptConnection, PooledTransport
 from payclient.transports._protocol import HttpClient
+from payclient.transports._proxy import Proxy, as_proxy
 
 _LIBRARIES = ("httpx", "httpx2")
 
@@ -158,13 +159,17 @@ class HttpxTransport(HttpxClientTransport):
     """
     The default transport: one `httpx.AsyncClient`, shared by all lookups, over a `PooledTransport`.
 
-    Neither proxies nor certificates are taken from the environment, no redirect is followed, and no
-    cookie is kept. For a proxy, pass your own `http_client` to `AsyncClient`.
+    Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect
+    is followed, and no cookie is kept.
 
     Args:
         ssl_context: Which certificates are trusted; the system's own if not given.
         connect_timeout: Seconds to wait for a connection.
         keepalive: Seconds an idle connection is kept.
+        proxy: Address of the proxy through which `https` goes, such as `http://proxy:3128`; None for none.
+
+    Raises:
+        ConfigurationError: When *proxy* is not such an address.
     """
 
     def __init__(
@@ -173,11 +178,13 @@ class HttpxTransport(HttpxClientTransport):
         ssl_context: ssl.SSLContext | None = None,
         connect_timeout: float = 5.0,
         keepalive: float = 30.0,
+        proxy: str | Proxy | None = None,
     ) -> None:
         self._own = httpx.AsyncClient(
-            transport=PooledTransport(ssl_context=ssl_context, keepalive=keepalive),
+            transport=PooledTransport(ssl_context=ssl_context, keepalive=keepalive, proxy=as_proxy(proxy)),
             trust_env=False,
         )
+        del proxy  # it may hold a password
         setattr(self._own, "_cookies", _NoCookies())  # noqa: B010  the property would copy them
         super().__init__(self._own)
         self._timeout = {"connect": connect_timeout}

@@ -21,6 +21,7 @@ import httptools
 
 from payclient.protocol import BODY_LIMIT, Response
 from payclient.transports._tls import TlsSession
+from payclient.transports._way import Way
 
 _MAX_BYTES = 2 * BODY_LIMIT
 """Maximum size of one answer on the wire, with head, framing and trailers."""
@@ -58,9 +59,13 @@ class Connection(asyncio.BufferedProtocol):
 
     It has its own read buffer: for other protocols asyncio allocates 256 KiB per read, shrinks and
     frees them, which costs half an exchange.
+
+    Args:
+        way: The steps of opening it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, way: Way | None = None) -> None:
+        self.way = way or Way()
         self.is_usable = False
         """Whether a request may be sent."""
         self.idle_since = 0.0
@@ -133,6 +138,18 @@ class Connection(asyncio.BufferedProtocol):
         if self._tls is not None and self._tls.is_established:
             self._transport.write(self._tls.close_notify())
         self._transport.abort()
+
+    def place(self) -> Way:
+        """Return the step of the current exchange."""
+        if self._is_answered:
+            return self.way.at("body")
+        is_sending = self._transport is not None and self._transport.get_write_buffer_size() > 0
+        return self.way.at("sending" if is_sending else "waiting")
+
+    @property
+    def tls(self) -> TlsSession | None:
+        """The TLS connection to the service; None without TLS."""
+        return self._tls
 
     # Called by asyncio
 

@@ -1,24 +1,31 @@
-"""Open connections: name resolution, TCP, TLS."""
+"""Open connections: name resolution, TCP, the tunnel of a proxy, TLS."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
+from contextlib import suppress
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import aiohappyeyeballs
 
+from payclient._telemetry import logger
 from payclient.errors import TransportError
 from payclient.protocol import Request
 from payclient.transports._connection import Connection
-from payclient.transports._failures import not_connected, refused
+from payclient.transports._failures import not_connected, plain_text_refused, refused
+from payclient.transports._proxy import Proxy, Tunnel, TunnelError
 from payclient.transports._socket import socket_options, system_trust
-from payclient.transports._tls import TlsSession
+from payclient.transports._tls import TlsSession, TunnelledTlsSession
+from payclient.transports._way import Way, shown_address
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_BUFFER = 16 * 1024
+_MAX_ADDRESSES = 3
+"""Of one host, that an error names."""
 
 
 class Dialer:
@@ -28,11 +35,13 @@ class Dialer:
     Args:
         ssl_context: Which certificates are trusted; the system's own if None.
         timeout: Seconds for one connection, from the name to the end of the handshake.
+        proxy: Which is asked for a tunnel; None for none.
     """
 
-    def __init__(self, ssl_context: ssl.SSLContext | None, timeout: float) -> None:
+    def __init__(self, ssl_context: ssl.SSLContext | None, timeout: float, proxy: Proxy | None = None) -> None:
         self._context = ssl_context
         self._timeout = timeout
+        self._proxy = proxy
 
     async def dial(self, request: Request) -> Connection:
         """
@@ -44,27 +53,66 @@ class Dialer:
             TransportError: Without the original error as its cause or context.
         """
         scope = asyncio.timeout(self._timeout)
+        way = Way(self._proxy.name if self._proxy else "")
         try:
             async with scope:
-                return await self._connect(urlsplit(request.url))
-        except OSError as error:
-            failure = _failure(error, request, is_late=isinstance(error, TimeoutError) and scope.expired())
+                return await self._connect(urlsplit(request.url), way)
+        except (OSError, TunnelError) as error:
+            failure = _failure(error, request, way, is_late=isinstance(error, TimeoutError) and scope.expired())
+        except asyncio.CancelledError as error:
+            way.mark(error)
+            raise
         raise failure
 
-    async def _connect(self, url: SplitResult) -> Connection:
-        host, connection, loop = url.hostname or "", Connection(), asyncio.get_running_loop()
+    async def _connect(self, url: SplitResult, way: Way) -> Connection:
+        host, port, loop = url.hostname or "", url.port or _DEFAULT_PORTS[url.scheme], asyncio.get_running_loop()
         context = await self._trust() if url.scheme == "https" else None
-        opened = await _open_socket(host, url.port or _DEFAULT_PORTS[url.scheme])
+        if self._proxy is not None and context is None:
+            raise plain_text_refused(self._proxy)
+        connection = Connection(way)
+        if self._proxy is None:
+            opened, outer = await _open_socket(host, port, way), None
+        else:
+            opened, outer = await self._open_tunnel(self._proxy, host, port, way)
         await loop.create_connection(lambda: connection, sock=opened)
         if context is not None:
+            way.enter("tls", loop.time())
             is_secure = False
             try:
-                await connection.secure(TlsSession(context, host))
+                tls = TlsSession(context, host) if outer is None else TunnelledTlsSession(context, host, outer)
+                await connection.secure(tls)
                 is_secure = True
             finally:
                 if not is_secure:  # refused, or cancelled
                     connection.abort()
+        way.enter("sending", loop.time())
         return connection
+
+    async def _open_tunnel(
+        self,
+        proxy: Proxy,
+        host: str,
+        port: int,
+        way: Way,
+    ) -> tuple[socket.socket, TlsSession | None]:
+        """Return a socket at whose other end is the service, and the TLS connection to the proxy, if it wants one."""
+        logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
+        opened = await _open_socket(proxy.host, proxy.port, way)
+        is_open = False
+        try:
+            way.enter("proxy", asyncio.get_running_loop().time())
+            hop = _Hop(opened)
+            if proxy.is_secure:
+                await hop.secure(TlsSession(proxy.ssl_context or await self._trust(), proxy.host))
+            hop.send_request(proxy, host, port)
+            tunnel = Tunnel(has_password=proxy.has_password)
+            while not tunnel.receive(await hop.receive()):
+                pass
+            is_open = True
+        finally:
+            if not is_open:  # refused, or cancelled
+                opened.close()
+        return opened, hop.tls
 
     async def _trust(self) -> ssl.SSLContext:
         if self._context is None:
@@ -72,18 +120,77 @@ class Dialer:
         return self._context
 
 
-async def _open_socket(host: str, port: int) -> socket.socket:
-    addresses = await asyncio.get_running_loop().getaddrinfo(
+class _Hop:
+    """
+    The connection to a proxy, before it is a tunnel.
+
+    Args:
+        opened: Connected, and closed by the caller.
+    """
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._socket = opened
+        self._loop = asyncio.get_running_loop()
+        self._is_over = False
+        self.tls: TlsSession | None = None
+
+    async def secure(self, tls: TlsSession) -> None:
+        """Do the TLS handshake with the proxy."""
+        while True:
+            if message := tls.handshake():
+                await self._loop.sock_sendall(self._socket, message)
+            if tls.is_established:
+                break
+            data = await self._loop.sock_recv(self._socket, _BUFFER)
+            if not data:
+                raise ConnectionResetError("the connection was closed in the handshake")
+            tls.receive(data)
+        self.tls = tls
+
+    def send_request(self, proxy: Proxy, host: str, port: int) -> None:
+        """
+        Ask for the tunnel, at once: it is the first that is sent and finds room.
+
+        The password is in no variable of a frame that a cancellation could leave through.
+        """
+        if self.tls is None:
+            self._socket.send(proxy.connect_message(host, port))
+        else:
+            self._socket.send(self.tls.encrypted(proxy.connect_message(host, port)))
+
+    async def receive(self) -> bytes:
+        """Return what the proxy says next; nothing when it has closed the connection."""
+        with suppress(ConnectionResetError):
+            while not self._is_over and (data := await self._loop.sock_recv(self._socket, _BUFFER)):
+                if self.tls is None:
+                    return data
+                self.tls.receive(data)
+                if parts := list(self.tls.decrypted()):  # else it was no message: a session ticket
+                    self._is_over = not parts[-1]  # the proxy may wait for the end of ours before it closes
+                    return b"".join(parts)
+        return b""
+
+
+async def _open_socket(host: str, port: int, way: Way) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    way.enter("name", loop.time())
+    addresses = await loop.getaddrinfo(
         host,
         port,
         type=socket.SOCK_STREAM,
         proto=socket.IPPROTO_TCP,
     )
-    return await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
+    way.enter("connect", loop.time())
+    way.address = ", ".join(shown_address(address) for *_, address in addresses[:_MAX_ADDRESSES])
+    opened = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
         addresses,
         happy_eyeballs_delay=_NEXT_ADDRESS_AFTER,
         socket_factory=_new_socket,
     )
+    if len(addresses) > 1:
+        with suppress(OSError):  # the other side has gone already
+            way.address = shown_address(opened.getpeername())
+    return opened
 
 
 def _new_socket(address: tuple[Any, ...]) -> socket.socket:
@@ -94,5 +201,5 @@ def _new_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
-def _failure(error: OSError, request: Request, *, is_late: bool) -> TransportError:
-    return refused(error, request) or not_connected(error, request, is_late=is_late)
+def _failure(error: Exception, request: Request, way: Way, *, is_late: bool) -> TransportError:
+    return refused(error, request, way) or not_connected(error, request, way, is_late=is_late)

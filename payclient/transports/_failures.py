@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
 from collections.abc import Iterator
 from types import TracebackType
@@ -11,14 +12,26 @@ from urllib.parse import urlsplit
 from payclient.errors import (
     AttemptTimeoutError,
     ClientClosedError,
+    ConfigurationError,
     ConnectionFailedError,
+    ProxyRefusedError,
     Sent,
+    Step,
     TLSVerificationError,
     TransportError,
 )
 from payclient.protocol import Request
+from payclient.transports._proxy import Proxy, TunnelError
+from payclient.transports._way import Way, chain
 
 _MAX_REASON = 200
+_MORE_DESCRIPTORS = "raise `ulimit -n` or lower max_concurrency"
+_FOR_A_CERTIFICATE = "if it wants a client certificate, pass client_cert and client_key"
+_PASSING = (408, 425, 429)
+"""Statuses of a proxy that are worth a retry, besides 5xx."""
+_NO_AUTHORITY = (18, 19, 20, 21)
+"""OpenSSL's codes for an unknown authority, such as that of a proxy that intercepts TLS."""
+_UNKNOWN_AUTHORITY = "; if your company has an authority, pass its certificate as ca_file, or trust='system'"
 _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
 """OpenSSL's reasons for a first record that is not TLS."""
@@ -38,38 +51,55 @@ def closed() -> ClientClosedError:
     return ClientClosedError(message)
 
 
-def refused(error: Exception, request: Request) -> TransportError | None:
+def plain_text_refused(proxy: Proxy) -> ConfigurationError:
+    """Return the error for a request over plain `http` that would go through a proxy."""
+    message = f"plain http does not go through the proxy {proxy.name}, which would see the API key: use https://"
+    return ConfigurationError(message)
+
+
+def refused(error: Exception, request: Request, way: Way) -> TransportError | None:
     """
-    Return the error for a failed TLS handshake or a lack of file descriptors; None for other reasons.
+    Return the error for a failed TLS handshake, a refused tunnel or a lack of file descriptors; None for other reasons.
 
     Args:
         error: The exception; its causes are examined too.
         request: The request that failed.
+        way: The step at which it failed.
     """
-    host = host_of(request)
-    if refusal := _tls_refusal(error):
-        message = f"{host} {refusal}"
-        return TLSVerificationError(message, sent="no")
+    if refusal := _tls_refusal(error, way):
+        message = f"{_other_side(request, way)} {refusal}"
+        return TLSVerificationError(message, sent="no", step=way.step or "tls", address=way.address)
     if _has_no_descriptor(error):
-        message = f"no file descriptor left for a connection to {host}; raise `ulimit -n` or lower max_concurrency"
-        return ConnectionFailedError(message, sent="no")
-    return None
+        message = f"no file descriptor left for a connection to {host_of(request)}; {_MORE_DESCRIPTORS}"
+        return ConnectionFailedError(message, sent="no", step=way.step, address=way.address)
+    return next((_no_tunnel(link, way) for link in chain(error) if isinstance(link, TunnelError)), None)
 
 
-def not_connected(error: Exception, request: Request, *, is_late: bool) -> TransportError:
+def not_connected(error: Exception, request: Request, way: Way, *, is_late: bool) -> TransportError:
     """Return the error for a connection that could not be made, or not in time."""
-    message = f"cannot connect to {host_of(request)}: {reason_of(error)}"
-    return (AttemptTimeoutError if is_late else ConnectionFailedError)(message, sent="no")
+    step: Step = way.step or _step_of(error)
+    reason = reason_of(error)
+    if way.proxy and way.step == "proxy":
+        message = f"the proxy {way.proxy} did not open the tunnel to {host_of(request)}: {reason}"
+    elif way.proxy and way.step != "tls":
+        message = f"cannot connect to the proxy {way.proxy}: {reason}"
+    else:
+        message = f"cannot connect to {_other_side(request, way)}: {reason}"
+    kind = AttemptTimeoutError if is_late else ConnectionFailedError
+    return kind(message, sent="no", step=step, address=way.address)
 
 
-def broken(error: Exception, request: Request, *, answered: bool) -> TransportError:
+def broken(error: Exception, request: Request, way: Way, *, answered: bool) -> TransportError:
     """Return the error for a connection that ended before the answer did."""
-    if "_ALERT_CERTIFICATE_REQUIRED" in str(error):  # in TLS 1.3 it comes behind the handshake
-        message = f"{host_of(request)} {_refused_handshake('TLSV13_ALERT_CERTIFICATE_REQUIRED')}"
-        return TLSVerificationError(message, sent="no")
+    other = _other_side(request, way)
+    step: Step = "body" if answered else (way.step or "waiting")
+    for link in chain(error):
+        if "_ALERT_CERTIFICATE_REQUIRED" in str(link):  # in TLS 1.3 it comes behind the handshake
+            message = f"{other} {_refused_handshake('TLSV13_ALERT_CERTIFICATE_REQUIRED')}"
+            return TLSVerificationError(message, sent="no", step="tls", address=way.address)
     place = "in the middle of its answer" if answered else "before it answered"
-    message = f"the connection to {host_of(request)} broke {place}: {reason_of(error)}"
-    return ConnectionFailedError(message, sent=sent(answered=answered))
+    message = f"the connection to {other} broke {place}: {reason_of(error)}"
+    return ConnectionFailedError(message, sent=sent(answered=answered), step=step, address=way.address)
 
 
 def sent(*, answered: bool) -> Sent:
@@ -110,35 +140,52 @@ def reason_of(error: Exception) -> str:
     return " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    link: BaseException | None = error
-    for _ in range(8):
-        if link is None:
-            return
-        yield link
-        link = link.__cause__ or link.__context__
+def _other_side(request: Request, way: Way) -> str:
+    """Return the name of the peer at this step."""
+    if not way.proxy:
+        return host_of(request)
+    return f"the proxy {way.proxy}" if way.step == "proxy" else f"{host_of(request)} through the proxy {way.proxy}"
 
 
-def _tls_refusal(error: Exception) -> str | None:
+def _step_of(error: Exception) -> Step:
+    """Return the step at which a library failed to connect, from its exception."""
+    links = list(chain(error))
+    if type(error).__name__ == "ProxyError":
+        return "proxy"
+    if any(isinstance(link, socket.gaierror) for link in links):
+        return "name"
+    return "tls" if any(isinstance(link, ssl.SSLError) for link in links) else "connect"
+
+
+def _no_tunnel(error: TunnelError, way: Way) -> TransportError:
+    message = f"the proxy {way.proxy} {error.reason}"
+    if 300 <= error.status_code < 500 and error.status_code not in _PASSING:
+        return ProxyRefusedError(message, status_code=error.status_code, sent="no", step="proxy", address=way.address)
+    return ConnectionFailedError(message, sent="no", step="proxy", address=way.address)
+
+
+def _tls_refusal(error: Exception, way: Way) -> str | None:
     """Return why a handshake failed permanently; None if the connection only broke during it."""
-    for link in _chain(error):
+    for link in chain(error):
         if isinstance(link, _PASSING_TLS_ERRORS):
             return None
         if isinstance(link, ssl.SSLCertVerificationError):
-            return f"could not prove who it is: {link.verify_message or link.reason}"
+            advice = _UNKNOWN_AUTHORITY if link.verify_code in _NO_AUTHORITY else ""
+            return f"could not prove who it is: {link.verify_message or link.reason}{advice}"
         if isinstance(link, ssl.SSLError):
-            return _refused_handshake(link.reason or "handshake failed")
+            return _refused_handshake(link.reason or "handshake failed", way)
     return None
 
 
-def _refused_handshake(reason: str) -> str:
+def _refused_handshake(reason: str, way: Way | None = None) -> str:
     words = reason.replace("_", " ").lower()
     if reason in _NOT_TLS:
-        return f"does not speak TLS on this port ({words}); check the scheme and the port of base_url"
+        remedy = "the address of the proxy" if way is not None and way.step == "proxy" else "base_url"
+        return f"does not speak TLS on this port ({words}); check the scheme and the port of {remedy}"
     if reason in _WANTS_CERTIFICATE:
-        return f"refused the TLS handshake ({words}); for a client certificate, pass a transport with your ssl_context"
+        return f"refused the TLS handshake ({words}); {_FOR_A_CERTIFICATE}"
     return f"and this client do not agree on TLS ({words})"
 
 
 def _has_no_descriptor(error: Exception) -> bool:
-    return any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in _chain(error))
+    return any(isinstance(link, OSError) and link.errno in (errno.EMFILE, errno.ENFILE) for link in chain(error))

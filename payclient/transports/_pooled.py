@@ -18,10 +18,15 @@ from typing import Any, Self
 
 import httpx
 
+from payclient.errors import Step
+from payclient.transports._backend import Backend
+from payclient.transports._backend import core as _core
+from payclient.transports._failures import plain_text_refused
 from payclient.transports._pool import Pool
+from payclient.transports._proxy import Proxy, as_proxy
 from payclient.transports._socket import socket_options, system_trust
+from payclient.transports._way import Way
 
-_core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpcore")
 _DIED = (_core.ReadError, _core.WriteError, _core.RemoteProtocolError)
 _MAX_CLOSED_AT_ONCE = 2
 _MAX_SEEN = 48 * 1024
@@ -29,6 +34,13 @@ _MAX_SEEN = 48 * 1024
 _FRAMING = 16
 """Bytes of framing for each part of a body, and for each header."""
 _BODILESS = (204, 304)
+
+_STEPS: dict[str, Step] = {
+    "connection.start_tls.started": "tls",
+    "http11.send_request_headers.started": "sending",
+    "http11.receive_response_headers.started": "waiting",
+}
+"""The events of httpcore that begin a step; the earlier steps are recorded by the `Backend`."""
 
 LOOKUP = "payclient.lookup"
 """Request extension of a lookup, which is safe to repeat; its value says whether it needs a fresh connection."""
@@ -43,10 +55,22 @@ class _StaleError(Exception):
 class KeptConnection:
     """One connection, kept alive between exchanges."""
 
-    __slots__ = ("_socket", "exchanges", "has_more", "http", "idle_since", "pool")
+    __slots__ = ("_socket", "exchanges", "has_more", "http", "idle_since", "pool", "way")
 
-    def __init__(self, url: Any, context: ssl.SSLContext | None, pool: Pool[KeptConnection]) -> None:
-        self.http = _core.AsyncHTTPConnection(url.origin, ssl_context=context, socket_options=socket_options())
+    def __init__(
+        self,
+        url: Any,
+        context: ssl.SSLContext | None,
+        pool: Pool[KeptConnection],
+        proxy: Proxy | None = None,
+    ) -> None:
+        self.way = Way(proxy.name if proxy else "")
+        self.http = _core.AsyncHTTPConnection(
+            url.origin,
+            ssl_context=context,
+            socket_options=socket_options(),
+            network_backend=Backend(self.way, proxy, context),
+        )
         self.idle_since = 0.0
         self.exchanges = 0
         self.has_more = False
@@ -60,11 +84,17 @@ class KeptConnection:
         return self.exchanges == 1 and not self.has_more
 
     def watch(self, theirs: Callable[[str, Any], Awaitable[None]] | None) -> Callable[[str, Any], Awaitable[None]]:
-        """Remember the socket, because httpcore does not close it when a TLS handshake is cancelled."""
+        """
+        Remember the socket, because httpcore does not close it when a TLS handshake is cancelled.
+
+        The events of httpcore also give the steps of the first exchange.
+        """
 
         async def trace(event: str, info: Mapping[str, Any]) -> None:
             if event == "connection.connect_tcp.complete":
                 self._socket = info["return_value"]
+            if (step := _STEPS.get(event)) is not None:
+                self.way.enter(step, asyncio.get_running_loop().time())
             if theirs is not None:
                 await theirs(event, info)
 
@@ -75,9 +105,10 @@ class KeptConnection:
         connection = getattr(self.http, "_connection")  # noqa: B009  httpcore shows neither parser nor TLS
         if connection is None:  # patched by respx
             return
-        tls = getattr(connection, "_network_stream").get_extra_info("ssl_object")  # noqa: B009
+        stream = getattr(connection, "_network_stream")  # noqa: B009
         state = getattr(connection, "_h11_state")  # noqa: B009
-        self.has_more = bool(state.trailing_data[0]) or (tls is not None and _has_more(tls))
+        layers = (each.get_extra_info("ssl_object") for each in (stream, self._socket) if each is not None)
+        self.has_more = bool(state.trailing_data[0]) or any(_has_more(tls) for tls in layers if tls is not None)
 
     async def aclose(self) -> None:
         """Close the connection in any state."""
@@ -98,9 +129,13 @@ class _Body:
         self._is_closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._head.stream:
-            self._size += len(part) + _FRAMING
-            yield part
+        try:
+            async for part in self._head.stream:
+                self._size += len(part) + _FRAMING
+                yield part
+        except (Exception, asyncio.CancelledError) as error:
+            self._connection.way.at("body").mark(error)
+            raise
 
     async def aclose(self) -> None:
         if self._is_closed:
@@ -118,9 +153,10 @@ class _Body:
 class _Connections:
     """The replacement of httpcore's pool in httpx's transport."""
 
-    def __init__(self, context: ssl.SSLContext | None, keepalive: float) -> None:
+    def __init__(self, context: ssl.SSLContext | None, keepalive: float, proxy: Proxy | None) -> None:
         self._context = context
         self._keepalive = keepalive
+        self._proxy = proxy
         self._pools: dict[Any, Pool[KeptConnection]] = {}
         self._is_closed = False
 
@@ -181,10 +217,12 @@ class _Connections:
         return None
 
     async def _connect(self, url: Any) -> KeptConnection:
+        if self._proxy is not None and url.scheme != b"https":
+            raise plain_text_refused(self._proxy)
         if url.scheme == b"https" and self._context is None:
             self._context = await system_trust()
         pool = self._pool(url)
-        connection = KeptConnection(url, self._context, pool)
+        connection = KeptConnection(url, self._context, pool, self._proxy)
         pool.add(connection)
         return connection
 
@@ -200,9 +238,13 @@ class _Connections:
         head: Any = None
         try:
             head = await connection.http.handle_async_request(request)
-        except _DIED:
+        except _DIED as error:
             if not is_repeatable:
+                connection.way.mark(error)
                 raise
+        except (Exception, asyncio.CancelledError) as error:
+            connection.way.mark(error)
+            raise
         finally:
             if head is None:
                 await connection.aclose()
@@ -221,18 +263,29 @@ class PooledTransport(httpx.AsyncHTTPTransport):
     """
     An httpx transport whose connections survive cancellation, for your own `httpx.AsyncClient`.
 
-    HTTP/1.1 only, and no proxy. Mounted in a client that is passed as `http_client`, it gives lookups the
+    HTTP/1.1 only. Mounted in a client that is passed as `http_client`, it gives lookups the
     same guarantees as the default transport. A connection is not reused after an answer with an ambiguous
     end, or of more than 48 KiB. The number of connections is not limited; time-outs are those of the request.
 
     Args:
         ssl_context: Which certificates are trusted; the system's if not given.
         keepalive: Seconds for which an idle connection is kept.
+        proxy: Address of the proxy through which `https` goes, such as `http://proxy:3128`; None for none.
+
+    Raises:
+        ConfigurationError: When *proxy* is not such an address; out of a request over plain `http` through a proxy.
     """
 
-    def __init__(self, *, ssl_context: ssl.SSLContext | None = None, keepalive: float = 30.0) -> None:
+    def __init__(
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        keepalive: float = 30.0,
+        proxy: str | Proxy | None = None,
+    ) -> None:
         # Without httpx's own `__init__`, which makes a pool of httpcore. The other methods stay, and tests patch them.
-        self._pool: Any = _Connections(ssl_context, keepalive)
+        self._pool: Any = _Connections(ssl_context, keepalive, as_proxy(proxy))
+        del proxy  # it may hold a password
         for module in ("sniffio", "anyio._backends._asyncio"):  # otherwise imported during the first lookup
             with suppress(ModuleNotFoundError):
                 import_module(module)

@@ -8,8 +8,9 @@ encryption. This one relies on messages being small and sent at once.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 
 class TlsSession:
@@ -25,8 +26,17 @@ class TlsSession:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.is_established = False
-        self.receive = self._incoming.write
+        self.receive: Callable[[bytes | memoryview], object] = self._incoming.write
         """Takes received bytes."""
+
+    @property
+    def version(self) -> str:
+        """Such as `TLSv1.3`."""
+        return self._ssl.version() or ""
+
+    def certificate(self) -> dict[str, Any]:
+        """Return the certificate of the other side, as `ssl` describes one that it has verified."""
+        return self._ssl.getpeercert() or {}
 
     def handshake(self) -> bytes:
         """
@@ -71,3 +81,42 @@ class TlsSession:
             yield plain
             if not plain:
                 return
+
+
+class TunnelledTlsSession(TlsSession):
+    """
+    A TLS connection through that to a proxy: what it sends is encrypted for the service, and again for the proxy.
+
+    Args:
+        context: Which certificates of the service are trusted.
+        host: The service.
+        outer: The connection to the proxy, its handshake done.
+    """
+
+    def __init__(self, context: ssl.SSLContext, host: str, outer: TlsSession) -> None:
+        super().__init__(context, host)
+        self._outer = outer
+        self.receive = self._receive
+
+    def handshake(self) -> bytes:
+        """Continue the handshake with the service."""
+        return self._through(super().handshake())
+
+    def encrypted(self, plain: bytes) -> bytes:
+        """Return *plain* as it is sent to the proxy."""
+        return self._through(super().encrypted(plain))
+
+    def close_notify(self) -> bytes:
+        """Return what tells the service, and the proxy, that nothing follows."""
+        return self._through(super().close_notify()) + self._outer.close_notify()
+
+    def _receive(self, data: bytes | memoryview) -> None:
+        self._outer.receive(data)
+        for plain in self._outer.decrypted():
+            if plain:
+                self._incoming.write(plain)
+            else:
+                self._incoming.write_eof()
+
+    def _through(self, message: bytes) -> bytes:
+        return self._outer.encrypted(message) if message else b""

@@ -1,8 +1,8 @@
 """
 The transport of the extra `fast`: asyncio connections, parsed by httptools.
 
-It does what `HttpxTransport` does at a fraction of the cost, without the other features of httpx: for a
-proxy, HTTP/2 or respx, pass an `http_client` to `AsyncClient`.
+It does what `HttpxTransport` does at a fraction of the cost, without the other features of httpx: for HTTP/2 or
+respx, pass an `http_client` to `AsyncClient`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken, closed
 from payclient.transports._message import InCommon, head, rest
 from payclient.transports._pool import Pool
+from payclient.transports._proxy import Proxy, as_proxy
 
 __all__ = ["FastTransport"]
 
@@ -26,13 +27,17 @@ class FastTransport:
     """
     Sends attempts over HTTP/1.1 and kept-alive connections.
 
-    No proxy is taken from the environment; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect is followed,
-    and no cookie is kept. Runs on asyncio's own event loop and on uvloop.
+    Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect
+    is followed, and no cookie is kept. Runs on asyncio's own event loop and on uvloop.
 
     Args:
         ssl_context: Which certificates are trusted; the system's own if not given.
         connect_timeout: Seconds to wait for a connection.
         keepalive: Seconds an idle connection is kept.
+        proxy: Address of the proxy through which `https` goes, such as `http://proxy:3128`; None for none.
+
+    Raises:
+        ConfigurationError: When *proxy* is not such an address.
 
     Source:
         RFC 9112 (HTTP/1.1) for messages and connections, RFC 8305 for hosts with several addresses.
@@ -44,8 +49,10 @@ class FastTransport:
         ssl_context: ssl.SSLContext | None = None,
         connect_timeout: float = 5.0,
         keepalive: float = 30.0,
+        proxy: str | Proxy | None = None,
     ) -> None:
-        self._dialer = Dialer(ssl_context, connect_timeout)
+        self._dialer = Dialer(ssl_context, connect_timeout, as_proxy(proxy))
+        del proxy  # it may hold a password
         self._head = InCommon(head)
         self._pool: Pool[Connection] = Pool(keepalive)
         self._is_closed = False
@@ -82,7 +89,10 @@ class FastTransport:
             response = await connection.exchange(self._head.of(request) + rest(request))
         except BrokenError as error:
             is_stale = reused and error.silent
-            failure = _StaleError() if is_stale else broken(error, request, answered=error.answered)
+            failure = _StaleError() if is_stale else broken(error, request, connection.place(), answered=error.answered)
+        except asyncio.CancelledError as error:
+            connection.place().mark(error)
+            raise
         else:
             return evolve(response, is_fresh=True) if connection.is_alone else response
         finally:

@@ -18,7 +18,7 @@ from payclient.ledger._columns import FIELDS, SYNONYMS
 from payclient.ledger._open import SUFFIXES
 from payclient.policies._retry import Again, classify
 from payclient.reconcile import Bucket, Code, Finding, Severity
-from payclient.transports import HttpxTransport
+from payclient.transports import HttpxTransport, NetworkOptions
 from payclient.transports.fast import FastTransport
 
 PROJECT = Path(__file__).parents[2]
@@ -106,7 +106,7 @@ def test_error_policy(kind):
 
 def defaults(function):
     parameters = inspect.signature(function).parameters.values()
-    return {parameter.name: parameter.default for parameter in parameters if parameter.name != "self"}
+    return {each.name: each.default for each in parameters if each.name != "self" and each.kind is not each.VAR_KEYWORD}
 
 
 def text_of(default):
@@ -119,9 +119,10 @@ def text_of(default):
         ("Arguments of AsyncClient", defaults(payclient.AsyncClient)),
         ("Arguments of HttpxTransport and FastTransport", defaults(HttpxTransport)),
         ("Arguments of HttpxTransport and FastTransport", defaults(FastTransport)),
+        ("Network options", {**dict.fromkeys(NetworkOptions.__annotations__), "trust_env": True}),
         ("RetryPolicy", {field.name: field.default for field in attrs.fields(payclient.RetryPolicy)}),
     ],
-    ids=["AsyncClient", "HttpxTransport", "FastTransport", "RetryPolicy"],
+    ids=["AsyncClient", "HttpxTransport", "FastTransport", "NetworkOptions", "RetryPolicy"],
 )
 def test_arguments(heading, expected):
     """Every argument stands in the configuration table, with its default, and no other."""
@@ -136,7 +137,7 @@ def test_arguments(heading, expected):
 def test_environment_variables():
     """Every environment variable that the package reads stands in the configuration table, and no other."""
     source = "".join(file.read_text(encoding="utf-8") for file in (PROJECT / "payclient").rglob("*.py"))
-    documented = {name for name in rows("configuration.md", "Environment variables") if name.isupper()}
+    documented = {name for name in rows("configuration.md", "Environment variables") if name.startswith("PAYCLIENT_")}
     assert documented == set(re.findall(r"\bPAYCLIENT_[A-Z_]+\b", source))
 
 

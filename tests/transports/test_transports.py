@@ -416,7 +416,7 @@ async def test_client_certificate(kind, authority, version):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = asyncio.create_task(asyncio.to_thread(demand_certificate, listener, demanding))
         async with own(f"https://localhost:{listener.getsockname()[1]}", kind(ssl_context=trust)) as pay:
-            said = r"localhost:\d+ refused the TLS handshake \(.*\); for a client certificate, pass a transport"
+            said = r"localhost:\d+ refused the TLS handshake \(.*\); if it wants a client certificate, pass client_cert"
             with pytest.raises(TLSVerificationError, match=said):
                 await pay.get_transaction("T1")
             assert pay.stats.attempts == 1

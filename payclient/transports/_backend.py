@@ -1,0 +1,163 @@
+"""httpcore's way to the network, with the steps of ours: name, addresses, and the tunnel of a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterable
+from importlib import import_module
+from ipaddress import ip_address
+from itertools import zip_longest
+from typing import Any
+
+import anyio
+import httpx
+
+from payclient._telemetry import logger
+from payclient.transports._failures import without_library_frames
+from payclient.transports._proxy import Proxy, Tunnel, TunnelError
+from payclient.transports._socket import system_trust
+from payclient.transports._way import Way, shown_address
+
+core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpcore")
+"""The library below httpx."""
+_NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
+_BUFFER = 16 * 1024
+_MAX_ADDRESSES = 3
+"""Of one host, that an error names."""
+
+
+class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
+    """
+    Opens one connection, and notes how far it has come.
+
+    Args:
+        way: Where it notes that.
+        proxy: Which is asked for a tunnel; None for none.
+        ssl_context: Which certificates are trusted of an `https` proxy that has no context; the system's if None.
+    """
+
+    def __init__(self, way: Way, proxy: Proxy | None, ssl_context: ssl.SSLContext | None) -> None:
+        self._way = way
+        self._proxy = proxy
+        self._context = ssl_context
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  the shape that httpcore calls
+        local_address: str | None = None,  # noqa: ARG002  as above; we give none
+        socket_options: Iterable[tuple[int, int, int]] | None = None,
+    ) -> Any:
+        """Return a connection to *host*: through the tunnel, if there is a proxy."""
+        try:
+            with anyio.fail_after(timeout):
+                if self._proxy is None:
+                    return await self._connect(host, port, socket_options)
+                logger.debug("connecting to %s:%d through the proxy %s", host, port, self._proxy.name)
+                return await self._open_tunnel(self._proxy, host, port, socket_options)
+        except TimeoutError as error:
+            raise core.ConnectTimeout(str(error)) from error
+        except TunnelError as error:
+            raise core.ProxyError(str(error)) from error
+        except OSError as error:
+            raise core.ConnectError(str(error)) from error
+
+    async def _open_tunnel(self, proxy: Proxy, host: str, port: int, options: Any) -> Any:
+        stream = await self._connect(proxy.host, proxy.port, options)
+        is_open = False
+        try:
+            self._way.enter("proxy", asyncio.get_running_loop().time())
+            if proxy.is_secure:
+                context = proxy.ssl_context or self._context or await system_trust()
+                stream = await stream.start_tls(context, proxy.host)
+            await _ask(stream, proxy, host, port)
+            tunnel = Tunnel(has_password=proxy.has_password)
+            while not tunnel.receive(await _read(stream)):
+                pass
+            is_open = True
+        finally:
+            if not is_open:  # refused, or cancelled
+                await stream.aclose()
+        return stream
+
+    async def _connect(self, host: str, port: int, options: Any) -> Any:
+        addresses = await self._resolve(host, port)
+        self._way.enter("connect", asyncio.get_running_loop().time())
+        self._way.address = ", ".join(shown_address((address, port)) for address in addresses[:_MAX_ADDRESSES])
+        if len(addresses) == 1:
+            return await super().connect_tcp(addresses[0], port, socket_options=options)
+        stream = await self._first_of(addresses, port, options)
+        self._way.address = shown_address(stream.get_extra_info("server_addr"))
+        return stream
+
+    async def _resolve(self, host: str, port: int) -> list[str]:
+        loop = asyncio.get_running_loop()
+        self._way.enter("name", loop.time())
+        try:
+            return [str(ip_address(host))]
+        except ValueError:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        return _by_turns(list(dict.fromkeys(str(address[0]) for *_, address in found)))
+
+    async def _first_of(self, addresses: list[str], port: int, options: Any) -> Any:
+        """
+        Return the first connection of those that are begun one after the other.
+
+        Source:
+            RFC 8305, part 5.
+        """
+        connected: list[Any] = []
+        failures: list[Exception] = []
+
+        async def attempt(address: str, ended: anyio.Event) -> None:
+            try:
+                stream = await super(Backend, self).connect_tcp(address, port, socket_options=options)
+            except (core.ConnectError, core.ConnectTimeout) as error:
+                failures.append(error)
+            else:
+                connected.append(stream)
+                attempts.cancel_scope.cancel()
+            finally:
+                ended.set()
+
+        try:
+            async with anyio.create_task_group() as attempts:
+                for address in addresses:
+                    ended = anyio.Event()
+                    attempts.start_soon(attempt, address, ended)
+                    with anyio.move_on_after(_NEXT_ADDRESS_AFTER):
+                        await ended.wait()
+        except BaseException:
+            for stream in connected:
+                await stream.aclose()
+            raise
+        for late in connected[1:]:
+            await late.aclose()
+        if not connected:
+            raise failures[-1]
+        return connected[0]
+
+
+async def _ask(stream: Any, proxy: Proxy, host: str, port: int) -> None:
+    try:
+        await stream.write(proxy.connect_message(host, port))
+    except BaseException as error:  # noqa: BLE001  raised again
+        raise without_library_frames(error)  # noqa: B904  they hold the password
+
+
+def _by_turns(addresses: list[str]) -> list[str]:
+    """Order addresses so that those of both families are tried soon."""
+    first = [address for address in addresses if (":" in address) == (":" in addresses[0])]
+    other = [address for address in addresses if address not in first]
+    pairs = zip_longest(first, other)
+    return [address for pair in pairs for address in pair if address is not None]
+
+
+async def _read(stream: Any) -> bytes:
+    try:
+        return await stream.read(_BUFFER)  # type: ignore[no-any-return]  # bytes
+    except core.ReadError:  # reset
+        return b""

@@ -1,0 +1,193 @@
+"""The options that say how the service is reached: its proxy, and who is trusted."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import sys
+from collections.abc import Mapping, MutableMapping
+from os import PathLike
+from typing import Literal, TypeAlias, TypedDict
+from urllib.parse import SplitResult, urlsplit
+
+from attrs import frozen
+
+from payclient.errors import ConfigurationError
+from payclient.transports._proxy import Proxy
+
+FilePath: TypeAlias = str | PathLike[str]
+
+
+class NetworkOptions(TypedDict, total=False):
+    """
+    The options of `AsyncClient` that say how the service is reached.
+
+    Attributes:
+        proxy: Address of an `http://` or `https://` proxy, with user and password if it wants them. If not given,
+            `PAYCLIENT_PROXY`, and if that is unset, what the environment says.
+        trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as httpx does it.
+        trust: `system` for the authorities that the operating system trusts (extra `truststore`).
+        ca_file: PEM file with the authorities to trust, instead of all others.
+        client_cert: PEM file with the certificate to show to the service, and those of its issuers.
+        client_key: PEM file with its key, if *client_cert* does not hold it.
+        ssl_context: Instead of the four above.
+        keylog_file: Where the secrets of TLS are written. With them, a capture of the traffic shows the API key.
+    """
+
+    proxy: str | None
+    trust_env: bool
+    trust: Literal["system"] | None
+    ca_file: FilePath | None
+    client_cert: FilePath | None
+    client_key: FilePath | None
+    ssl_context: ssl.SSLContext | None
+    keylog_file: FilePath | None
+
+
+_TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context", "keylog_file"}
+_WITH_SETTINGS = ("darwin", "win32")
+"""Systems that know a proxy without an environment variable."""
+
+
+@frozen(eq=False)
+class Network:
+    """
+    How the service is reached.
+
+    Attributes:
+        proxy: Through which the service is reached; None for none.
+        source: What named the proxy.
+        ssl_context: Which certificates are trusted; None for the system's own.
+    """
+
+    proxy: Proxy | None = None
+    source: str = ""
+    ssl_context: ssl.SSLContext | None = None
+
+
+def resolve_network(
+    options: MutableMapping[str, object],
+    url: str,
+    *,
+    is_ours: bool = True,
+    environ: Mapping[str, str] = os.environ,
+) -> Network:
+    """
+    Return what *options* and the environment say, for a service at *url*.
+
+    Args:
+        options: Those of `NetworkOptions`. The proxy is taken out, so that no traceback shows its password.
+        url: Of the service.
+        is_ours: Whether the transport is one of ours; no other can be told.
+        environ: The environment.
+
+    Raises:
+        TypeError: For an unknown option.
+        ConfigurationError: When one cannot be used.
+    """
+    given = {name for name, value in options.items() if value is not None}
+    try:
+        proxy, source = _given_proxy(options, environ)
+        is_told = sys.platform in _WITH_SETTINGS or any(name.lower().endswith("_proxy") for name in environ)
+    finally:
+        del environ  # it holds secrets, and a traceback may come with the local variables of its frames
+    _check(options, given, is_ours=is_ours)
+    if not is_ours:
+        return Network()
+    is_secure = url.startswith("https:")
+    if proxy is None and is_secure and is_told and options.get("trust_env", True):
+        proxy, source = _environment_proxy(urlsplit(url))
+    if proxy is not None and not is_secure:
+        message = (
+            f"{source}: plain http does not go through a proxy, which would see the API key; use an https base_url"
+        )
+        raise ConfigurationError(message)
+    if not given & _TRUST:
+        return Network(proxy, source)
+    from payclient.transports._trust import make_context  # noqa: PLC0415  few need it
+
+    context = make_context(options)
+    if proxy is not None and proxy.is_secure and options.get("client_cert") is not None:
+        proxy.ssl_context = make_context(
+            {**options, "client_cert": None, "client_key": None}
+        )  # it is not for the proxy
+    return Network(proxy, source, context)
+
+
+def _given_proxy(options: MutableMapping[str, object], environ: Mapping[str, str]) -> tuple[Proxy | None, str]:
+    """Return the proxy that is meant for payclient, and what named it; no local variable holds its password."""
+    try:
+        if options.get("proxy") is not None:
+            return Proxy(options.pop("proxy")), "proxy"
+        if environ.get("PAYCLIENT_PROXY"):
+            return Proxy(environ["PAYCLIENT_PROXY"], "PAYCLIENT_PROXY"), "PAYCLIENT_PROXY"
+        return None, ""
+    finally:
+        del environ
+
+
+def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:
+    if unknown := sorted(options.keys() - NetworkOptions.__annotations__.keys()):
+        message = f"AsyncClient got an unexpected keyword argument {unknown[0]!r}"
+        raise TypeError(message)
+    if given and not is_ours:
+        message = f"{', '.join(sorted(given))}: for payclient's own transports; set it on what you pass instead of them"
+        raise ConfigurationError(message)
+    if not isinstance(trust_env := options.get("trust_env", True), bool):
+        message = f"trust_env must be True or False, got {trust_env!r}"
+        raise ConfigurationError(message)
+
+
+def _environment_proxy(url: SplitResult) -> tuple[Proxy | None, str]:
+    """Return the proxy of the environment, or of the settings of Windows and macOS, as httpx chooses it."""
+    from urllib.request import getproxies  # noqa: PLC0415  thirty modules that nothing else needs
+
+    found = getproxies()
+    try:
+        if _is_excepted(url.hostname or "", url.port, found.get("no", "")):
+            return None, ""
+        for scheme in ("https", "all"):
+            if found.get(scheme):
+                source = f"{scheme.upper()}_PROXY"
+                return Proxy(found[scheme], source), source
+        return None, ""
+    finally:
+        del found  # it may hold a password
+
+
+def _is_excepted(host: str, port: int | None, no_proxy: str) -> bool:
+    """
+    Say whether `NO_PROXY` names *host*, as httpx reads it.
+
+    `example.com` is for the host and all below it, `.example.com` for those below it alone; an IP address and
+    `localhost` for themselves; a URL for its scheme, host and port; `*` for everything.
+    """
+    for entry in map(str.strip, no_proxy.split(",")):
+        if entry == "*":
+            return True
+        if entry and _matches(entry.lower(), host, port):
+            return True
+    return False
+
+
+def _matches(entry: str, host: str, port: int | None) -> bool:
+    is_url = "://" in entry
+    scheme, _, rest = entry.rpartition("://")
+    if scheme not in ("", "all", "https"):
+        return False
+    if not is_url and rest.count(":") > 1 and "[" not in rest:
+        rest = f"[{rest.partition('/')[0]}]"  # an IPv6 address
+    try:
+        parts = urlsplit(f"//{rest}")
+        name, wanted = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if wanted not in (None, port, *([443] if port is None else [])):
+        return False
+    if is_url and not name.startswith("*"):
+        return name in ("", host)
+    name = name.removeprefix("*")
+    if name.startswith("."):
+        return host.endswith(name)
+    is_exact = name == "localhost" or ":" in name or name.replace(".", "").isdigit()
+    return host == name or (not is_exact and (not name or host.endswith(f".{name}")))

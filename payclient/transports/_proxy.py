@@ -1,0 +1,205 @@
+"""The proxy on the way to the service: its address and password, and the tunnel it is asked for, without I/O."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from base64 import b64encode
+from typing import NoReturn
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from payclient.errors import ConfigurationError
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_HEAD = 16 * 1024
+"""Bytes of an answer to CONNECT; those of real proxies have a few hundred."""
+_END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?:[ \r\n]|$)")
+_BEGINNING = b"HTTP/1."
+
+
+class Proxy:
+    """
+    A proxy that is asked for a tunnel. Like a key, it cannot be printed with its password, pickled or copied.
+
+    Args:
+        url: `http://host:port` or `https://host:port`, with a user and a password in front of the host if it wants
+            them, percent-encoded where they hold one of `:/@%`. Without a scheme it is `http`.
+        source: The option or the variable that *url* comes from, for the message.
+        ssl_context: Which certificates of an `https` proxy are trusted; those of the service's if not given.
+
+    Raises:
+        ConfigurationError: When *url* is not the address of such a proxy; the message does not hold it.
+    """
+
+    __slots__ = ("_authorization", "host", "is_secure", "name", "port", "ssl_context")
+
+    def __init__(self, url: object, source: str = "proxy", *, ssl_context: ssl.SSLContext | None = None) -> None:
+        parts, problem = _read(url)
+        del url  # a traceback may come with the local variables of its frames
+        self._authorization = b"" if problem else _authorization(parts)
+        self.is_secure = parts.scheme == "https"
+        self.host = "" if problem else parts.hostname or ""
+        self.port = 0 if problem else parts.port or _DEFAULT_PORTS[parts.scheme]
+        self.name = f"{_bracketed(self.host)}:{self.port}"
+        self.ssl_context = ssl_context
+        del parts
+        if problem:
+            message = f"{source} {problem}"
+            raise ConfigurationError(message)
+
+    @property
+    def has_password(self) -> bool:
+        """Whether it is told a user and a password."""
+        return bool(self._authorization)
+
+    def connect_message(self, host: str, port: int) -> bytes:
+        """
+        Return the request for a tunnel; do not keep it in a variable, for it holds the password.
+
+        Source:
+            RFC 9110, part 9.3.6.
+        """
+        target = f"{_bracketed(host)}:{port}".encode("ascii")
+        return b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (target, target, self._authorization)
+
+    def __repr__(self) -> str:
+        return f"Proxy('{'https' if self.is_secure else 'http'}://{self.name}')"
+
+    def __reduce__(self) -> NoReturn:
+        message = "a proxy cannot be pickled or copied: its password would travel with it"
+        raise TypeError(message)
+
+
+def as_proxy(given: str | Proxy | None) -> Proxy | None:
+    """Return *given* as a proxy; raises as that does."""
+    try:
+        return given if given is None or isinstance(given, Proxy) else Proxy(given)
+    finally:
+        del given  # it may hold a password
+
+
+class TunnelError(Exception):
+    """
+    The proxy did not open the tunnel.
+
+    Attributes:
+        reason: What it did instead, for people: *the proxy … refused the tunnel*.
+        status_code: With which it refused; 0 when it gave none.
+    """
+
+    def __init__(self, reason: str, status_code: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status_code = status_code
+
+
+class Tunnel:
+    """
+    What a proxy says about one tunnel.
+
+    Everything that it says may be wrong, and none of it is shown: it may repeat the password.
+
+    Args:
+        has_password: Whether it was told a user and a password.
+    """
+
+    def __init__(self, *, has_password: bool) -> None:
+        self._has_password = has_password
+        self._received = b""
+        self._size = 0
+
+    def receive(self, data: bytes) -> bool:
+        """
+        Take what the proxy sent, and say whether the tunnel is open.
+
+        Args:
+            data: As it came; empty when the proxy closed the connection.
+
+        Raises:
+            TunnelError: When there will be no tunnel.
+        """
+        if not data:
+            raise TunnelError("closed the connection before it opened the tunnel")
+        self._received += data
+        self._size += len(data)
+        while (end := _END_OF_HEAD.search(self._received)) is not None:
+            status = self._status()
+            self._received = self._received[end.end() :]
+            if status >= 200:
+                self._check(status)
+                return True
+        if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:
+            raise TunnelError("answered with something that is not HTTP")
+        if self._size > _MAX_HEAD:  # of announcements, too
+            message = f"answered with a head of more than {_MAX_HEAD} bytes"
+            raise TunnelError(message)
+        return False
+
+    def _status(self) -> int:
+        line = _STATUS_LINE.match(self._received)
+        if line is None:
+            raise TunnelError("answered with something that is not HTTP")
+        return int(line[1])
+
+    def _check(self, status: int) -> None:
+        if status >= 300:
+            message = f"refused the tunnel ({_in_words(status)}){self._advice(status)}"
+            raise TunnelError(message, status)
+        if self._received:  # the service does not speak first in TLS, so they are the proxy's own
+            raise TunnelError("opened the tunnel and sent something through it that is not the service's")
+
+    def _advice(self, status: int) -> str:
+        if status != 407:
+            return ""
+        if self._has_password:
+            return "; check its user and password (payclient speaks Basic, and neither NTLM nor Kerberos)"
+        return "; it wants a user and a password: http://user:password@host:port"
+
+
+def _in_words(status: int) -> str:
+    from http import HTTPStatus  # noqa: PLC0415  only where a tunnel is refused
+
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _read(url: object) -> tuple[SplitResult, str]:
+    """Return the parts of *url*, and what is wrong with it, which does not quote it."""
+    nothing = urlsplit("")
+    if not isinstance(url, str):
+        return nothing, f"must be text like http://host:port, got {type(url).__name__}"
+    text = url.strip()
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return nothing, "must be visible ASCII without white space"
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return nothing, "is not a URL: its host or port cannot be read"
+    if parts.scheme not in _DEFAULT_PORTS:
+        return nothing, f"must be an http:// or https:// proxy; payclient cannot use one of {parts.scheme}://"
+    if not host:
+        return nothing, "names no host; it must be like http://host:port"
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        return nothing, "must not hold a path, a query or a fragment"
+    return parts, ""
+
+
+def _authorization(parts: SplitResult) -> bytes:
+    """
+    Return the header with the password, or nothing.
+
+    Source:
+        RFC 7617.
+    """
+    if parts.username is None:
+        return b""
+    credentials = b64encode(f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode())
+    return b"Proxy-Authorization: Basic %b\r\n" % credentials
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

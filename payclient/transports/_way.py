@@ -1,0 +1,73 @@
+"""How far an attempt has come on its way to the service, so that an error can say where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from payclient.errors import Step
+
+_MARK = "payclient_way"
+
+
+class Way:
+    """
+    The steps of one connection, and with whom it is made.
+
+    Args:
+        proxy: Host and port of the proxy; "" without one.
+    """
+
+    __slots__ = ("address", "proxy", "step", "times")
+
+    def __init__(self, proxy: str = "") -> None:
+        self.proxy = proxy
+        self.step: Step = ""
+        """Where it is now."""
+        self.address = ""
+        """Of the other side, with its port: of the proxy, if there is one. Before it is connected, those tried."""
+        self.times: list[tuple[Step, float]] = []
+        """When each step began, on the event loop's clock."""
+
+    def enter(self, step: Step, at: float) -> None:
+        """Begin a step."""
+        self.step = step
+        self.times.append((step, at))
+
+    def at(self, step: Step) -> Way:
+        """Return the same way at another step."""
+        other = Way(self.proxy)
+        other.step, other.address = step, self.address
+        return other
+
+    def mark(self, error: BaseException) -> None:
+        """Have *error* tell where it struck: it is all that comes through a library, or out of a cancelled task."""
+        if not hasattr(error, _MARK):
+            with suppress(AttributeError):  # an exception with slots
+                setattr(error, _MARK, self.at(self.step))
+
+
+def way_of(error: BaseException | None) -> Way:
+    """Return how far the attempt that ended with *error* had come, as far as that is known."""
+    for link in chain(error):
+        way = getattr(link, _MARK, None)
+        if isinstance(way, Way):
+            return way
+    return Way()
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Give *error* and what it came from."""
+    for _ in range(8):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def shown_address(address: object) -> str:
+    """Return a socket's address as people write it."""
+    if not isinstance(address, tuple) or len(address) < 2:
+        return ""
+    host, port = str(address[0]), address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

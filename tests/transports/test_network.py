@@ -1,0 +1,213 @@
+"""Which proxy is used, and how the options of the network are taken."""
+
+import itertools
+import os
+import ssl
+import traceback
+
+import httpx
+import pytest
+
+from payclient import AsyncClient, ConfigurationError
+from payclient.transports import resolve_network
+from payclient.transports._network import NetworkOptions
+from support.fakes import KEY, ScriptedTransport
+
+PAY = "https://pay.example"
+PASSWORD = "p-canary-51d2e84b"
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch):
+    """Take all proxies of this machine out of the environment."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+
+
+def proxy_of(options, url=PAY):
+    """Return the proxy that *options* and the environment come to, and what named it."""
+    network = resolve_network(dict(options), url)
+    return network.proxy and f"{network.proxy!r} {network.source}"
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "expected"),
+    [
+        ({}, {}, None),
+        ({}, {"HTTPS_PROXY": "http://env:1"}, "Proxy('http://env:1') HTTPS_PROXY"),
+        ({}, {"https_proxy": "env:1"}, "Proxy('http://env:1') HTTPS_PROXY"),
+        ({}, {"ALL_PROXY": "http://all:1"}, "Proxy('http://all:1') ALL_PROXY"),
+        ({}, {"ALL_PROXY": "http://all:1", "HTTPS_PROXY": "http://env:1"}, "Proxy('http://env:1') HTTPS_PROXY"),
+        ({}, {"HTTP_PROXY": "http://plain:1"}, None),
+        ({}, {"HTTPS_PROXY": ""}, None),
+        ({}, {"HTTPS_PROXY": "http://env:1", "NO_PROXY": "pay.example"}, None),
+        ({"trust_env": False}, {"HTTPS_PROXY": "http://env:1"}, None),
+        ({"proxy": None, "trust_env": False}, {"HTTPS_PROXY": "http://env:1"}, None),
+        (
+            {},
+            {"PAYCLIENT_PROXY": "http://own:1", "HTTPS_PROXY": "http://env:1"},
+            "Proxy('http://own:1') PAYCLIENT_PROXY",
+        ),
+        ({"trust_env": False}, {"PAYCLIENT_PROXY": "http://own:1"}, "Proxy('http://own:1') PAYCLIENT_PROXY"),
+        ({}, {"PAYCLIENT_PROXY": "http://own:1", "NO_PROXY": "*"}, "Proxy('http://own:1') PAYCLIENT_PROXY"),
+        ({"proxy": "http://given:1"}, {"PAYCLIENT_PROXY": "http://own:1"}, "Proxy('http://given:1') proxy"),
+        ({"proxy": "http://given:1"}, {"NO_PROXY": "*"}, "Proxy('http://given:1') proxy"),
+    ],
+)
+def test_order(options, environ, expected, monkeypatch):
+    """The argument decides, then our variable, then the environment's, which `NO_PROXY` and `trust_env` switch off."""
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of(options) == expected
+
+
+HOSTS = ("pay.example", "www.pay.example", "notpay.example", "localhost", "10.0.0.1", "[::1]", "example")
+ENTRIES = (
+    "*",
+    "pay.example",
+    ".pay.example",
+    "PAY.EXAMPLE",
+    "example",
+    "localhost",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "::1",
+    "https://pay.example",
+    "http://pay.example",
+    "all://pay.example",
+    "https://*.pay.example",
+    " pay.example ",
+    "elsewhere.example,pay.example",
+    "pay.example:8443",
+    "",
+)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_no_proxy_is_read_as_httpx_does(entry, monkeypatch):
+    """For each host and port, `NO_PROXY` leads to what it leads to in httpx."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://env:1")
+    monkeypatch.setenv("NO_PROXY", entry)
+    theirs = httpx.Client(verify=False)
+    for host, port in itertools.product(HOSTS, ("", ":8443")):
+        url = f"https://{host}{port}"
+        chosen = theirs._transport_for_url(httpx.URL(url))
+        goes_direct = chosen is theirs._transport or chosen is None
+        assert (proxy_of({}, url) is None, url) == (goes_direct, url)
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "message"),
+    [
+        ({"proxy": "socks5://p"}, {}, "proxy must be an http:// or https:// proxy"),
+        ({}, {"PAYCLIENT_PROXY": "socks5://p"}, "PAYCLIENT_PROXY must be an http:// or https:// proxy"),
+        ({}, {"ALL_PROXY": "socks5://p"}, "ALL_PROXY must be an http:// or https:// proxy"),
+        ({"trust_env": "no"}, {}, "trust_env must be True or False, got 'no'"),
+        ({"trust": "certifi"}, {}, "trust must be 'system' or None, got 'certifi'"),
+    ],
+)
+def test_refused(options, environ, message, monkeypatch):
+    """An option or a variable that cannot be used is refused when the client is made, by its name."""
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=message):
+        AsyncClient(api_key=KEY, base_url=PAY, **options)
+
+
+def test_unknown_option():
+    """A misspelt option is a `TypeError`, as with any other function."""
+    with pytest.raises(TypeError, match="AsyncClient got an unexpected keyword argument 'proxies'"):
+        AsyncClient(api_key=KEY, base_url=PAY, proxies="http://proxy")
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "source"),
+    [({"proxy": "http://proxy:1"}, {}, "proxy"), ({}, {"PAYCLIENT_PROXY": "http://proxy:1"}, "PAYCLIENT_PROXY")],
+)
+def test_plain_http(options, environ, source, monkeypatch):
+    """Plain http through a proxy is refused when the client is made: the proxy would see the key."""
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=f"{source}: plain http does not go through a proxy"):
+        AsyncClient(api_key=KEY, base_url="http://127.0.0.1:8080", **options)
+
+
+def test_plain_http_ignores_the_environment(monkeypatch):
+    """Plain http to this machine goes around the environment's proxies."""
+    monkeypatch.setenv("ALL_PROXY", "http://env:1")
+    monkeypatch.setenv("HTTP_PROXY", "http://env:1")
+    assert proxy_of({}, "http://127.0.0.1:8080") is None
+
+
+@pytest.mark.parametrize("name", sorted(NetworkOptions.__annotations__))
+@pytest.mark.parametrize("own", [{"transport": ScriptedTransport()}, {"http_client": httpx.AsyncClient()}])
+def test_not_with_a_transport_of_the_caller(own, name):
+    """An option of the network beside a transport or client of the caller's is refused, rather than ignored."""
+    value = f"http://clerk:{PASSWORD}@proxy" if name == "proxy" else False
+    with pytest.raises(ConfigurationError, match=f"{name}: for payclient's own transports"):
+        AsyncClient(api_key=KEY, base_url=PAY, **own, **{name: value})
+
+
+def test_environment_is_for_ours(monkeypatch):
+    """A client of the caller's knows its own proxies: the variables are not looked at."""
+    monkeypatch.setenv("PAYCLIENT_PROXY", "http://proxy:1")
+    AsyncClient(api_key=KEY, base_url="http://127.0.0.1:1", transport=ScriptedTransport())
+
+
+def shown_by(make):
+    """Return all that a crash reporter stores of the error that *make* raises, without the frames of the test."""
+    with pytest.raises((ConfigurationError, TypeError)) as caught:
+        make()
+    own = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    frames = [f"{frame.name} {frame.locals}" for frame in own.stack if "/tests/" not in frame.filename]
+    assert frames
+    return "\n".join([str(caught.value), *frames])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"proxy": f"http://clerk:{PASSWORD}@proxy:port"},
+        {"proxy": f"http://clerk:{PASSWORD}@proxy", "trust_env": 1},
+        {"proxy": f"http://clerk:{PASSWORD}@proxy", "ca_file": "/nowhere"},
+        {"proxy": f"http://clerk:{PASSWORD}@proxy", "unknown": 1},
+        {"proxy": f"http://clerk:{PASSWORD}@proxy", "max_concurrency": 0},
+        {"proxy": f"http://clerk:{PASSWORD}@proxy", "transport": "curl"},
+        {"proxy": f"http://clerk:{PASSWORD}@proxy", "base_url": "http://127.0.0.1"},
+        {"proxy": f"http://clerk:{PASSWORD}@proxy", "transport": ScriptedTransport()},
+    ],
+)
+def test_password_is_not_shown(options):
+    """Whatever is refused when a client is made, the proxy's password is in no local variable of our frames."""
+    assert PASSWORD not in shown_by(lambda: AsyncClient(**{"api_key": KEY, "base_url": PAY, **options}))
+
+
+@pytest.mark.parametrize("name", ["PAYCLIENT_PROXY", "HTTPS_PROXY"])
+def test_password_in_the_environment_is_not_shown(name, monkeypatch):
+    """The same when the proxy comes from the environment."""
+    monkeypatch.setenv(name, f"http://clerk:{PASSWORD}@proxy:port")
+    assert PASSWORD not in shown_by(lambda: AsyncClient(api_key=KEY, base_url=PAY))
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+async def test_client_is_not_shown(transport):
+    """A client with a proxy prints neither its password nor its user."""
+    async with AsyncClient(
+        api_key=KEY, base_url=PAY, transport=transport, proxy=f"http://clerk:{PASSWORD}@proxy"
+    ) as pay:
+        assert PASSWORD not in repr(pay) + repr(vars(pay)) + repr(vars(pay._session))
+        dialer = getattr(pay._session._transport, "_dialer", None)
+        assert PASSWORD not in repr(vars(dialer) if dialer else vars(pay._session._transport._own._transport._pool))
+
+
+def test_own_context():
+    """An SSL context of the caller's is taken as it is, and not beside what it would have to be changed for."""
+    context = ssl.create_default_context()
+    assert resolve_network({"ssl_context": context}, PAY).ssl_context is context
+    with pytest.raises(ConfigurationError, match="pass ssl_context or ca_file, client_cert, not both"):
+        resolve_network({"ssl_context": context, "ca_file": "x", "client_cert": "y"}, PAY)
+    with pytest.raises(ConfigurationError, match="pass ssl_context or keylog_file, not both"):
+        resolve_network({"ssl_context": context, "keylog_file": "x"}, PAY)
+    with pytest.raises(ConfigurationError, match=r"ssl_context must be an ssl\.SSLContext, got bool"):
+        resolve_network({"ssl_context": True}, PAY)

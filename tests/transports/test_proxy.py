@@ -1,0 +1,163 @@
+"""The address of a proxy, its password, and what it may say to CONNECT."""
+
+import copy
+import pickle
+import traceback
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient import ConfigurationError
+from payclient.transports._proxy import Proxy, Tunnel, TunnelError, as_proxy
+
+PASSWORD = "p-canary-51d2e84b"
+OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://proxy:3128", "Proxy('http://proxy:3128')"),
+        (" https://Proxy.Example/ ", "Proxy('https://proxy.example:443')"),
+        ("proxy.example", "Proxy('http://proxy.example:80')"),
+        ("proxy:3128", "Proxy('http://proxy:3128')"),
+        ("http://clerk:secret@[::1]:3128", "Proxy('http://[::1]:3128')"),
+    ],
+)
+def test_address(url, shown):
+    """A proxy shows its scheme, host and port; without a scheme it is http, and each scheme has its port."""
+    assert repr(Proxy(url)) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        (3128, "must be text like http://host:port, got int"),
+        ("socks5://proxy:1080", "must be an http:// or https:// proxy; payclient cannot use one of socks5://"),
+        ("http://", "names no host; it must be like http://host:port"),
+        ("http://proxy:port", "is not a URL: its host or port cannot be read"),
+        ("http://proxy/pac", "must not hold a path, a query or a fragment"),
+        ("http://proxy?x=1", "must not hold a path, a query or a fragment"),
+        ("http://a b", "must be visible ASCII without white space"),
+        ("http://proxy\r\nX: 1", "must be visible ASCII without white space"),
+        ("", "names no host; it must be like http://host:port"),
+    ],
+)
+def test_refused(url, problem):
+    """What is not the address of an HTTP proxy is refused in words, which name the option."""
+    with pytest.raises(ConfigurationError) as caught:
+        Proxy(url)
+    assert str(caught.value) == f"proxy {problem}"
+
+
+@pytest.mark.parametrize("url", [f"http://clerk:{PASSWORD}@proxy:port", f"socks5://clerk:{PASSWORD}@proxy"])
+def test_password_is_not_shown(url):
+    """No error, `repr`, pickle or copy of a proxy has the password."""
+    with pytest.raises(ConfigurationError) as caught:
+        as_proxy(url)
+    own = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    shown = [f"{frame.locals}" for frame in own.stack if "test_" not in frame.filename]
+    assert len(shown) == 2
+    assert [text for text in [str(caught.value), *shown] if PASSWORD in text] == []
+    proxy = Proxy(f"http://clerk:{PASSWORD}@proxy")
+    assert PASSWORD not in repr(proxy)
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="its password would travel with it"):
+            duplicate(proxy)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "message"),
+    [
+        ("http://proxy", "pay.example", "CONNECT pay.example:443 HTTP/1.1\r\nHost: pay.example:443\r\n\r\n"),
+        ("http://proxy", "::1", "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n"),
+        (
+            "http://Aladdin:open%20sesame@proxy",
+            "pay.example",
+            (
+                "CONNECT pay.example:443 HTTP/1.1\r\nHost: pay.example:443\r\n"
+                "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n"
+            ),
+        ),
+        (
+            "http://clerk@proxy",
+            "pay.example",
+            "CONNECT pay.example:443 HTTP/1.1\r\nHost: pay.example:443\r\nProxy-Authorization: Basic Y2xlcms6\r\n\r\n",
+        ),
+    ],
+    ids=["name", "ipv6", "password", "user"],
+)
+def test_request(url, host, message):
+    """The request names the service twice, and holds user and password as RFC 7617 has them, percent-decoded."""
+    assert Proxy(url).connect_message(host, 443).decode() == message
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        OPEN,
+        b"HTTP/1.0 200 OK\r\nProxy-Agent: tinyproxy\r\n\r\n",
+        b"HTTP/1.1 200\r\n\r\n",
+        b"HTTP/1.1 299 Odd\n\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" + OPEN,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n",
+    ],
+)
+@given(data=st.data())
+def test_open(head, data):
+    """A 2xx opens the tunnel, in whatever pieces it comes, and not before its last byte."""
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(head) - 1))))
+    tunnel = Tunnel(has_password=False)
+    pieces = [head[start:end] for start, end in zip([0, *cuts], [*cuts, len(head)], strict=True)]
+    assert [tunnel.receive(piece) for piece in pieces] == [False] * len(cuts) + [True]
+
+
+@pytest.mark.parametrize(
+    ("answer", "has_password", "reason", "status"),
+    [
+        (b"HTTP/1.1 502 Never Mind\r\n\r\n", False, "refused the tunnel (502 Bad Gateway)", 502),
+        (b"HTTP/1.1 599 \r\n\r\n", False, "refused the tunnel (599)", 599),
+        (
+            b"HTTP/1.1 407 x\r\n\r\n",
+            False,
+            (
+                "refused the tunnel (407 Proxy Authentication Required); it wants a user and a password: "
+                "http://user:password@host:port"
+            ),
+            407,
+        ),
+        (
+            b"HTTP/1.1 407 x\r\n\r\n",
+            True,
+            (
+                "refused the tunnel (407 Proxy Authentication Required); check its user and password "
+                "(payclient speaks Basic, and neither NTLM nor Kerberos)"
+            ),
+            407,
+        ),
+        (b"", False, "closed the connection before it opened the tunnel", 0),
+        (b"SSH-2.0-OpenSSH", False, "answered with something that is not HTTP", 0),
+        (b"HTTP/2 200\r\n\r\n", False, "answered with something that is not HTTP", 0),
+        (b"HTTP/1.1 20x\r\n\r\n", False, "answered with something that is not HTTP", 0),
+        (b"HTTP/1.1 000\r\n\r\n", False, "answered with something that is not HTTP", 0),
+        (OPEN + b"x", False, "opened the tunnel and sent something through it that is not the service's", 0),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, False, "answered with a head of more than 16384 bytes", 0),
+    ],
+)
+def test_closed(answer, has_password, reason, status):
+    """Whatever else a proxy says, there is no tunnel, and the reason is in our words, not in the proxy's."""
+    with pytest.raises(TunnelError) as caught:
+        Tunnel(has_password=has_password).receive(answer)
+    assert (caught.value.reason, caught.value.status_code) == (reason, status)
+
+
+@given(st.lists(st.binary(max_size=64), max_size=20))
+def test_anything(pieces):
+    """Whatever a proxy sends, it is a tunnel, not yet one, or a `TunnelError`."""
+    tunnel = Tunnel(has_password=True)
+    try:
+        for piece in pieces:
+            assert tunnel.receive(b"HTTP/1.1 " + piece) in (True, False)
+    except TunnelError as error:
+        assert error.reason

@@ -1,0 +1,150 @@
+"""How far an attempt has come, as its errors tell it."""
+
+import asyncio
+import pickle
+import socket
+
+import pytest
+
+from payclient import AsyncClient, AttemptTimeoutError, ConnectionFailedError, TransportError
+from payclient.transports._way import Way, shown_address, way_of
+from support.fakes import KEY, document
+from support.raw_server import RawServer, Script, close, http, send, stall
+
+OK = http(document("T1"))
+
+
+@pytest.fixture(params=["httpx", "fast"])
+def ask(request):
+    """Look up once over each transport, and return the error."""
+
+    async def ask(server, **options):
+        options = {"retry": None, "transport": request.param, **options}
+        url = server if isinstance(server, str) else server.url
+        async with AsyncClient(api_key=KEY, base_url=url, **options) as pay:
+            with pytest.raises(TransportError) as caught:
+                await pay.get_transaction("T1")
+            return caught.value
+
+    return ask
+
+
+def address_of(server):
+    return server.url.partition("://")[2]
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "step"),
+    [
+        ([stall], AttemptTimeoutError, "waiting"),
+        ([send(OK[:40]), stall], AttemptTimeoutError, "waiting"),
+        ([send(OK[:-10]), stall], AttemptTimeoutError, "body"),
+        ([close], ConnectionFailedError, "waiting"),
+        ([send(OK[:-10]), close], ConnectionFailedError, "body"),
+    ],
+)
+@pytest.mark.virtual_time
+async def test_exchange(script, kind, step, ask):
+    """A time-out and a broken connection say whether the answer had begun, with which address and after how long."""
+    async with RawServer(Script(script)) as server:
+        error = await ask(server, timeout=7)
+        assert (type(error), error.step, error.address) == (kind, step, address_of(server))
+    if kind is AttemptTimeoutError:
+        assert error.seconds == pytest.approx(7, abs=0.01)
+        assert str(error) == f"no whole answer within 7 s [step {step}, {error.address}, after 7.00 s]"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+async def test_kept_connection(transport):
+    """An attempt over a connection that was used before knows its address too."""
+    async with (
+        RawServer(Script([send(OK)], [stall])) as server,
+        AsyncClient(api_key=KEY, base_url=server.url, transport=transport, retry=None, timeout=5) as pay,
+    ):
+        await pay.get_transaction("T1")
+        with pytest.raises(AttemptTimeoutError) as caught:
+            await pay.get_transaction("T1")
+        assert (caught.value.step, caught.value.address) == ("waiting", address_of(server))
+
+
+async def test_refused(ask):
+    """A refused connection names each address that was tried."""
+    async with RawServer() as server:
+        url, address = server.url, address_of(server)
+    error = await ask(url)
+    assert (type(error), error.step, error.address) == (ConnectionFailedError, "connect", address)
+
+
+@pytest.mark.virtual_time
+async def test_black_hole(ask):
+    """A time-out while connecting names the step and the address, whoever ends it."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+        address = "{}:{}".format(*full.getsockname())
+        for timeout in (2, 60):  # of the attempt, and of the connection alone
+            error = await ask(f"http://{address}", timeout=timeout)
+            assert (type(error), error.step, error.address) == (AttemptTimeoutError, "connect", address)
+
+
+async def test_several_addresses(ask, monkeypatch):
+    """Of a host with several addresses, those that were tried are named, and once connected the one that answered."""
+    async with RawServer(Script([close])) as server:
+        port = int(server.url.rpartition(":")[2])
+
+        async def resolve(*_, **__):
+            found = [(socket.AF_INET6, ("::1", port, 0, 0)), (socket.AF_INET, ("127.0.0.1", port))]
+            return [(family, socket.SOCK_STREAM, 6, "", address) for family, address in found]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+        error = await ask(f"http://localhost:{port}")
+        assert (error.step, error.address) == ("waiting", f"127.0.0.1:{port}")
+    error = await ask(f"http://localhost:{port}")
+    assert (error.step, error.address) == ("connect", f"[::1]:{port}, 127.0.0.1:{port}")
+
+
+async def test_unknown_name(ask, monkeypatch):
+    """A name that cannot be resolved has no address."""
+
+    async def resolve(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    error = await ask("https://pay.invalid")
+    assert (error.step, error.address) == ("name", "")
+
+
+def test_mark():
+    """The first mark of an error stays; it is found through what the error became."""
+    way = Way("proxy:1")
+    way.enter("connect", 1.0)
+    error = OSError()
+    way.mark(error)
+    way.enter("tls", 2.0)
+    way.mark(error)
+    wrapped = RuntimeError()
+    wrapped.__cause__ = error
+    assert (way_of(wrapped).step, way_of(wrapped).proxy, way.times) == (
+        "connect",
+        "proxy:1",
+        [("connect", 1.0), ("tls", 2.0)],
+    )
+    assert (way_of(None).step, way_of(ValueError()).step) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [(("10.0.0.1", 443), "10.0.0.1:443"), (("::1", 443, 0, 0), "[::1]:443"), ("/run/socket", ""), (None, "")],
+)
+def test_address(address, shown):
+    """An address is written as in a URL; what is none of the internet's is left out."""
+    assert shown_address(address) == shown
+
+
+def test_text():
+    """The text of an error has what is known, and survives a pickle; `message` is without it."""
+    error = ConnectionFailedError("it broke", step="body", address="10.0.0.1:443")
+    assert (error.message, str(error)) == ("it broke", "it broke [step body, 10.0.0.1:443]")
+    error.seconds = 1.25
+    twin = pickle.loads(pickle.dumps(error))
+    assert str(twin) == "it broke [step body, 10.0.0.1:443, after 1.25 s]"
+    assert str(ConnectionFailedError("it broke")) == "it broke"
