@@ -80,7 +80,7 @@ def test_nothing_is_left(use, moment):
 
 @given(moment=MOMENTS)
 def test_no_worker_outlives_its_block(moment):
-    """Three quick cancellations, or fifty, and every worker has still ended when the block ends."""
+    """After three or fifty quick cancellations, every worker has ended when the block ends."""
 
     async def run():
         left = None
@@ -130,7 +130,7 @@ async def test_worker_that_swallows_its_cancellation():
 
 @pytest.mark.virtual_time
 async def test_closed_in_a_cancel_scope():
-    """A client that is closed within a cancelled scope has closed its transport all the same."""
+    """A client that is closed within a cancelled scope still closes its transport."""
     pay = client(None)
     with anyio.CancelScope() as scope:
         async with pay:
@@ -141,7 +141,7 @@ async def test_closed_in_a_cancel_scope():
 
 
 async def test_served_in_a_cancel_scope():
-    """The server of the test kit has ended, and its port is free, when its block was cancelled by a scope."""
+    """When its block is cancelled by a scope, the test kit's server has stopped and its port is free."""
     watched = set(asyncio.get_running_loop()._selector.get_map())
     with anyio.CancelScope() as scope:
         try:
@@ -162,7 +162,7 @@ async def test_served_in_a_cancel_scope():
 
 
 async def test_served_and_cancelled_again_and_again():
-    """A server whose block is cancelled at each of three turns ends in order."""
+    """A server whose block is cancelled at three turns in a row stops cleanly."""
     left = None
 
     async def use():
@@ -180,7 +180,7 @@ async def test_served_and_cancelled_again_and_again():
 
 
 async def test_cancellation_is_not_lost():
-    """Waiting until all are done raises the cancellation that came meanwhile, after they are done."""
+    """`until_done` raises a cancellation only after all tasks are done."""
     others = [asyncio.create_task(asyncio.sleep(0.01)) for _ in range(3)]
     waiting = asyncio.create_task(until_done(others))
     for _ in range(3):

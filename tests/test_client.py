@@ -44,21 +44,21 @@ CLOSED = "this client cannot be used: it has been closed"
 
 
 async def test_found():
-    """A lookup gives the transaction with the reference that was asked for."""
+    """A lookup returns the transaction with the requested reference."""
     async with client(ScriptedTransport()) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
 
 
 @pytest.mark.virtual_time
 async def test_no_timer_is_left():
-    """A client that was closed leaves no timer in the event loop, however long lookups might have taken."""
+    """A closed client leaves no timer in the event loop."""
     async with client(ScriptedTransport()) as pay:
         await pay.get_transaction("T1")
     assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
 
 
 async def test_names_itself():
-    """Each request says which version of payclient sends it."""
+    """The `User-Agent` of each request has the version of payclient."""
     transport = ScriptedTransport()
     async with client(transport) as pay:
         await pay.get_transaction("T1")
@@ -66,18 +66,18 @@ async def test_names_itself():
 
 
 def test_defaults():
-    """Without options, 64 attempts may be in flight, each for ten seconds, and a lookup may take thirty."""
+    """The defaults are 64 attempts in flight, ten seconds for each, and thirty for a lookup."""
     pay = AsyncClient(api_key=KEY, base_url="https://pay.example", transport=ScriptedTransport())
     assert (pay._session.max_concurrency, pay._options.timeout, pay._options.deadline) == (64, 10.0, 30.0)
 
 
 def test_default_of_a_stream():
-    """Without options, a stream ends when nothing has been answered for a quarter of an hour."""
+    """The default `stall_timeout` is 15 minutes."""
     assert inspect.signature(AsyncClient.stream_transactions).parameters["stall_timeout"].default == 15 * 60
 
 
 def test_tells_where_it_asks():
-    """A client and each of its views say where lookups go, and by what the key is known again."""
+    """A client and each of its views show the URL and the fingerprint of the key."""
     pay = client(ScriptedTransport())
     told = {(asking.url, asking.key_fingerprint) for asking in (pay, pay.with_options(timeout=1))}
     assert told == {("https://pay.example/api/transaction/detail", ApiKey(KEY).fingerprint)}
@@ -85,7 +85,7 @@ def test_tells_where_it_asks():
 
 @pytest.mark.parametrize("reference", ["", " \t", 7, None, "T\n1", "T" * 257])
 async def test_invalid_reference(reference):
-    """A reference that cannot be one is refused before anything is sent."""
+    """An invalid reference is refused before anything is sent."""
     transport = ScriptedTransport()
     async with client(transport) as pay:
         with pytest.raises(InvalidReferenceError):
@@ -95,7 +95,7 @@ async def test_invalid_reference(reference):
 
 @pytest.mark.virtual_time
 async def test_retries():
-    """A failing service is asked again, up to the policy's attempts, and the error says how often."""
+    """A failing lookup is retried up to `max_attempts`, and the error has the number of attempts."""
     transport = ScriptedTransport()
     transport.script("T1", DOWN, DOWN, DOWN)
     transport.script("T2", *[DOWN] * 9)
@@ -109,7 +109,7 @@ async def test_retries():
 
 @pytest.mark.virtual_time
 async def test_no_retries():
-    """`retry=None` makes every attempt the last, a throttled one too."""
+    """With `retry=None` no attempt is retried, not even a throttled one."""
     transport = ScriptedTransport()
     transport.script("T1", answer(status=429))
     transport.script("T2", DOWN)
@@ -141,7 +141,7 @@ async def test_backoff_has_full_jitter():
 
 @pytest.mark.virtual_time
 async def test_throttled_costs_no_attempt():
-    """429 answers with a short wait do not use the retries up."""
+    """A 429 with a short `Retry-After` does not count as an attempt."""
     transport = ScriptedTransport()
     transport.script("T1", *[answer(status=429, retry_after="1")] * 8)
     async with client(transport) as pay:
@@ -151,7 +151,7 @@ async def test_throttled_costs_no_attempt():
 
 @pytest.mark.virtual_time
 async def test_always_throttled_reference_ends():
-    """A reference that is throttled for ever ends with that error, even without a deadline."""
+    """A reference that is always throttled ends with that error, even without a deadline."""
     transport = ScriptedTransport()
     transport.script("T1", *[answer(status=429)] * 1000)
     async with client(transport, deadline=None) as pay:
@@ -161,7 +161,7 @@ async def test_always_throttled_reference_ends():
 
 @pytest.mark.virtual_time
 async def test_pause_stops_the_whole_client():
-    """After `Retry-After: 7` no lookup is sent for seven seconds, and then all of them are."""
+    """After `Retry-After: 7` no lookup is sent for seven seconds, and then all are."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
     transport.script("T1", answer(status=429, retry_after="7"))
     async with client(transport) as pay:
@@ -175,7 +175,7 @@ async def test_pause_stops_the_whole_client():
 
 @pytest.mark.virtual_time
 async def test_stats():
-    """A snapshot of the counters shows the lookups, the limit and the pause of the moment."""
+    """`stats` shows the current lookups, limit and pause."""
     transport = ScriptedTransport()
     transport.script("T1", answer(status=429, retry_after="7"))
     async with client(transport) as pay:
@@ -196,7 +196,7 @@ async def test_stats():
 
 @pytest.mark.virtual_time
 async def test_accepted_attempts_raise_the_limit():
-    """Lookups that are answered let more of them go at once."""
+    """Answered lookups raise the limit."""
     async with client(ScriptedTransport(latency=1)) as pay:
         before = pay.stats.limit
         await asyncio.gather(*(pay.get_transaction(f"T{n}") for n in range(8)))
@@ -205,7 +205,7 @@ async def test_accepted_attempts_raise_the_limit():
 
 @pytest.mark.virtual_time
 async def test_failure_with_retry_after():
-    """`Retry-After` beside an answer that asks for no fewer requests neither pauses nor counts as throttled."""
+    """`Retry-After` on an answer that does not ask for fewer requests neither pauses nor counts as throttled."""
     transport = ScriptedTransport(default=lambda: answer(NOT_FOUND.body, 404, retry_after="60"))
     async with client(transport) as pay:
         with pytest.raises(TransactionNotFoundError):
@@ -215,7 +215,7 @@ async def test_failure_with_retry_after():
 
 @pytest.mark.virtual_time
 async def test_longest_pause_is_waited_for():
-    """A pause that is just as long as a lookup may wait is waited for."""
+    """A pause exactly as long as the remaining time is waited out."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
     transport.script("T1", answer(status=429, retry_after="100"))
     async with client(transport, deadline=None, retry=RetryPolicy(max_retry_after=100)) as pay:
@@ -225,7 +225,7 @@ async def test_longest_pause_is_waited_for():
 
 @pytest.mark.virtual_time
 async def test_pause_beyond_the_deadline_raises_at_once():
-    """A pause that outlasts the deadline raises now, for this lookup and for those that come."""
+    """A pause longer than the deadline raises at once, for this lookup and for later ones."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
     transport.script("T1", answer(status=429, retry_after="86400"))
     async with client(transport) as pay:
@@ -242,7 +242,7 @@ async def test_pause_beyond_the_deadline_raises_at_once():
 
 @pytest.mark.virtual_time
 async def test_never_back_early():
-    """A service that asked for a day is not asked again before the day is over."""
+    """After `Retry-After` of a day nothing is sent before the day is over."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
     transport.script("T1", answer(status=429, retry_after="86400"))
     async with client(transport) as pay:
@@ -255,7 +255,7 @@ async def test_never_back_early():
 
 @pytest.mark.virtual_time
 async def test_rate():
-    """One of two clients with a key starts half of the key's rate, retries included, and what it is told later."""
+    """With `workers=2` a client starts half of `max_rate`, retries included, and follows `set_max_rate`."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport()
     transport.script("T1", DOWN)
     random.seed(1)
@@ -280,7 +280,7 @@ async def test_rate():
 
 @pytest.mark.parametrize("options", [{"max_rate": 0}, {"workers": 0}], ids=["max_rate", "workers"])
 async def test_rate_is_refused(options):
-    """A rate or a number of workers that cannot be is refused at construction, and later without effect."""
+    """An invalid `max_rate` or `workers` is refused at construction, and without effect by `set_max_rate`."""
     with pytest.raises(ConfigurationError):
         client(ScriptedTransport(), **options)
     pay = client(ScriptedTransport(), max_rate=10.0, workers=2)
@@ -291,7 +291,7 @@ async def test_rate_is_refused(options):
 
 @pytest.mark.virtual_time
 async def test_deadline_covers_everything():
-    """The deadline ends a lookup in the middle of an attempt and says where the time went."""
+    """The deadline ends a lookup during an attempt, and the error says where the time went."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=6)
     transport.script("T1", DOWN, DOWN, DOWN)
     async with client(transport, deadline=10) as pay:
@@ -318,7 +318,7 @@ async def test_deadline_covers_the_queue():
 
 @pytest.mark.virtual_time
 async def test_attempt_timeout():
-    """An attempt that takes longer than `timeout` is cut and asked again."""
+    """An attempt that takes longer than `timeout` is cancelled and retried."""
     transport = ScriptedTransport()
     transport.script("T1", lambda: asyncio.sleep(3600))
     async with client(transport, timeout=2) as pay:
@@ -331,7 +331,7 @@ async def test_attempt_timeout():
 
 @pytest.mark.virtual_time
 async def test_foreign_timeout_error():
-    """A `TimeoutError` that is a bug of a transport stays what it is."""
+    """A `TimeoutError` from a bug in a transport propagates unchanged."""
     transport = ScriptedTransport()
     transport.script("T1", TimeoutError("mine"))
     async with client(transport) as pay:
@@ -342,7 +342,7 @@ async def test_foreign_timeout_error():
 
 @pytest.mark.virtual_time
 async def test_mismatch_discards_the_connection():
-    """An answer about another reference costs its connection, is asked once more, and never returned."""
+    """An answer about another reference is never returned: its connection is closed and the request repeated once."""
     transport = ScriptedTransport()
     transport.script("T1", answer(document("T9")))
     transport.script("T2", answer(document("T9")), answer(document("T9")), answer(document("T9")))
@@ -355,7 +355,7 @@ async def test_mismatch_discards_the_connection():
 
 @pytest.mark.parametrize("refused", [NOT_FOUND, DOWN], ids=["not-found", "down"])
 async def test_refusal_keeps_the_connection(refused):
-    """An answer that says no is in step, so that its connection can go on."""
+    """The connection of a refusal that names its reference is kept."""
     transport = ScriptedTransport()
     transport.script("T1", refused)
     async with client(transport, retry=None) as pay:
@@ -377,7 +377,7 @@ async def test_refusal_keeps_the_connection(refused):
     ],
 )
 async def test_attempts_by_error(step, error, attempts):
-    """Each kind of failure is asked again as often as it can help."""
+    """Each kind of failure is retried as often as the table says."""
     transport = ScriptedTransport(default=lambda: step)
     async with client(transport) as pay:
         with pytest.raises(error) as caught:
@@ -387,7 +387,7 @@ async def test_attempts_by_error(step, error, attempts):
 
 @pytest.mark.virtual_time
 async def test_equal_lookups_share_one_request():
-    """Equal lookups awaited at the same time cost one request."""
+    """Equal lookups awaited at the same time send one request."""
     transport = ScriptedTransport(latency=1)
     async with client(transport) as pay:
         answers = await asyncio.gather(*(pay.get_transaction("T1") for _ in range(5)))
@@ -425,7 +425,7 @@ async def test_short_deadline_of_the_leader_hurts_nobody():
 
 @pytest.mark.virtual_time
 async def test_cancelled_at_every_moment():
-    """Wherever a lookup is cancelled, its slot, its attempt and its flight are given back."""
+    """A lookup cancelled at any await gives back its slot, its attempt and its in-flight entry."""
     for moment in range(40):
         transport = ScriptedTransport(latency=1)
         transport.script("T1", DOWN, answer(status=429, retry_after="1"))
@@ -440,7 +440,7 @@ async def test_cancelled_at_every_moment():
 
 
 async def test_small_set_keeps_the_order():
-    """`get_transactions` answers every reference in input order, duplicates and failures included."""
+    """`get_transactions` returns one outcome per reference in input order, duplicates and failures included."""
     transport = ScriptedTransport()
     transport.script("T2", NOT_FOUND)
     async with client(transport) as pay:
@@ -456,7 +456,7 @@ async def test_small_set_keeps_the_order():
 
 @pytest.mark.virtual_time
 async def test_small_set_has_one_deadline():
-    """`get_transactions` returns within the deadline; what was not answered by then is `Failed`."""
+    """`get_transactions` returns within the deadline; unanswered references are `Failed`."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=4)
     async with client(transport, max_concurrency=1, deadline=10) as pay:
         outcomes = await pay.get_transactions(["T1", "T2", "T3", "T4"])
@@ -474,7 +474,7 @@ async def test_small_set_raises_what_is_the_same_for_all():
 
 @pytest.mark.virtual_time
 async def test_small_set_has_its_own_concurrency():
-    """`get_transactions` has no more lookups in flight than it was told to."""
+    """`get_transactions` has at most `concurrency` lookups in flight."""
     transport = ScriptedTransport(latency=1)
     async with client(transport) as pay:
         await pay.get_transactions([f"T{n}" for n in range(9)], concurrency=2)
@@ -483,7 +483,7 @@ async def test_small_set_has_its_own_concurrency():
 
 @pytest.mark.virtual_time
 async def test_stream_has_its_own_concurrency():
-    """A stream has no more lookups in flight than it was told to."""
+    """A stream has at most `concurrency` lookups in flight."""
     transport = ScriptedTransport(latency=1)
     async with client(transport) as pay:
         async with pay.stream_transactions((f"T{n}" for n in range(9)), concurrency=2) as stream:
@@ -493,7 +493,7 @@ async def test_stream_has_its_own_concurrency():
 
 @pytest.mark.virtual_time
 async def test_stream_has_its_own_patience():
-    """A stream to a service that is down ends after the time that it was told to wait."""
+    """A stream to a service that is down ends after `stall_timeout`."""
     loop = asyncio.get_running_loop()
     async with client(ScriptedTransport(default=lambda: DOWN)) as pay:
         with pytest.raises(DeadlineExceededError, match="no lookup succeeded for 50 s"):
@@ -515,7 +515,7 @@ async def test_deadline_in_a_stream_begins_at_admission():
 
 @pytest.mark.virtual_time
 async def test_deadline_in_a_stream_counts_attempts():
-    """In a stream, a lookup that spends its budget on attempts is deferred, and given up at last."""
+    """In a stream, a lookup that spends its deadline on attempts is deferred, and fails after several passes."""
     transport = ScriptedTransport()
     transport.script("T1", *[lambda: asyncio.sleep(3600)] * 1000)
     async with client(transport, deadline=5, timeout=60) as pay:
@@ -537,7 +537,7 @@ async def test_view_shares_the_client():
 
 
 def test_view_checks_its_options():
-    """A view refuses what the client would refuse."""
+    """A view refuses the same invalid values as the client."""
     with pytest.raises(ConfigurationError, match="timeout must be a number of seconds above 0, got 0"):
         client(ScriptedTransport()).with_options(timeout=0)
 
@@ -558,7 +558,7 @@ async def test_attempt_records():
 
 @pytest.mark.virtual_time
 async def test_record_of_a_cancelled_attempt():
-    """An attempt that is cancelled has a record too, which says so."""
+    """A cancelled attempt has a record too."""
     records = []
     async with client(ScriptedTransport(latency=5), on_attempt=records.append) as pay:
         lookup = asyncio.create_task(pay.get_transaction("T1"))
@@ -585,7 +585,7 @@ async def test_tracing():
 
 
 async def test_error_in_a_callback_is_the_callers():
-    """What `on_attempt` raises comes out as itself, and the slot is given back."""
+    """An exception of `on_attempt` propagates unchanged, and the slot is given back."""
 
     def fail(record):
         raise KeyError("mine")
@@ -597,7 +597,7 @@ async def test_error_in_a_callback_is_the_callers():
 
 
 async def test_use_after_close():
-    """A closed client says that it is closed, in every method."""
+    """Every method of a closed client raises `ClientClosedError`."""
     pay = client(ScriptedTransport())
     await pay.aclose()
     await pay.aclose()
@@ -613,7 +613,7 @@ async def test_use_after_close():
 
 @pytest.mark.virtual_time
 async def test_close_drains():
-    """Closing lets attempts under way finish, ends those that queue, and leaves a transport of the caller's open."""
+    """Closing waits for attempts in flight, fails queued ones, and does not close the caller's transport."""
     transport = ScriptedTransport(latency=3)
     pay = client(transport, max_concurrency=1)
     await pay.get_transaction("T0")
@@ -629,7 +629,7 @@ async def test_close_drains():
 
 
 async def test_shared_transport():
-    """Two clients can share a transport, because neither closes it; one that a client makes by name it closes."""
+    """Clients can share a transport object, because neither closes it; a transport made by name is closed."""
     transport = ScriptedTransport()
     async with client(transport), client(transport) as other:
         await client(transport).aclose()
@@ -641,7 +641,7 @@ async def test_shared_transport():
 
 
 async def test_transport_without_discard():
-    """A transport needs `send` and `aclose` only."""
+    """A transport needs only `send` and `aclose`."""
     scripted = ScriptedTransport()
     scripted.script("T1", answer(b"{}"))
     bare = type("Bare", (), {"send": scripted.send, "aclose": scripted.aclose})()
@@ -651,7 +651,7 @@ async def test_transport_without_discard():
 
 @pytest.mark.virtual_time
 async def test_close_does_not_wait_for_ever(caplog):
-    """Closing waits for attempts under way as long as one attempt may take, and logs that some are left."""
+    """Closing waits at most `timeout` for attempts in flight, and logs if some are left."""
     caplog.set_level(logging.DEBUG, "payclient")
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=1000)
     pay = client(transport, timeout=10, deadline=None)
@@ -665,7 +665,7 @@ async def test_close_does_not_wait_for_ever(caplog):
 
 
 def test_other_event_loop():
-    """A client used in a second event loop says so, and closing it there does no harm."""
+    """A client used in a second event loop raises, and closing it there has no effect."""
     transport = ScriptedTransport()
     pay = client(transport)
     asyncio.run(pay.get_transaction("T1"))
@@ -679,7 +679,7 @@ def test_other_event_loop():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 async def test_after_fork():
-    """A client used in a forked child says so, and the parent's goes on."""
+    """A client used in a forked child raises, and the parent's still works."""
     pay = client(ScriptedTransport())
     await pay.get_transaction("T1")
     reading, writing = os.pipe()
@@ -701,7 +701,7 @@ async def test_after_fork():
 
 
 def test_transport_and_client():
-    """A transport and an http_client at once is a contradiction."""
+    """A transport and an http_client are mutually exclusive."""
     with pytest.raises(ConfigurationError) as caught:
         client(ScriptedTransport(), http_client=object())
     assert str(caught.value) == "pass a transport or an http_client, not both"
@@ -720,7 +720,7 @@ def test_client_cannot_be_pickled():
 
 
 def test_key_is_not_shown_when_another_option_is_refused():
-    """A traceback with local variables does not show the key that stood beside a wrong option."""
+    """A traceback with local variables of a refused option does not show the key."""
     error = None
     try:
         client(ScriptedTransport(), base_url="ftp://x")
@@ -739,7 +739,7 @@ def test_key_is_not_shown():
 
 @pytest.mark.virtual_time
 async def test_no_retry_after_close():
-    """An attempt that fails while the client is closing is the last of its lookup, and closing does not wait longer."""
+    """An attempt that fails while the client is closing is not retried."""
     loop, transport = asyncio.get_running_loop(), ScriptedTransport(latency=3, default=lambda: DOWN)
     pay = client(transport, retry=RetryPolicy(initial_backoff=100, max_backoff=100))
     lookup = asyncio.create_task(pay.get_transaction("T1"))
@@ -752,7 +752,7 @@ async def test_no_retry_after_close():
 
 @pytest.mark.virtual_time
 async def test_not_found_messages():
-    """What the caller says to mean "no such transaction" is believed to."""
+    """A message in `not_found_messages` means "no such transaction"."""
     transport = ScriptedTransport(default=lambda: answer(b'{"success": false, "message": "Kode tak dikenal"}', 404))
     async with client(transport, not_found_messages=["kode tak dikenal"]) as pay:
         with pytest.raises(TransactionNotFoundError):
@@ -768,7 +768,7 @@ async def test_not_found_messages():
     ],
 )
 async def test_not_found_is_proven(is_fresh, message, attempts):
-    """Not found is believed from a fresh connection and with evidence; else it is asked for once more, uncounted."""
+    """An answer "not found" is believed from a fresh connection and with evidence; otherwise it is requested again."""
     transport = ScriptedTransport()
     body = json.dumps({"success": False, "message": message}).encode()
     transport.script("T1", *[attrs.evolve(answer(body, 404), is_fresh=is_fresh)] * 3)
@@ -780,7 +780,7 @@ async def test_not_found_is_proven(is_fresh, message, attempts):
 
 
 async def test_doubtful_refusal_that_was_another_request_s():
-    """What the fresh connection says takes the place of a doubtful refusal."""
+    """The answer over the fresh connection replaces a doubtful refusal."""
     transport = ScriptedTransport()
     transport.script("T1", attrs.evolve(answer(b"{}", 401), is_fresh=False))
     async with client(transport, retry=None) as pay:

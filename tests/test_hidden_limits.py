@@ -51,7 +51,7 @@ class LimitedTransport:
     ],
 )
 async def test_hidden_limit(limit, ideal, seed):
-    """Nothing is lost, at most 1.05 requests are sent per answer, in at most 1.10 times the ideal time."""
+    """All lookups are answered, with at most 1.05 requests per answer, in at most 1.10 times the ideal time."""
     loop, transport = asyncio.get_running_loop(), LimitedTransport(limit, seed)
     random.seed(seed)
     async with client(transport) as pay:

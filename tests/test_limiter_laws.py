@@ -62,27 +62,27 @@ async def assert_cheap(service, seed, *, ideal):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("service", PER_SECOND.values(), ids=PER_SECOND)
 async def test_limit_per_second(service, seed):
-    """Against 50 per second, 5,000 lookups cost at most 5 % more requests and 10 % more time than they must."""
+    """Against 50 per second, 5,000 lookups need at most 5 % more requests and 10 % more time than the ideal."""
     await assert_cheap(service(seed), seed, ideal=LOOKUPS / 50)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("service", PER_MINUTE.values(), ids=PER_MINUTE)
 async def test_limit_per_minute(service, seed):
-    """The same holds against 600 per minute, whether or not the service tells when the next minute begins."""
+    """The same holds against 600 per minute, with and without a `Retry-After`."""
     await assert_cheap(service(seed), seed, ideal=LOOKUPS / 10)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_cap_on_concurrency(seed):
-    """The same holds against a service that works on eight requests at once."""
+    """The same holds against a limit of eight requests in flight."""
     service = ConcurrencyCap(latency(seed, 0.1, 0.3), cap=8)
     await assert_cheap(service, seed, ideal=LOOKUPS * 0.2 / 8)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_outage(seed):
-    """Ten minutes of failures in the middle lose no lookup, and cost less than a tenth more requests."""
+    """An outage of ten minutes loses no lookup, and costs less than 10 % more requests."""
     service = Outage(TokenBucket(latency(seed), rate=50, burst=10), latency(seed), begins=30.0, ends=630.0)
     run = await make_client(service, seed=seed, lookups=LOOKUPS).look_up_all()
     told = f"seed {seed}: {run.requests_per_success:.3f} requests per success, {run.seconds:.1f} s"
@@ -93,7 +93,7 @@ async def test_outage(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_doubled_limit_is_found(seed):
-    """When the service doubles its limit, nine tenths of the new one are used within 30 seconds."""
+    """When the service doubles its limit, 90 % of the new limit are used within 30 seconds."""
     service = TokenBucket(latency(seed), rate=50, burst=10)
     client = make_client(service, seed=seed, until=120.0)
     asyncio.get_running_loop().call_at(60.0, setattr, service, "rate", 100.0)
@@ -104,7 +104,7 @@ async def test_doubled_limit_is_found(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_clients_share_fairly(seed):
-    """Ten clients behind one limit get nearly equal shares of it, and waste less than a fifth together."""
+    """Ten clients that share a limit get nearly equal shares, and waste less than 20 % of it."""
     service = TokenBucket(latency(seed), rate=50, burst=10)
     clients = [make_client(service, seed=(seed, number), until=180.0) for number in range(10)]
     runs = await asyncio.gather(*(client.look_up_all(workers=16) for client in clients))
@@ -123,7 +123,7 @@ async def test_clients_share_fairly(seed):
 @pytest.mark.parametrize("count", [1, 16, 64])
 @pytest.mark.parametrize(("name", "part"), [("token bucket", 1.0), ("fixed window", 0.95), ("sliding window", 0.95)])
 async def test_split_is_never_refused(name, part, count, seed):
-    """Workers that split the rate of a bucket, or 95 % of a window's, are not refused once, and get equal shares."""
+    """Workers that split the rate of a bucket, or 95 % of a window's, are never refused, and get equal shares."""
     service = limits_of(250, seed)[name]
     sharing = await share_key(service, 250, count=count, seed=seed, until=20.0, max_rate=part * 250, workers=count)
     assert sharing.refused(0, 20) == 0, f"seed {seed}"
@@ -133,7 +133,7 @@ async def test_split_is_never_refused(name, part, count, seed):
 
 @pytest.mark.parametrize("count", [16, 256])
 async def test_split_after_half_have_left(count):
-    """Of a split rate half is used when half of the workers have left, and all as soon as the rest is told."""
+    """When half of the workers leave, half of a split rate is used, and all of it once the others know."""
     service = limits_of(250, 0)["token bucket"]
     times = {"half_leaves_at": 20.0, "rest_is_told_at": 40.0, "until": 60.0}
     sharing = await share_key(service, 250, count=count, seed=0, max_rate=250.0, workers=count, **times)
@@ -145,7 +145,7 @@ async def test_split_after_half_have_left(count):
 @pytest.mark.parametrize("seed", SEEDS[:2])
 @pytest.mark.parametrize("name", ["token bucket", "fixed window", "sliding window"])
 async def test_workers_adapt_together(name, seed):
-    """Sixteen workers that know of each other are refused little, use nearly all, and find what half of them leave."""
+    """With `workers=16`, few requests are refused, nearly all of the limit is used, and freed capacity is found."""
     service = limits_of(250, seed)[name]
     sharing = await share_key(service, 250, count=16, seed=seed, workers=16, half_leaves_at=60.0, until=100.0)
     assert sharing.refused(0, 60) < 0.03, f"seed {seed}"
@@ -230,7 +230,7 @@ async def play(plan, highest, **options):
 @many_times
 @any_schedule
 async def test_no_slot_is_lost(plan, highest):
-    """After any schedule of answers, pauses and cancellations every slot and every place is free again."""
+    """After any schedule of answers, pauses and cancellations, no slot and no place in the queue is lost."""
     limiter, _ = await play(plan, highest)
     assert (limiter.in_flight, limiter.waiting) == (0, 0)
 
@@ -238,7 +238,7 @@ async def test_no_slot_is_lost(plan, highest):
 @many_times
 @any_schedule
 async def test_first_come_first_served(plan, highest):
-    """Under any schedule, slots are granted in the order in which they were asked for."""
+    """Under any schedule, slots are granted first in, first out."""
     _, order = await play(plan, highest)
     assert order == sorted(order)
 
@@ -246,7 +246,7 @@ async def test_first_come_first_served(plan, highest):
 @many_times
 @any_schedule
 async def test_never_above_its_limit(plan, highest):
-    """Under any schedule, no slot is granted beyond the limit of that moment, nor beyond the highest one."""
+    """Under any schedule, no slot is granted above the current limit, nor above `max_concurrency`."""
     limiter, _ = await play(plan, highest)
     assert [grant for grant in limiter.grants if grant[0] >= min(grant[1], highest)] == []
 
@@ -271,7 +271,7 @@ async def test_no_grant_in_a_pause(plan, highest):
     highest=1,
 )
 async def test_never_above_its_rate(plan, highest):
-    """Under any schedule, no two attempts start closer to each other than the rate makes them."""
+    """Under any schedule, no two attempts start closer together than the rate allows."""
     limiter, _ = await play(plan, highest, max_rate=10.0)
     gaps = [later - earlier for earlier, later in itertools.pairwise(limiter.granted_at)]
     assert [gap for gap in gaps if gap < 0.1 - 1e-5] == []
@@ -290,7 +290,7 @@ def most_early(granted_at, gap):
     max_rate=st.sampled_from([10.0, 50.0, 1000.0]),
 )
 async def test_rate_on_a_busy_loop(count, busy, max_rate):
-    """However late timers are, n + 1 attempts take n gaps less 10 ms at least, and less one gap if that is shorter."""
+    """With late timers, n + 1 attempts take at least n gaps minus 10 ms, or minus one gap if that is shorter."""
     loop, gap = asyncio.get_running_loop(), 1 / max_rate
     at = itertools.accumulate((gaps * gap + late for gaps, late in busy), initial=loop.time())
     handles = [loop.call_at(when, loop.advance, late) for when, (_, late) in zip(at, busy, strict=False)]
@@ -311,7 +311,7 @@ async def test_one_cut_per_congestion(plan, highest):
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_storm_of_cancellations(seed):
-    """Of lookups cancelled at any moment, also in the tick of their grant, none keeps a slot."""
+    """A lookup cancelled at any time, even in the tick of its grant, keeps no slot."""
     chance = random.Random(f"storm {seed}")
     limiter = Watched(max_concurrency=3, random=chance.random)
     granted = {}
@@ -328,7 +328,7 @@ async def test_storm_of_cancellations(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_no_request_in_a_pause(seed):
-    """While the service has asked to wait, no request is sent, and after it they come one after the other."""
+    """During a pause no request is sent, and after it requests are sent one by one."""
     service = FixedWindow(latency(seed), count=100, seconds=60.0, tells=True)
     run = await make_client(service, seed=seed, lookups=400).look_up_all()
     paused = [at for at in run.requested_at if at % 60.0 > 30.0]

@@ -102,14 +102,14 @@ def wrapped(function):
     ],
 )
 def test_option_of_a_client(options, message):
-    """A wrong option is refused when the client is made, not in the first lookup."""
+    """An invalid option is refused when the client is created, not in the first lookup."""
     with pytest.raises(ConfigurationError) as caught:
         client(**{"transport": ScriptedTransport(), **options})
     assert str(caught.value) == message
 
 
 async def test_coroutine_of_a_callback():
-    """A callback whose coroutine shows only when it is called is refused by then, and no warning is left."""
+    """A callback that only turns out to be async when called is refused then, without a warning."""
     pay = client(ScriptedTransport(), on_attempt=lambda _: asynchronous())
     with pytest.raises(TypeError, match=r"on_attempt gave a coroutine, which would never be awaited"):
         await pay.get_transaction("T1")
@@ -147,7 +147,7 @@ def test_option_of_a_view(changes, message):
     ],
 )
 async def test_option_of_a_stream(options, message):
-    """A wrong option of a stream is refused when the stream is made, by its own name."""
+    """An invalid option of a stream is refused when the stream is created, by name."""
     with pytest.raises(ConfigurationError) as caught:
         client(ScriptedTransport()).stream_transactions(["T1"], **options)
     assert str(caught.value) == message
@@ -169,7 +169,7 @@ ONE = "references must be an iterable of references, got one {}; use get_transac
     ids=repr,
 )
 async def test_one_reference_for_many(references, message):
-    """One reference in the place of several is refused: its characters are not looked up one by one."""
+    """A single reference instead of a list is refused: its characters are not looked up one by one."""
     transport = ScriptedTransport()
     pay = client(transport)
     with pytest.raises(TypeError) as caught:
@@ -181,7 +181,7 @@ async def test_one_reference_for_many(references, message):
 
 @pytest.mark.parametrize("reference", [" T1", "T1 ", " T1 "])
 async def test_blanks_around_a_reference(reference):
-    """A blank before or behind a reference is refused with its position, in every way to ask."""
+    """A blank before or after a reference is refused with its position, by every method."""
     transport = ScriptedTransport()
     pay = client(transport)
     with pytest.raises(InvalidReferenceError, match=r"has a blank at position \d; strip it"):
@@ -220,7 +220,7 @@ def test_copied(take):
 
 
 def test_shown():
-    """The text of a client, and of a view, says where it asks and with which key, but not the key."""
+    """The `repr` of a client or view shows the URL and the key's fingerprint, but not the key."""
     pay = client(ScriptedTransport(), environment="sandbox")
     shown = (
         "AsyncClient(url='https://pay.example/api-sandbox/transaction/detail', environment='sandbox', "
@@ -231,7 +231,7 @@ def test_shown():
 
 @pytest.mark.parametrize("transport", ["httpx", "fast"])
 def test_unclosed(transport):
-    """A client that was used and not closed is named in a `ResourceWarning`, where its connections are its own."""
+    """An unclosed client is named in a `ResourceWarning` if it owns its connections."""
 
     async def use():
         client(transport, environment="live").stream_transactions([])
@@ -244,7 +244,7 @@ def test_unclosed(transport):
 @pytest.mark.filterwarnings("error::ResourceWarning", "error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("transport", ["httpx", "fast", None])
 def test_nothing_to_close(transport):
-    """No warning comes of a client that was closed, never used, or has nothing of its own to close."""
+    """There is no warning for a client that was closed, never used, or owns nothing to close."""
 
     async def use():
         async with client("httpx") as pay:
@@ -258,7 +258,7 @@ def test_nothing_to_close(transport):
 
 @pytest.mark.virtual_time
 async def test_pause_is_logged(caplog):
-    """A pause that the service asks for is one warning in the log, however many attempts met it."""
+    """A pause is logged as one warning, even if many attempts were in flight."""
     caplog.set_level(logging.WARNING, "payclient")
     transport = ScriptedTransport(latency=0.5)
     for name in ("T1", "T2", "T3"):
@@ -315,7 +315,7 @@ async def test_argument_of_reconcile(arguments, error, message):
     ],
 )
 def test_toml_that_does_not_end(content, line, message):
-    """What does not end before a rules file does is named with the line on which it begins, or else the last one."""
+    """An unterminated item of a rules file is reported with the line on which it begins, or else the last one."""
     with pytest.raises(RulesError, match=rf"rules, line {line}: it is not TOML: {re.escape(message)}"):
         parse_rules(content)
 
@@ -363,7 +363,7 @@ def ledger(tmp_path):
     ids=["column", "cell", "format", "delimiter", "no delimiter", "columns", "name"],
 )
 def test_option_of_a_ledger(ledger, options, error, message):
-    """A ledger that cannot be read says what helps, and not what the csv module makes of it."""
+    """The error of an unreadable ledger says what helps, not the message of the csv module."""
     with pytest.raises(error) as caught:
         ledger(**options)
     assert str(caught.value) == message
@@ -382,7 +382,7 @@ def test_option_of_a_ledger(ledger, options, error, message):
     ids=["latency", "script", "load"],
 )
 def test_fake_service(use, message):
-    """The fake service refuses what it cannot use where it is given, not in the first request."""
+    """The fake service refuses invalid arguments at once, not in the first request."""
     with pytest.raises(TypeError) as caught:
         use()
     assert str(caught.value) == message

@@ -130,7 +130,7 @@ def outcome(body, status=200, headers=None, *, is_truncated=False):
 @example(b'"\\' * 1000, 200, {}, False)
 @example(gzip.compress(b""), 200, {"content-encoding": "gzip"}, False)
 def test_any_answer(body, status, headers, is_truncated):
-    """Any bytes, status and headers give a transaction or an error of the answer, and nothing else."""
+    """Any bytes, status and headers give a transaction or a `ResponseError`."""
     found = outcome(body, status, headers, is_truncated=is_truncated)
     assert isinstance(found, Transaction | ResponseError)
 
@@ -138,7 +138,7 @@ def test_any_answer(body, status, headers, is_truncated):
 @examples(200)
 @given(bodies, statuses, headers)
 def test_no_wrong_transaction(body, status, headers):
-    """Whatever the answer, a transaction has the reference that was asked for, status 200 and exact money."""
+    """For any answer, a transaction has the requested reference, status 200 and exact money."""
     found = outcome(body, status, headers)
     if isinstance(found, Transaction):
         assert (found.reference, status, type(found.amount)) == (REFERENCE, 200, int)
@@ -147,7 +147,7 @@ def test_no_wrong_transaction(body, status, headers):
 @examples(200)
 @given(bodies, statuses, headers)
 def test_not_found_has_evidence(body, status, headers):
-    """Whatever the answer, "not found" is said only about an answer whose body says `success` false."""
+    """For any answer, "not found" needs a body with `success` false."""
     found = outcome(body, status, headers)
     if isinstance(found, TransactionNotFoundError):
         assert b"false" in body or "content-encoding" in headers
@@ -156,7 +156,7 @@ def test_not_found_has_evidence(body, status, headers):
 @examples(200)
 @given(bodies, statuses, headers)
 def test_errors_are_small(body, status, headers):
-    """Whatever the answer, its error is short, printable, and known to the policies."""
+    """For any answer, the error is short, printable, and classified by the policies."""
     found = outcome(body, status, headers)
     if isinstance(found, ResponseError):
         shown = f"{found}{found.body}{''.join(found.headers.values())}"
@@ -165,7 +165,7 @@ def test_errors_are_small(body, status, headers):
 
 @given(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 2), st.sampled_from(["{}", '"{}"', "{}e0", "{}E+0"]))
 def test_money_is_exact(amount, zeros, notation):
-    """A whole number comes out as itself from each notation in which it is exact."""
+    """A whole number is read unchanged from each exact notation."""
     written = f"{amount}.{'0' * zeros}" if zeros and "e" not in notation.lower() else str(amount)
     body = GOOD.replace(b'"amount": 15000', b'"amount": ' + notation.format(written).encode())
     assert outcome(body).amount == amount
@@ -193,7 +193,7 @@ fields = st.fixed_dictionaries(
 
 @given(fields)
 def test_round_trip(fields):
-    """A documented transaction that is read and written is the same again, and has no deviation."""
+    """A documented transaction survives a round trip, without deviations."""
     found = read_transaction(fields)
     assert (transaction_as_json(found), found.deviations) == (fields, ())
 
@@ -215,14 +215,14 @@ def read_both_ways(data):
 
 @given(fields, st.dictionaries(names, values, max_size=2))
 def test_short_way(fields, changes):
-    """What is documented to the letter is read without conversion, and that is the same as with it."""
+    """A response that matches the specification is read without conversion, with the same result."""
     short, long = read_both_ways(fields | changes)
     assert short == long
 
 
 @given(values.filter(lambda value: "NaN" not in json.dumps(value) and "Infinity" not in json.dumps(value)))
 def test_json_is_read_as_the_standard_library_reads_it(value):
-    """What is accepted means the same as it does to the standard library."""
+    """Accepted JSON has the same value as with the standard library."""
     body = json.dumps(value)
     try:
         found = read_json(body.encode())
@@ -259,7 +259,7 @@ NASTY = {
 @pytest.mark.parametrize("body", NASTY.values(), ids=NASTY)
 @pytest.mark.parametrize("coding", ["", "gzip", "gzip, gzip", ", ".join(["gzip"] * 10)], ids=["plain", "1", "2", "10"])
 def test_memory_is_bounded(body, coding):
-    """A body as large as they are read, and made to hurt, costs less than 8 MiB, and its error is short."""
+    """The worst body of maximum size needs less than 8 MiB, and its error is short."""
     tracemalloc.start()
     try:
         found = outcome(body, headers={"content-encoding": coding})

@@ -76,27 +76,27 @@ class Resurrected:
 
 
 async def test_an_end_is_final():
-    """References that had ended are not asked for more, by whichever worker."""
+    """An exhausted iterable of references is not read again by any worker."""
     references = Resurrected()
     assert (len(await collect(found, references)), references.calls) == (2, 3)
 
 
 @pytest.mark.virtual_time
 async def test_no_timer_is_left():
-    """After its block a stream leaves no timer in the event loop, however long it would have waited."""
+    """After its block a stream leaves no timer in the event loop."""
     await collect(failing(None, "none"), ["T1", "T2"])
     assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
 
 
 async def test_every_row_once():
-    """Each reference has one outcome, whose index is its place in the input."""
+    """Each reference has one outcome, whose index is its position in the input."""
     references = [f"T{n % 30}" for n in range(100)]
     outcomes = sorted(await collect(found, references), key=lambda o: o.index)
     assert outcomes == [Found(name, transaction(name), index=n) for n, name in enumerate(references)]
 
 
 async def test_async_references():
-    """An async iterable is read as well as an iterable."""
+    """An async iterable of references is accepted too."""
 
     async def references():
         for n in range(10):
@@ -107,13 +107,13 @@ async def test_async_references():
 
 
 async def test_empty():
-    """No references, no outcomes."""
+    """Without references there are no outcomes."""
     assert await collect(found, []) == []
 
 
 @pytest.mark.virtual_time
 async def test_bounded():
-    """No more lookups are under way than the concurrency, and all of it is used."""
+    """Lookups in flight reach the concurrency, and never exceed it."""
     under_way = most = 0
 
     async def lookup(reference):
@@ -130,7 +130,7 @@ async def test_bounded():
 
 @pytest.mark.virtual_time
 async def test_lazy():
-    """A consumer that does not read stops the input: look-ahead is bounded by the concurrency."""
+    """If outcomes are not read, the input is not read either: look-ahead is bounded by the concurrency."""
     taken = 0
 
     def references():
@@ -147,7 +147,7 @@ async def test_lazy():
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 async def test_memory_is_flat(count):
-    """A stream of many references takes no more memory than one of 2,000."""
+    """A stream of many references needs no more memory than one of 2,000."""
 
     async def peak(count):
         tracemalloc.start()
@@ -172,7 +172,7 @@ async def test_leaving_early():
 
 @pytest.mark.parametrize("read", [0, 1, 1000])
 async def test_after_leaving(read):
-    """Reading after the block raises, whether all outcomes were read inside or not: silence would look like the end."""
+    """Reading after the block raises, whether or not all outcomes were read inside it."""
     async with stream(found, map(str, range(1000)), concurrency=8) as outcomes:
         for _ in range(read):
             await anext(outcomes)
@@ -183,7 +183,7 @@ async def test_after_leaving(read):
 
 @pytest.mark.virtual_time
 async def test_read_by_others_when_the_block_ends():
-    """Tasks that wait for an outcome when the block ends learn that it has ended, all of them."""
+    """All tasks that wait for an outcome when the block ends get the error that it has ended."""
     async with stream(failing(None, "none"), three_in_an_hour(), concurrency=2) as outcomes:
         [await anext(outcomes) for _ in range(3)]
         readers = [asyncio.ensure_future(anext(outcomes)) for _ in range(3)]
@@ -195,7 +195,7 @@ async def test_read_by_others_when_the_block_ends():
 
 @pytest.mark.virtual_time
 async def test_read_by_others_at_the_end():
-    """When the outcomes are used up, every task that waits for one learns it, and not only the first."""
+    """At the end of the outcomes, all tasks that wait for one stop, not only the first."""
     async with stream(failing(None, "none"), ["T1"], concurrency=1) as outcomes:
         readers = [asyncio.ensure_future(anext(outcomes, None)) for _ in range(3)]
         ends = await asyncio.gather(*readers)
@@ -205,7 +205,7 @@ async def test_read_by_others_at_the_end():
 
 @pytest.mark.virtual_time
 async def test_dropped_context_manager():
-    """A stream whose context manager nobody holds is ended with it, and reading raises at once instead of hanging."""
+    """When the context manager of a stream is garbage-collected, the stream ends, and reading raises."""
     outcomes = await stream(failing(None, "none"), map(str, range(9)), concurrency=2).__aenter__()
     with pytest.raises(RuntimeError, match=r"its context manager was dropped"):
         [outcome async for outcome in outcomes]
@@ -221,7 +221,7 @@ async def test_never_entered():
 
 @pytest.mark.virtual_time
 async def test_workers_have_names():
-    """In a list of all tasks, the workers of a stream are known by their names."""
+    """The tasks of a stream's workers have recognisable names."""
     async with stream(failing(None, "none"), map(str, range(9)), concurrency=2) as outcomes:
         await anext(outcomes)
         await asyncio.sleep(0)
@@ -230,7 +230,7 @@ async def test_workers_have_names():
 
 
 async def test_error_in_the_block():
-    """The caller's own exception comes out as itself, not in a group, and no worker is left."""
+    """The caller's own exception propagates unchanged, not in a group, and no worker is left."""
     with pytest.raises(KeyError, match="mine"):
         async with stream(found, map(str, range(1000)), concurrency=8):
             raise KeyError("mine")
@@ -240,7 +240,7 @@ async def test_error_in_the_block():
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("steps", range(12))
 async def test_cancelling_the_consumer(steps):
-    """Cancelling the task that reads ends every worker, wherever it is struck."""
+    """Cancelling the reading task at any point ends every worker."""
 
     async def consume():
         await collect(failing(None, "none"), map(str, range(1000)))
@@ -256,7 +256,7 @@ async def test_cancelling_the_consumer(steps):
 
 @pytest.mark.virtual_time
 async def test_cancelled_twice():
-    """A second cancellation, while the workers are being ended, leaves none of them either."""
+    """A second cancellation while the workers end leaves no worker either."""
 
     async def stubborn(reference):
         try:
@@ -276,7 +276,7 @@ async def test_cancelled_twice():
 
 @pytest.mark.virtual_time
 async def test_cancelled_while_leaving():
-    """A cancellation that comes while the workers are being ended is not lost."""
+    """A cancellation while the workers end is not lost."""
 
     async def stubborn(reference):
         try:
@@ -297,7 +297,7 @@ async def test_cancelled_while_leaving():
 
 
 async def test_error_in_the_references():
-    """What the caller's iterable raises comes out of the iteration as itself."""
+    """An exception of the caller's iterable propagates unchanged from the iteration."""
 
     def references():
         yield "T1"
@@ -308,14 +308,14 @@ async def test_error_in_the_references():
 
 
 async def test_bug_in_the_lookup():
-    """What is no `PayClientError` is a bug and ends the stream as itself."""
+    """An exception that is not a `PayClientError` is a bug, and ends the stream unchanged."""
     with pytest.raises(ZeroDivisionError):
         await collect(failing(ZeroDivisionError()), ["T1"])
 
 
 @pytest.mark.virtual_time
 async def test_lookup_cancelled_from_outside():
-    """A lookup that somebody else cancels does not lose its row in silence."""
+    """A lookup that is cancelled from outside ends the stream with an error, so its row is not lost silently."""
 
     async def lookup(reference):
         asyncio.current_task().cancel()
@@ -327,7 +327,7 @@ async def test_lookup_cancelled_from_outside():
 
 @pytest.mark.virtual_time
 async def test_fatal_is_raised_once():
-    """A refused key ends the stream: what is under way is finished and given first, nothing is admitted."""
+    """A refused key ends the stream: lookups in flight finish and are yielded first, and no other starts."""
     asked = []
 
     async def lookup(reference):
@@ -347,7 +347,7 @@ async def test_fatal_is_raised_once():
 
 
 async def test_after_the_end():
-    """After the error that ended it a stream has ended, and does not raise again."""
+    """A stream raises its error once, and has ended afterwards."""
     async with stream(failing(AuthenticationError("refused")), ["T1"], concurrency=1) as outcomes:
         with pytest.raises(AuthenticationError):
             await anext(outcomes)
@@ -356,7 +356,7 @@ async def test_after_the_end():
 
 @pytest.mark.virtual_time
 async def test_fatal_does_not_wait_for_a_slow_source():
-    """The end of a stream does not wait for a reference that may never come."""
+    """A failing stream does not wait for the next reference of the input."""
 
     async def references():
         yield "T1"
@@ -371,7 +371,7 @@ async def test_fatal_does_not_wait_for_a_slow_source():
 
 @pytest.mark.virtual_time
 async def test_nobody_there():
-    """When the very first contacts fail, the address is wrong and the stream says so at once."""
+    """When the first connections all fail, the address is assumed to be wrong, and the stream ends at once."""
     with pytest.raises(ConnectionFailedError):
         await collect(failing(ConnectionFailedError("refused", sent="no")), map(str, range(1000)))
     assert asyncio.get_running_loop().time() < 1
@@ -379,7 +379,7 @@ async def test_nobody_there():
 
 @pytest.mark.virtual_time
 async def test_one_by_one_until_somebody_is_there():
-    """While nobody was reached yet, rows go out one by one; from then on, as many as the concurrency."""
+    """Until the service is first reached, rows are sent one by one; then up to the concurrency."""
     asked = []
 
     async def lookup(reference):
@@ -395,7 +395,7 @@ async def test_one_by_one_until_somebody_is_there():
 
 @pytest.mark.virtual_time
 async def test_gone_in_the_middle():
-    """When the service goes away later, that is an outage: the rows wait, and none is lost."""
+    """When the service fails later, that is an outage: the rows wait, and none is lost."""
     loop = asyncio.get_running_loop()
 
     async def lookup(reference):
@@ -410,7 +410,7 @@ async def test_gone_in_the_middle():
 
 @pytest.mark.virtual_time
 async def test_twenty_denials_in_a_row():
-    """Twenty denials without an answer between them end the stream; nineteen do not."""
+    """Twenty `PermissionDeniedError`s in a row end the stream; nineteen do not."""
     denied = PermissionDeniedError("denied")
     outcomes = await collect(failing(denied, *map(str, range(19))), map(str, range(30)), concurrency=1)
     assert sum(isinstance(o, Failed) for o in outcomes) == 19
@@ -421,7 +421,7 @@ async def test_twenty_denials_in_a_row():
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("error", [TransactionNotFoundError("no"), RejectedError("no")], ids=lambda e: type(e).__name__)
 async def test_answers_are_final(error):
-    """What the service answered about a reference is final."""
+    """An answer of the service about a reference is final."""
     (outcome,) = await collect(failing(error), ["T1"])
     assert (outcome, outcome.error) == (Failed("T1", error), error)
 
@@ -429,7 +429,7 @@ async def test_answers_are_final(error):
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("place", [0, 500, 999])
 async def test_one_bad_row(place):
-    """A row that always fails is given up after several passes, wherever it stands; no other suffers."""
+    """A row that always fails is final after several passes, at any position, and no other row is affected."""
     asked = 0
 
     async def lookup(reference):
@@ -447,7 +447,7 @@ async def test_one_bad_row(place):
 
 @pytest.mark.virtual_time
 async def test_known_reference_is_asked_when_alone():
-    """A row that fails as the last of the input is blamed only after a reference that was answered before is again."""
+    """A row that fails at the end of the input is final only after a known-good reference has been answered again."""
     asked = []
 
     async def lookup(reference):
@@ -463,7 +463,7 @@ async def test_known_reference_is_asked_when_alone():
 
 @pytest.mark.virtual_time
 async def test_known_reference_is_not_asked_without_need():
-    """While other rows are answered, or when the row that failed is done with, no reference is asked twice."""
+    """No known-good reference is looked up while other rows are answered, or when the failed row is final."""
     asked = []
 
     async def lookup(reference):
@@ -482,7 +482,7 @@ async def test_known_reference_is_not_asked_without_need():
 
 @pytest.mark.virtual_time
 async def test_no_reference_is_known():
-    """While no reference was answered there is none that could be asked, and nothing is but the rows."""
+    """Without any answer there is no known-good reference, so only the rows are looked up."""
     asked = set()
 
     async def lookup(reference):
@@ -496,7 +496,7 @@ async def test_no_reference_is_known():
 
 @pytest.mark.virtual_time
 async def test_without_deferral():
-    """With `defer=False` the first failure of a row is its last."""
+    """With `defer=False` the first failure of a row is final."""
     error = ServiceError("down", status_code=500)
     assert await collect(failing(error), ["T1"], defer=False) == [Failed("T1", error)]
 
@@ -520,7 +520,7 @@ async def test_deferred_rows_are_bounded():
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("count", [1, 10, 1000])
 async def test_stall(count):
-    """Without any outcome for `stall_timeout` the stream ends, names the last error and what to do."""
+    """Without any outcome for `stall_timeout` the stream ends; the error has a cause and says what to do."""
     loop = asyncio.get_running_loop()
     with pytest.raises(DeadlineExceededError) as caught:
         await collect(failing(ServiceError("down", status_code=500)), map(str, range(count)))
@@ -531,7 +531,7 @@ async def test_stall(count):
 
 @pytest.mark.virtual_time
 async def test_stall_without_an_error():
-    """A lookup that never ends is a stall too; there is no error to name."""
+    """A lookup that never ends is a stall too, without a cause."""
 
     async def lookup(reference):
         await asyncio.sleep(10_000)
@@ -543,7 +543,7 @@ async def test_stall_without_an_error():
 
 @pytest.mark.virtual_time
 async def test_slow_source_is_no_stall():
-    """A source that has nothing to ask for an hour does not end the stream."""
+    """An input that yields nothing for an hour does not end the stream."""
 
     async def references():
         yield "T1"
@@ -555,7 +555,7 @@ async def test_slow_source_is_no_stall():
 
 @pytest.mark.virtual_time
 async def test_slow_source_after_a_pause_is_no_stall():
-    """Nor does it when rows were waiting for a later pass before, several of them at once."""
+    """It does not end the stream either if several rows had waited for a later pass before."""
     asked = set()
 
     async def references():
@@ -577,7 +577,7 @@ async def test_slow_source_after_a_pause_is_no_stall():
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
-    """While the source has nothing to ask, a deferred row is asked again when it is due, or when there is place."""
+    """While the input yields nothing, a deferred row is looked up when it is due and a slot is free."""
     asked, when, under_way, most = [], {}, 0, 0
 
     async def lookup(reference):
@@ -602,7 +602,7 @@ async def test_deferred_rows_do_not_wait_for_a_slow_source(concurrency):
 
 @pytest.mark.virtual_time
 async def test_no_deferred_row_is_early():
-    """Whoever has asked for a row that was due leaves those alone that are not."""
+    """A worker that has looked up a row that was due does not take rows that are not due."""
     spread = iter([0.0, 1.0])
     asked = []
 
@@ -620,7 +620,7 @@ async def test_no_deferred_row_is_early():
 
 @pytest.mark.virtual_time
 async def test_no_deferred_row_is_asked_when_no_other_can_succeed():
-    """When a row that was asked again ends the stream, those that have come due meanwhile are left for another time."""
+    """When a deferred row ends the stream, other rows that are due are not looked up."""
     asked = []
 
     async def lookup(reference):
@@ -638,7 +638,7 @@ async def test_no_deferred_row_is_asked_when_no_other_can_succeed():
 
 @pytest.mark.virtual_time
 async def test_no_worker_is_begun_after_the_end():
-    """A row that comes due in the very tick in which its stream is left is not asked any more."""
+    """A row that is due in the tick in which the block ends is not looked up."""
     loop, asked = asyncio.get_running_loop(), []
 
     async def references():
@@ -664,7 +664,7 @@ async def test_no_worker_is_begun_after_the_end():
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_one_bad_row_before_a_gap(concurrency):
-    """A row that always fails is given up while the source has nothing else to ask."""
+    """A row that always fails becomes final even while the input yields nothing."""
     when = None
 
     async def references():
@@ -682,7 +682,7 @@ async def test_one_bad_row_before_a_gap(concurrency):
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_source_that_ends_while_a_deferred_row_is_asked(concurrency):
-    """A row that is asked again while the source is slow is not lost when the source ends and the row fails again."""
+    """A deferred row is not lost if the input ends while it is looked up and it fails again."""
     is_asked_again = asyncio.Event()
 
     async def references():
@@ -704,7 +704,7 @@ async def test_source_that_ends_while_a_deferred_row_is_asked(concurrency):
 
 @pytest.mark.virtual_time
 async def test_slow_consumer_is_no_stall():
-    """A consumer that takes an hour over an outcome does not end the stream."""
+    """A consumer that needs an hour for an outcome does not end the stream."""
     async with stream(found, map(str, range(50)), concurrency=2) as outcomes:
         count = 0
         async for _ in outcomes:
@@ -715,7 +715,7 @@ async def test_slow_consumer_is_no_stall():
 
 @pytest.mark.virtual_time
 async def test_pause_of_a_day():
-    """A service that asks for more patience than a stream has ends it, with the time to come back."""
+    """A pause longer than `stall_timeout` ends the stream, with `retry_after` in the error."""
     with pytest.raises(RateLimitedError) as caught:
         await collect(failing(RateLimitedError("later", status_code=429, retry_after=86400)), ["T1"])
     assert caught.value.retry_after == 86400
@@ -723,7 +723,7 @@ async def test_pause_of_a_day():
 
 @pytest.mark.virtual_time
 async def test_pause_is_kept_by_deferred_rows():
-    """A deferred row is not asked again before the time that its refusal named."""
+    """A deferred row is not looked up before the `Retry-After` of its refusal."""
     loop, asked = asyncio.get_running_loop(), []
 
     async def lookup(reference):
@@ -738,7 +738,7 @@ async def test_pause_is_kept_by_deferred_rows():
 
 @pytest.mark.virtual_time
 async def test_deferred_rows_do_not_wait_for_the_end():
-    """A deferred row is asked again when it is due, and not only after the last row of the input."""
+    """A deferred row is looked up when it is due, not only at the end of the input."""
     asked = []
 
     async def lookup(reference):
@@ -755,7 +755,7 @@ async def test_deferred_rows_do_not_wait_for_the_end():
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("seed", range(5))
 async def test_random_failures(seed):
-    """With 30 % random failures of whole lookups, every row is answered in the end."""
+    """With 30 % random failures of lookups, every row is answered in the end."""
     draw = random.Random(seed)
 
     async def lookup(reference):

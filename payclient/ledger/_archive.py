@@ -1,8 +1,8 @@
 """
-The XML parts of an XLSX file, read piece by piece and within bounds.
+Read the XML parts of an XLSX file, in pieces and with limits.
 
-A workbook is a zip file that may claim anything: sizes are checked before a part is unpacked, a
-document type, from which entities could grow, is refused, and every kind of damage becomes a `LedgerError`.
+A workbook is an untrusted zip file: sizes are checked before a part is decompressed, a document type,
+whose entities could expand, is refused, and any damage becomes a `LedgerError`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
     *(ArithmeticError, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, ValueError),
 )
-"""What `zipfile` and `expat` raise, and `int` or `float` of what a part holds, when a file is damaged."""
+"""Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file."""
 
 
 @contextmanager
@@ -60,14 +60,14 @@ class Archive:
     An XLSX file, as its parts.
 
     Raises:
-        LedgerError: When it is no zip file.
+        LedgerError: When it is not a zip file.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         with damage_refused():
             self._zip = zipfile.ZipFile(file)
             size = file.seek(0, os.SEEK_END)
-        # For all parts together: a workbook may name one part as each of a thousand sheets.
+        # For all parts together, because a workbook may refer to one part as each of a thousand sheets.
         self._bytes = 4 * _FREE_BYTES + _MAX_RATIO * size
         self._elements = _FREE_ELEMENTS + _MAX_ELEMENTS_PER_BYTE * size
 
@@ -76,11 +76,11 @@ class Archive:
 
     def pieces(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[bytes]:
         """
-        Yield what *part* unpacks to.
+        Yield the decompressed bytes of *part*.
 
         Raises:
-            LedgerError: When it is not there, damaged, encrypted, or larger than *max_bytes* or
-                than anything but a bomb would be.
+            LedgerError: When it is missing, damaged or encrypted, larger than *max_bytes*, or expands
+                like a zip bomb.
         """
         with damage_refused():
             info = self._zip.getinfo(part)
@@ -94,7 +94,7 @@ class Archive:
                     return
                 self._bytes -= len(piece)
                 if self._bytes < 0:
-                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is no ledger"
+                    message = f"the XLSX file unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
                     raise LedgerError(message)
                 yield piece
 
@@ -124,8 +124,8 @@ class Archive:
         Parse *part*, and yield after each piece of it.
 
         Raises:
-            LedgerError: As `pieces`; when the part is no XML, has a document type, or has more elements than any
-                workbook of this size.
+            LedgerError: As `pieces`; also when the part is not XML, has a document type, or has too many elements
+                for the size of the file.
         """
         parser = _Parser(on_start=on_start, on_end=on_end, on_text=on_text)
         for piece in chain(self.pieces(part, max_bytes=max_bytes), (b"",)):
@@ -133,34 +133,35 @@ class Archive:
             parser.feed(piece, is_last=not piece)
             self._elements -= parser.elements - before
             if self._elements < 0:
-                message = "the XLSX file has more elements than any ledger of its size; this is no ledger"
+                message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
                 raise LedgerError(message)
             yield
 
     @staticmethod
     def _check(info: zipfile.ZipInfo, max_bytes: int) -> None:
-        """Refuse by what the file says of *info*: `zipfile` never unpacks more than that."""
+        """Check the sizes that the file states; `zipfile` never decompresses more than that."""
         name = escape_unprintable(info.filename, max_length=80)
         if info.flag_bits & 1:
             message = f"{name} has a password; save the workbook without one"
             raise LedgerError(message)
         if info.file_size > max_bytes:
-            message = f"{name} is larger than {max_bytes // MIB} MiB; this is no ledger, or one to give as CSV"
+            message = f"{name} is larger than {max_bytes // MIB} MiB; this is not a ledger, or one to give as CSV"
             raise LedgerError(message)
         if info.file_size > max(_FREE_BYTES, _MAX_RATIO * info.compress_size):
-            message = f"{name} unpacks to more than {_MAX_RATIO} times its size; this is no ledger"
+            message = f"{name} unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
             raise LedgerError(message)
 
 
 class _Parser:
     """
-    Calls back for each element of a document, by its name without a prefix.
+    Calls the handlers for each element of a document, with its name without a prefix.
 
     Attributes:
         elements: Elements started so far.
 
     Raises:
-        LedgerError: When fed with what is no XML, has a document type, or is nested or silent beyond all bounds.
+        LedgerError: When the input is not XML, has a document type, is nested too deeply, or has too much between
+            two elements.
     """
 
     def __init__(self, *, on_start: StartHandler, on_end: EndHandler, on_text: TextHandler) -> None:
@@ -176,10 +177,10 @@ class _Parser:
 
     def feed(self, piece: bytes, *, is_last: bool = False) -> None:
         """Parse one more *piece*."""
-        # expat may scan what has no end yet again with each piece: a name, an attribute, a comment.
+        # With each piece, expat may scan an unfinished name, attribute or comment again.
         self._silent_bytes += len(piece)
         if self._silent_bytes > _MAX_SILENT_BYTES:
-            message = "the XLSX file has a megabyte between two elements; this is no ledger"
+            message = "the XLSX file has a megabyte between two elements; this is not a ledger"
             raise LedgerError(message)
         with damage_refused():
             self._expat.Parse(piece, is_last)
@@ -189,7 +190,7 @@ class _Parser:
         self.elements += 1
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is no ledger"
+            message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is not a ledger"
             raise LedgerError(message)
         self._on_start(name.rpartition(":")[2], attributes)
 

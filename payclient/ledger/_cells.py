@@ -1,8 +1,8 @@
 """
 Read one cell of a ledger: exactly, or not at all.
 
-Spreadsheets rewrite what looks like a number. A long code becomes `1.23457E+15`, digits gain `.0`,
-spaces become no-break spaces. Such a cell no longer says what the ledger said, so it is refused.
+Spreadsheets change what looks like a number. A long code becomes `1.23457E+15`, digits gain `.0`,
+spaces become no-break spaces. The original value of such a cell is lost, so it is refused.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def read_word(cell: str) -> str | None:
     Return a word or a short text, or None for an empty cell.
 
     Raises:
-        CellProblem: When it holds a space or a mark that cannot be seen.
+        CellProblem: When it has an invisible space or mark.
     """
     text = cell.strip(_BLANK)
     if not text.isascii() and (unseen := _UNSEEN.search(text)):
-        message = f"{quote(text)} holds U+{ord(unseen[0]):04X}, which cannot be seen: damaged by a spreadsheet"
+        message = f"{quote(text)} holds U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"
         raise CellProblem(message)
     return text or None
 
@@ -74,7 +74,7 @@ def read_money(cell: str) -> int | None:
         CellProblem: For anything that is not exactly one whole number: `15000.5`, `15,000`, and
             `15.000`, which is fifteen to one reader and fifteen thousand to another.
     """
-    if cell.isascii() and cell.isdigit() and len(cell) <= _MAX_DIGITS:  # nearly every cell
+    if cell.isascii() and cell.isdigit() and len(cell) <= _MAX_DIGITS:  # the usual case
         return int(cell)
     text = _number_text(cell)
     if text is None:
@@ -91,7 +91,7 @@ def read_money(cell: str) -> int | None:
 
 
 def _number_text(cell: str) -> str | None:
-    """Return the text of a cell in which a trailing `.0` is no damage, because a number is wanted."""
+    """Return the text of a cell for a number, in which a trailing `.0` is not damage."""
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text) and not _WHOLE.fullmatch(text):
         message = f"{quote(text)} looks damaged by a spreadsheet; export the column as whole numbers"
@@ -104,8 +104,8 @@ def read_time(cell: str) -> datetime | None:
     Return a time without a zone, or None for an empty cell.
 
     Raises:
-        CellProblem: Unless it is written `YYYY-MM-DD HH:MM:SS`; a `T` between, and no seconds, are
-            accepted. A zone is refused, because the service's own times have none to compare with.
+        CellProblem: Unless it is `YYYY-MM-DD HH:MM:SS`; a `T` between and missing seconds are
+            accepted. A zone is refused, because the service's times have none to compare with.
     """
     text = read_word(cell)
     if text is None:
@@ -119,12 +119,12 @@ def read_time(cell: str) -> datetime | None:
 
 def read_creation(cell: str) -> datetime | None:
     """
-    Return when a row was made, aware if the cell states a zone, or None for an empty cell.
+    Return the time of creation, aware if the cell states a zone, or None for an empty cell.
 
     A date alone is the start of that day, and a fraction of a second is dropped.
 
     Raises:
-        CellProblem: Unless it is a date, or a date and a time, written with the year first.
+        CellProblem: Unless it is a date, or a date and a time, with the year first.
     """
     text = read_word(cell)
     if text is None:

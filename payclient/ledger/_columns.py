@@ -1,4 +1,4 @@
-"""Which column of a ledger means which field."""
+"""Find the column of each field of a ledger, by its name."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Other names that people give to each field, as `normalise` spells them."""
 
 FIELDS = ("reference", *COMPARED, "created_at")
-"""What a column can mean, in the order of every list."""
+"""The fields that a column can have, in the order of every list."""
 
 
 _FIELD_OF = {name: field for field in FIELDS for name in (field, *SYNONYMS[field])}
@@ -82,11 +82,11 @@ _FIELD_OF = {name: field for field in FIELDS for name in (field, *SYNONYMS[field
 @frozen
 class Columns:
     """
-    How the columns of one ledger were understood.
+    The columns of one ledger, by field.
 
     Attributes:
-        used: The name in the header, by field.
-        ignored: The other columns, in their order.
+        used: The column's name in the header, by field.
+        ignored: The names of the other columns, in their order.
         places: Position of each used column, by field; from 0.
         header: Every cell of the header, in order.
         samples: Cells of the first rows, by unused column; grows while rows are read.
@@ -100,28 +100,28 @@ class Columns:
 
 
 def normalise(name: str) -> str:
-    """Return a column's name without the differences that do not matter: case, accents, spaces, points, dashes."""
+    """Return a column's name without irrelevant differences: case, accents, spaces, dots, dashes."""
     plain = "".join(each for each in normalize("NFKD", name.casefold()) if not combining(each))
     return re.sub(r"[\W_]+", "_", plain).strip("_")
 
 
 def field_of(name: str) -> str | None:
-    """Return the field that a column called *name* would be found for; None if for none."""
+    """Return the field of a column called *name*, or None."""
     return _FIELD_OF.get(normalise(name))
 
 
 def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None) -> Columns:
     """
-    Say which column of *header* means which field.
+    Find the column of each field in *header*.
 
-    A field's own name wins over other names for it; *chosen* wins over both.
+    A field's own name has priority over other names for it, and *chosen* over both.
 
     Args:
-        header: The names, as they stand in the file.
-        chosen: The header's name for a field, where the user told.
+        header: The names, as in the file.
+        chosen: The column's name by field, as chosen by the user.
 
     Raises:
-        LedgerError: When no column is the reference, a chosen one is not there, or two mean the same.
+        LedgerError: When there is no reference column, a chosen one is missing, or two are for one field.
         ValueError: When *chosen* names a field that does not exist.
     """
     names = tuple(name.strip() for name in header)

@@ -3,9 +3,9 @@ Read a ledger from CSV: strictly, lazily, and without losing a line.
 
 Design rules:
 
-- One line is one row. A quote that opens on one line and closes on another is refused: whether it
-  is a line break in a cell or a stray quote that swallows rows cannot be told apart.
-- A fault of one row rejects that row. A fault that makes the rows uncertain refuses the file.
+- One line is one row. A quote that opens on one line and closes on another is refused, because a
+  line break in a cell cannot be distinguished from a stray quote that swallows rows.
+- A problem in one row rejects that row. A problem that makes the rows uncertain refuses the file.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def read_csv(
     delimiter: str | None = None,
 ) -> Table:
     """
-    Return the table that the bytes of a CSV file stand for.
+    Return the table in a CSV file.
 
     Args:
-        chunks: The bytes, cut anywhere.
-        columns: The header's name for a field, where it is not found by itself.
+        chunks: The bytes of the file, split anywhere.
+        columns: The column's name by field, for names that are not recognised.
         delimiter: Recognised from the header if not given: comma, semicolon or tab.
 
     Raises:
@@ -65,7 +65,7 @@ def _understand(
     delimiters: Sequence[str],
     line: int,
 ) -> tuple[str, Columns]:
-    """Return the delimiter that splits the header into most columns, and what these mean."""
+    """Return the delimiter that splits the header into most columns, and the columns."""
     if not line:
         return delimiters[0], NO_COLUMNS
     splits = {delimiter: cells for delimiter in delimiters if (cells := _split_header(header, delimiter))}
@@ -77,7 +77,7 @@ def _understand(
 
 
 def _split_header(header: str, delimiter: str) -> list[str]:
-    """Return the cells, or none where the quotes do not pair, as with the wrong delimiter."""
+    """Return the cells; none if the quotes do not pair, as with the wrong delimiter."""
     try:
         return next(csv.reader([header], delimiter=delimiter, strict=True))
     except csv.Error:
@@ -106,5 +106,5 @@ def _quote_problem(line: int, detail: str, *, is_open: bool) -> LedgerError:
         message = f"line {line}: a cell has more than {most}; perhaps a quote before it does not close"
         return LedgerError(message, line=line)
     what = "a quote opens and does not close on the same line, so rows after it would be lost"
-    message = f"line {line}: {what if is_open else 'the quotes do not pair'} ({detail}); mend or double the quote"
+    message = f"line {line}: {what if is_open else 'the quotes do not pair'} ({detail}); correct or double the quote"
     return LedgerError(message, line=line)

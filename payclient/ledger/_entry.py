@@ -1,4 +1,4 @@
-"""What one line of the ledger says, as frozen values."""
+"""The frozen values of one line of the ledger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Absent(Enum):
 
 
 ABSENT: Final = Absent.ABSENT
-"""The ledger has no such column, so nothing is compared. An empty cell is None, and is compared."""
+"""The value of a field without a column, which is not compared. An empty cell is None, and is compared."""
 
 Text: TypeAlias = str | Absent | None
 Money: TypeAlias = int | Absent | None
@@ -85,26 +85,26 @@ def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
 @frozen(kw_only=True)
 class Entry:
     """
-    One usable line of the ledger: what we believe about one transaction.
+    One usable line of the ledger, for one transaction.
 
     Attributes:
-        line: Where it stands in the ledger, for people: the line of a file, or any number of yours.
-        reference: What the service is asked for.
+        line: Position in the ledger, for people: the line of a file, or any number that you choose.
+        reference: The service's reference, which is looked up.
         merchant_reff: The merchant's own reference.
         amount: Total amount, in the unit of the service.
         fee: Fee charged.
         amount_received: Amount received by the merchant.
         status: The ledger's word for the state.
         payment_method: Short code of the method.
-        payment_code: Code the payer pays with.
-        expdate: Expiry, without a time zone because the service shows none.
-        created_at: When it was recorded, with a time zone or without; not compared, but tells how young the row is.
+        payment_code: Code that the payer pays with.
+        expdate: Expiry, without a time zone because the service states none.
+        created_at: Time of the record, with or without a time zone; not compared, but gives the age of the row.
 
-    Everything but `line` and `reference` may be left out, and then it is not compared.
+    All but `line` and `reference` may be left out, and are then not compared.
 
     Raises:
         TypeError: For a value of another type.
-        ValueError: For an empty reference, text that UTF-8 cannot hold, and an expiry with a time zone.
+        ValueError: For an empty reference, text that cannot be encoded as UTF-8, and an expiry with a time zone.
     """
 
     line: int
@@ -126,11 +126,11 @@ class RejectedEntry:
     One line of the ledger that cannot be used; reported, never dropped.
 
     Attributes:
-        line: Where it stands in the ledger.
+        line: Position in the ledger.
         reason: What is wrong with it, and what to do.
-        reference: As it was found, if it was.
-        amount: What it adds to the ledger's total, if that much can be read.
-        status: The ledger's word for the state, if it can be read.
+        reference: The reference as written, if there is one.
+        amount: The amount for the ledger's total, if it is readable.
+        status: The ledger's word for the state, if it is readable.
     """
 
     line: int

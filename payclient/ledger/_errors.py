@@ -1,4 +1,4 @@
-"""What goes wrong with a ledger, rather than with a lookup."""
+"""The errors of a ledger."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from payclient.errors import PayClientError
 
 class LedgerError(PayClientError, ValueError):
     """
-    The ledger as a whole cannot be trusted; the message names the place and the remedy.
+    The ledger as a whole cannot be trusted; the message says where, and what to do.
 
     Attributes:
-        line: Line of the file, from 1; 0 when the fault has no line.
-        offset: Byte of the file, from 0; None when the fault is not one of bytes.
+        line: Line of the file, from 1; 0 if the problem has no line.
+        offset: Byte of the file, from 0; None if the problem is not about bytes.
     """
 
     def __init__(self, message: str = "", *, attempts: int = 0, line: int = 0, offset: int | None = None) -> None:
@@ -21,4 +21,4 @@ class LedgerError(PayClientError, ValueError):
 
 
 class LedgerChangedError(LedgerError):
-    """The ledger is no longer what was read, so a report would be about something that is gone."""
+    """The ledger file changed after it was read, so no report is written."""

@@ -3,10 +3,10 @@ Read a ledger from JSON Lines: one object per line, strictly and lazily.
 
 Design rules:
 
-- The keys of the first object are the columns. A later key that means a field, but is not among
-  them, rejects its row: it would else be left out of the comparison. Any other is ignored, with one
-  warning. A key that is missing later is an empty cell, like null.
-- One line is one row. A line that is no object rejects that row; on the first line it refuses the
+- The keys of the first object are the columns. An additional key in a later object rejects its row
+  if it names a field, which would otherwise not be compared. Any other is ignored, with one
+  warning. A key that is missing in a later object is an empty cell, like null.
+- One line is one row. A line that is not an object rejects that row; as the first line it refuses the
   file, because then there are no columns.
 """
 
@@ -27,11 +27,11 @@ from payclient.protocol import JSONProblem, is_object, kind, read_json
 
 def read_json_lines(chunks: Iterable[bytes], *, columns: Mapping[str, str] | None = None) -> Table:
     """
-    Return the table that the bytes of a JSON Lines file stand for.
+    Return the table in a JSON Lines file.
 
     Args:
-        chunks: The bytes, cut anywhere.
-        columns: The key for a field, where it is not found by itself.
+        chunks: The bytes of the file, split anywhere.
+        columns: The key by field, for keys that are not recognised.
 
     Raises:
         LedgerError: When the first object or the encoding cannot be trusted; for rows, when they
@@ -101,7 +101,7 @@ class _Rows:
         meant = [key for key in unknown if (field_of(key) or "created_at") not in self._used]
         if meant:
             keys = ", ".join(map(quote, meant))
-            reason = f"has {keys}, which the first row has not; give every row the same keys, with null where empty"
+            reason = f"has {keys}, which the first row does not have; give all rows the same keys, null where empty"
             amount = _known(row.amount)
             return RejectedEntry(line=line, reason=reason, reference=row.reference, amount=amount, status=row.status)
         if not self._has_unknown_key:

@@ -22,10 +22,10 @@ class Table:
     The columns and rows of an open ledger, in any format.
 
     Attributes:
-        columns: How its columns were understood; all empty when there is no header.
+        columns: The columns by field; empty if there is no header.
         rows: Read once, in order.
         warnings: Grows while the rows are read.
-        delimiter: What stands between two cells, in a format that has such.
+        delimiter: The delimiter of a CSV ledger; None for other formats.
     """
 
     columns: Columns
@@ -35,11 +35,11 @@ class Table:
 
 
 NO_COLUMNS = Columns({}, (), {}, ())
-"""Of a ledger without a header."""
+"""The columns of a ledger without a header."""
 
 
 LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
-"""What a ledger is written in."""
+"""The format of a ledger."""
 
 
 class Ledger:
@@ -47,17 +47,17 @@ class Ledger:
     An open ledger, made by `open_ledger`; iterate over it once for its entries.
 
     Attributes:
-        format: What it is written in.
-        columns: How its columns were understood.
-        delimiter: What stands between two cells of a CSV ledger; None for other formats.
+        format: The format of the file.
+        columns: The columns by field.
+        delimiter: The delimiter of a CSV ledger; None for other formats.
 
     Note:
-        Use it as a context manager. Rows are read lazily and in their order, and memory does not
-        grow with the file, but for the texts of an XLSX file. Rows with no cell filled are skipped.
+        Use it as a context manager. Rows are read lazily and in order, and memory does not grow with
+        the file, except for the texts of an XLSX file. Empty rows are skipped.
 
     Raises:
-        LedgerError: While iterating, when the rest of the file cannot be trusted; and at the end, when a column that
-            is not used holds what looks like money, or when there was no row and that is not allowed.
+        LedgerError: While iterating, when the rest of the file cannot be trusted; at the end, when an unused column
+            seems to hold money, or when there was no row and that is not allowed.
     """
 
     def __init__(
@@ -104,21 +104,21 @@ class Ledger:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know, once all is read."""
+        """Warnings for people; complete when all rows have been read."""
         if self._has_rows:
             return tuple(self._table.warnings)
         return (*self._table.warnings, f"the ledger {self._emptiness}: nothing was read")
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Of the whole ledger, once all is read."""
+        """Size and checksum; of the whole ledger when all rows have been read."""
         return self._source.fingerprint
 
     def check_unchanged(self) -> None:
         """
-        Make sure that the file is still what was read; call it before a report is written.
+        Check that the file has not changed since it was read; call it before a report is written.
 
         Raises:
-            LedgerChangedError: When it is not. A stream cannot be checked.
+            LedgerChangedError: When it has changed. A stream cannot be checked.
         """
         self._source.check_unchanged()

@@ -16,10 +16,10 @@ def read_lines(chunks: Iterable[bytes]) -> Iterator[str]:
     Yield the lines of a file without their line ends: LF, CR LF or CR.
 
     Args:
-        chunks: The bytes of the file, cut anywhere.
+        chunks: The bytes of the file, split anywhere.
 
     Note:
-        Lazy. All lines before a fault are yielded before it is raised.
+        Lazy. All lines before an error are yielded first.
 
     Raises:
         LedgerError: At the first byte that is NUL or not UTF-8, with its offset and what to do; or
@@ -34,7 +34,7 @@ def read_lines(chunks: Iterable[bytes]) -> Iterator[str]:
         if decoder.problem:
             raise LedgerError(decoder.problem.format(line=count + 1), line=count + 1, offset=decoder.offset)
         if len(rest) > _MAX_LINE:
-            message = f"line {count + 1} is longer than {_MAX_LINE} characters; this is no ledger"
+            message = f"line {count + 1} is longer than {_MAX_LINE} characters; this is not a ledger"
             raise LedgerError(message, line=count + 1)
     *lines, rest = (rest + decoder.decode(b"", is_last=True)).split("\n")
     yield from lines
@@ -56,7 +56,7 @@ class _Decoder:
         self.problem = ""
 
     def decode(self, chunk: bytes, *, is_last: bool = False) -> str:
-        """Return the text up to the end of *chunk*, or up to the first fault in it."""
+        """Return the text up to the end of *chunk*, or up to the first error in it."""
         data = self._pending + chunk
         nul = data.find(0)
         good = data if nul < 0 else data[:nul]
@@ -80,7 +80,7 @@ class _Decoder:
         if self.offset + place == 0 and data[0] in (0xFE, 0xFF):
             return f"{where}: {_UTF_16}"
         if place + 3 >= len(data) and codecs.utf_8_decode(data[place:], "ignore", False)[1] == 0:
-            return f"{where}: the file ends in the middle of a character; it was cut"
+            return f"{where}: the file ends in the middle of a character; it is truncated"
         return f"{where} is not UTF-8: {_CP_1252}"
 
 

@@ -29,7 +29,7 @@ SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
         ".parquet": "parquet",
     },
 )
-"""Formats by the end of a file's name, before `.gz` if there is one."""
+"""Formats by the suffix of the file, before `.gz` if there is one."""
 
 _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1\x15"  # the fifth byte begins every header inside, and no line of text holds it
@@ -42,15 +42,15 @@ def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFor
     """
     Return the format of a ledger.
 
-    What was chosen counts first, then the name, then the first bytes; CSV if nothing tells.
+    The chosen format has priority, then the suffix, then the first bytes; the default is CSV.
 
     Args:
-        name: Of the file; empty for a stream.
-        first: The first bytes, at least eight if there are that many.
-        chosen: By the user.
+        name: The file name; empty for a stream.
+        first: The first bytes, at least eight if the file has that many.
+        chosen: The format chosen by the user.
 
     Raises:
-        LedgerError: When the bytes are those of another format, or of none that is read here.
+        LedgerError: When the bytes are of another format, or of an unsupported one.
     """
     if first.startswith(_OLE):
         message = "this is an old .xls file or has a password; save it as .xlsx without a password"
@@ -88,26 +88,26 @@ def open_ledger(
     allow_empty: bool = True,
 ) -> Ledger:
     """
-    Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be packed with gzip.
+    Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be compressed with gzip.
 
     Args:
         ledger: A path, or an open stream, such as standard input.
-        columns: The name of the column for a field, where it is not found by itself.
-        delimiter: Of CSV; recognised from the header if not given: comma, semicolon or tab.
-        sheet: Of XLSX; the first that is not hidden if not given.
-        ignore: Columns that need not be used, although they look like money or like a field.
-        require: Fields without whose column the ledger is refused, such as `amount`.
-        allow_empty: Whether a ledger without a row is one; a warning says so.
-        format: What it is written in; if not given, told by the name of the file or its first bytes.
+        columns: The column's name by field, for names that are not recognised.
+        delimiter: For CSV; if not given, comma, semicolon or tab is recognised from the header.
+        sheet: For XLSX; the first visible sheet if not given.
+        ignore: Columns to ignore, although they look like money or like a field.
+        require: Fields that must have a column, such as `amount`.
+        allow_empty: Whether to accept a ledger without rows, with a warning.
+        format: The format; if not given, recognised from the file name or the first bytes.
 
     Note:
         The header is read at once, the rows lazily. A stream in XLSX or Parquet is first copied to
-        a temporary file, because these formats are not read from start to end.
+        a temporary file, because these formats cannot be read from start to end.
 
     Raises:
         LedgerError: When the file, its header or its encoding cannot be trusted, or when a package
             that the format needs is not installed.
-        ValueError: For an option that the format does not have, and a field that does not exist.
+        ValueError: For an option that the format does not have, or an unknown field.
     """
     _check_given(format, delimiter)
     source = Source(ledger)
@@ -168,7 +168,7 @@ def _read_whole(
 ) -> Table:
     """Read a format that needs the whole file, because it is not read from start to end."""
     if is_packed:
-        message = f"the ledger is {found} inside of gzip; unpack it first, which costs little as it is packed inside"
+        message = f"the ledger is {found} inside gzip; decompress it first, because {found} is already compressed"
         raise LedgerError(message)
     file = source.whole(chunks)
     if not source.fingerprint.size_bytes:

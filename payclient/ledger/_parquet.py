@@ -1,7 +1,7 @@
 """
 Read a ledger from Parquet: only the columns that are used, a few thousand rows at a time.
 
-The one module that needs pyarrow; the extra `parquet` brings it.
+The only module that needs pyarrow (extra `parquet`).
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from payclient.ledger._errors import LedgerError
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._rows import TYPED_READERS, RowReader, Unreadable
 
-_arrow: Any = pa  # it says nothing of its types
+_arrow: Any = pa  # pyarrow has no type hints
 _parquet: Any = pq
 _BATCH_ROWS = 4096
 _BUFFER_BYTES = 1 << 20
 DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeError)
-"""What reading a damaged file raises."""
+"""Exceptions for a damaged file."""
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
 def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -> Table:
     """
-    Return the table in a Parquet file. Its rows are counted from 1.
+    Return the table in a Parquet file. Its rows are numbered from 1.
 
     Args:
         file: Must stay open while the rows are read.
-        columns: The name of the column for a field, where it is not found by itself.
+        columns: The column's name by field, for names that are not recognised.
 
     Raises:
-        LedgerError: When the file is damaged or its columns cannot be understood; for rows, when
-            they are read.
+        LedgerError: When the file is damaged or its columns are unusable; for rows, when they are
+            read.
     """
     try:
         parquet = _parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
@@ -59,11 +59,11 @@ def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -
 def damaged(error: Exception) -> LedgerError:
     """Return the error for a file whose reading raised *error*."""
     detail = escape_unprintable(" ".join(str(error).split()), max_length=200)
-    return LedgerError(f"the Parquet file is damaged or of a kind that cannot be read ({detail}); export it again")
+    return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}); export it again")
 
 
 def only_used(columns: Columns) -> Columns:
-    """Return *columns* as they stand in rows that hold nothing else."""
+    """Return *columns* with positions for rows that have only the used columns."""
     places = {field: place for place, field in enumerate(columns.used)}
     return Columns(columns.used, (), places, tuple(columns.used.values()))
 
@@ -77,7 +77,7 @@ def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[E
 
 
 def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
-    """Yield the values of each column in *names*, some thousand rows at a time."""
+    """Yield the values of each column in *names*, a few thousand rows at a time."""
     try:
         batches = parquet.iter_batches(batch_size=_BATCH_ROWS, columns=list(names), use_threads=False)
         while (batch := next(batches, None)) is not None:
@@ -87,9 +87,9 @@ def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:
 
 
 def column_values(column: Any) -> list[Any]:
-    """Return what *column*, an Arrow array, holds; a value that Python cannot hold becomes `Unreadable`."""
+    """Return the values of *column*, an Arrow array; one that Python cannot represent becomes `Unreadable`."""
     if _arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python's times end there
+        column = column.cast(_arrow.timestamp("us", column.type.tz), safe=False)  # Python has no nanoseconds
     try:
         values: list[Any] = column.to_pylist()
     except _UNREADABLE:

@@ -1,4 +1,4 @@
-"""Turn the cells of one row into an entry, for every format."""
+"""Turn the cells of one row into an entry, for all formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def readers(
     time: CellReader,
     creation: CellReader,
 ) -> Mapping[str, CellReader]:
-    """Return which of these readers reads each field."""
+    """Return the reader of each field."""
     return MappingProxyType(
         {
             "reference": code,
@@ -45,22 +45,22 @@ def readers(
 
 
 TEXT_READERS = readers(code=read_code, money=read_money, word=read_word, time=read_time, creation=read_creation)
-"""For formats in which every cell is text."""
+"""The readers for formats in which every cell is text."""
 
 _SAMPLE = 100
-"""Rows of which unused cells are looked at, and characters of each."""
+"""Number of rows whose unused cells are sampled, and of characters of each."""
 
 _NEEDED = frozenset({"reference", "amount"})
 
 
 class RowReader:
     """
-    Makes entries of rows.
+    Turns rows into entries.
 
     Args:
-        columns: Which cell is which field.
-        warnings: Where to add what a person should know.
-        by_field: What reads the cells of each field; it raises `CellProblem`.
+        columns: The columns by field.
+        warnings: The list to which warnings are added.
+        by_field: The reader of each field; it raises `CellProblem`.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class RowReader:
 
     def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry:
         """
-        Return the entry, or the rejected entry that says everything that is wrong.
+        Return the entry, or a rejected entry with all problems.
 
         Args:
-            line: Where the row stands in the ledger.
+            line: Position of the row in the ledger.
             cells: As many as the header has.
         """
         if self._unused and self._sampled < _SAMPLE:
@@ -108,7 +108,7 @@ class RowReader:
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
 
     def _sample(self, cells: Sequence[Any]) -> None:
-        """Keep what is in columns that are not used: they may hold money."""
+        """Store samples of unused columns, because they may hold money."""
         self._sampled += 1
         for name, place in self._unused:
             if cells[place] is not None:
@@ -116,10 +116,9 @@ class RowReader:
 
     def _tell_odd_creation(self, line: int, problem: CellProblem) -> None:
         """
-        Warn of the times of creation that cannot be read, in one warning with their number.
+        Count an unreadable time of creation, in one warning for all of them.
 
-        They are compared with nothing, so the row is read without an age: rejecting it would lose its money
-        over a column that is not compared.
+        The row is not rejected, because the column is not compared; it only has no age.
         """
         self._odd_creations += 1
         if self._odd_creations == 1:
@@ -151,18 +150,18 @@ class RowReader:
 
 
 def _as_found(cell: object) -> str | None:
-    """Return text that can be stored, as near to *cell* as it gets."""
+    """Return *cell* as text that can be stored."""
     text = str(cell) if isinstance(cell, str | int | float) else ""
     return text.encode(errors="replace").decode().strip() or None
 
 
 _MAX = 10**18
-_MAX_FLOATING = 10**15  # digits beyond the fifteenth are not those that were typed
+_MAX_FLOATING = 10**15  # a float does not keep further digits
 
 
 @frozen
 class Unreadable:
-    """A cell without a value that means anything; *reason* is what a rejected row says of it."""
+    """A cell without a usable value; *reason* is for the rejected row."""
 
     reason: str
 
@@ -206,7 +205,7 @@ def word_value(value: Any) -> str | None:
     Return a word, or None for an empty cell.
 
     Raises:
-        CellProblem: When it is not text, or holds what cannot be seen.
+        CellProblem: When it is not text, or has an invisible space or mark.
     """
     return read_word(_only_text(value))
 
@@ -216,23 +215,23 @@ def time_value(value: Any) -> datetime | None:
     Return a time without a zone, or None for an empty cell.
 
     Raises:
-        CellProblem: When it has a zone or a fraction of a second, or is a date alone or no time.
+        CellProblem: When it has a zone or a fraction of a second, or is a date alone or not a time.
     """
     if isinstance(value, datetime) and value.microsecond:
         message = f"{_shown(value)} has a fraction of a second; the service's times have none"
         raise CellProblem(message)
     if isinstance(value, datetime) and value.tzinfo is not None:
-        message = f"{_shown(value)} has a time zone, which the service's times have not; store it without"
+        message = f"{_shown(value)} has a time zone, but the service's times have none; store it without"
         raise CellProblem(message)
     return value if isinstance(value, datetime) else read_time(_time_text(value))
 
 
 def creation_value(value: Any) -> datetime | None:
     """
-    Return when a row was made, aware if the cell states a zone, or None for an empty cell.
+    Return the time of creation, aware if the cell states a zone, or None for an empty cell.
 
     Raises:
-        CellProblem: When it is no time and no date.
+        CellProblem: When it is neither a time nor a date.
     """
     if isinstance(value, date):
         return value if isinstance(value, datetime) else datetime.combine(value, time.min)
@@ -240,14 +239,14 @@ def creation_value(value: Any) -> datetime | None:
 
 
 TYPED_READERS = readers(code=code_value, money=money_value, word=word_value, time=time_value, creation=creation_value)
-"""For formats whose cells have types."""
+"""The readers for formats whose cells have types."""
 
 
 def _only_text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    what = "a number, so leading zeros or digits may be lost" if is_number else "no text"
+    what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
     message = f"{_shown(value)} is {what}; store the column as text"
     raise CellProblem(message)
 

@@ -1,4 +1,4 @@
-"""The bytes of a ledger, with a fingerprint that shows later changes."""
+"""The bytes of a ledger, with a fingerprint to detect later changes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 1 << 18
 _FREE_BYTES = 1 << 23
 _MAX_RATIO = 200
-"""Ledgers shrink ten to thirty times; gzip can reach a thousand with nothing but repetition."""
+"""Ledgers compress ten to thirty times; gzip reaches a thousand with pure repetition."""
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """
-    Yield what *chunks* unpack to, in pieces of at most 256 KiB.
+    Yield the decompressed *chunks*, in pieces of at most 256 KiB.
 
     Raises:
-        LedgerError: When the data is damaged, cut, followed by something else, or unpacks to more
-            than 8 MiB and 200 times its size.
+        LedgerError: When the data is damaged, truncated, followed by something else, or expands to
+            more than 8 MiB and 200 times its size.
     """
     packed = given = 0
     member = zlib.decompressobj(wbits=_GZIP_FORMAT)
@@ -49,17 +49,17 @@ def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
             rest = member.unconsumed_tail or member.unused_data
             given += len(piece)
             if given > max(_FREE_BYTES, _MAX_RATIO * packed):
-                message = f"the gzip data unpacks to more than {_MAX_RATIO} times its size; this is no ledger"
+                message = f"the gzip data unpacks to more than {_MAX_RATIO} times its size; this is not a ledger"
                 raise LedgerError(message)
-            if piece:  # the header alone gives nothing, which elsewhere means the end
+            if piece:  # empty after the header alone, and an empty piece would mean the end
                 yield piece
     if not member.eof:
-        message = "the gzip data ends too early; the file was cut"
+        message = "the gzip data ends too early; the file is truncated"
         raise LedgerError(message)
 
 
 LedgerFile: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
-"""A path, or a stream that is open for reading; a stream is never closed by us."""
+"""A path, or a stream that is open for reading; a stream is never closed by payclient."""
 
 _CHUNK_BYTES = 1 << 18
 
@@ -97,10 +97,10 @@ class Source:
         Return all bytes as one seekable file; `close` closes it.
 
         Args:
-            chunks: What `chunks` gives, of which nothing may have been lost.
+            chunks: All chunks of `chunks`.
 
         Raises:
-            LedgerError: When there is no room for a copy of a stream.
+            LedgerError: When the disk has no room for a copy of a stream.
         """
         if self._path is not None:
             deque(chunks, maxlen=0)  # for the fingerprint
@@ -123,20 +123,20 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Of the file, without its folder; empty for a stream."""
+        """The file name, without its folder; empty for a stream."""
         return self._path.name if self._path else ""
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Of what has been read so far, so of the whole ledger once `chunks` has ended."""
+        """Size and checksum of what has been read so far."""
         return Fingerprint(name=self.name, size_bytes=self._size, sha256=self._digest.hexdigest())
 
     def check_unchanged(self) -> None:
         """
-        Make sure that the file is still what was read; a stream cannot be checked.
+        Check that the file has not changed since it was read; a stream cannot be checked.
 
         Raises:
-            LedgerChangedError: When it was changed, cut, replaced or removed.
+            LedgerChangedError: When it was changed, truncated, replaced or removed.
         """
         if self._path is None:
             return

@@ -1,9 +1,9 @@
 """
-Recognise the totals row that a program or a person has put under a ledger.
+Recognise a totals row at the end of a ledger.
 
-Such a row is no transaction: asked for, it would be missing at the service, and in the ledger's total it would
-count every amount twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another
-cell where it has no reference, or by an amount that is the sum of the rows above.
+A totals row is not a transaction: the service would not find it, and the ledger's total would count every amount
+twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if it has no
+reference, or by an amount that is the sum of the rows above.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _DIGIT = re.compile(r"\d")
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
 _MIN_ROWS = 2
-"""Rows that a sum must have: an amount that is there twice is no sum."""
+"""Minimum number of rows of a sum; with one row, a repeated amount would look like its sum."""
 
 
 def is_totals_text(text: str) -> bool:
-    """Say whether *text* is what stands before a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
+    """Return whether *text* is the label of a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
     if _DIGIT.search(text) and _DIGIT.search(text := _COUNT.sub("", text)):
-        return False  # nearly every reference
+        return False  # the usual case: a reference
     words = _WORD.findall(text.casefold())
     return not TOTALS_WORDS.isdisjoint(words) and all(word in TOTALS_WORDS or word in _BESIDE for word in words)
 
 
 class Totals:
-    """Knows the sum of the rows above, and with it a row that states it."""
+    """Keeps the sums of the rows above, to recognise a row that states one."""
 
     def __init__(self) -> None:
         self._parts = [[0, 0], [0, 0]]
@@ -55,12 +55,12 @@ class Totals:
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
         """
-        Say why a row is a totals row, and count it if it is none; empty if it is none.
+        Return why a row is a totals row; otherwise count it and return an empty text.
 
         Args:
-            reference: As far as it could be read.
-            amount: As far as it could be read.
-            cells: All of the row.
+            reference: Its reference, if it is readable.
+            amount: Its amount, if it is readable.
+            cells: All its cells.
         """
         is_named = reference is not None and any(map(str.isalnum, reference))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]

@@ -1,4 +1,4 @@
-"""Refuse a ledger in which a column is not used that looks as if it had to be, or in which a needed one is missing."""
+"""Refuse a ledger with an unused column that looks like money or like a field, or without a required one."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def check_use(
     required: Collection[str],
 ) -> None:
     """
-    Make sure that every column is used whose name says that it means something.
+    Check that no unused column has a name like money or like a field, and that required fields have a column.
 
     Args:
-        columns: How they were understood.
-        chosen: The header's name for a field, where the user told.
-        ignored: Names in the header that need not be used.
-        required: Fields that must be there.
+        columns: The columns by field.
+        chosen: The column's name by field, as chosen by the user.
+        ignored: Columns that need not be used.
+        required: Fields that must have a column.
 
     Raises:
-        LedgerError: When one is not used, or not there; the message says which option helps.
-        ValueError: When *required* names a field that does not exist.
+        LedgerError: When a column is unused or missing; the message says which option helps.
+        ValueError: When *required* has an unknown field.
     """
     if unknown := next((name for name in required if name not in COMPARED), None):
         message = f"require: there is no field {unknown!r}; the fields are {', '.join(COMPARED)}"
@@ -79,15 +79,15 @@ def check_use(
 
 def check_values(columns: Columns, *, ignored: Collection[str], samples: Mapping[str, Sequence[str]]) -> None:
     """
-    Make sure that no unused column holds what looks like money where none is the amount.
+    Check that no unused column seems to hold money if there is no amount column.
 
     Args:
-        columns: How they were understood.
-        ignored: Names in the header that need not be used.
+        columns: The columns by field.
+        ignored: Columns that need not be used.
         samples: Some cells of each unused column, as text.
 
     Raises:
-        LedgerError: When one does.
+        LedgerError: When a column seems to hold money.
     """
     left = {name.strip() for name in columns.ignored} - {name.strip() for name in ignored}
     if "amount" not in columns.used and (money := [n for n in samples if n in left and is_money(samples[n])]):
@@ -95,14 +95,14 @@ def check_values(columns: Columns, *, ignored: Collection[str], samples: Mapping
 
 
 def is_money_name(name: str) -> bool:
-    """Say whether a column called *name* is likely to hold money, and not a time, a code or a count beside it."""
+    """Return whether a column called *name* probably holds money, and not a time, a code or a count."""
     words = normalise(name).split("_")
     has_money = any(word in _MONEY or word.endswith(_ENDS) for word in words)
     return has_money and not _NOT_MONEY.intersection(words)
 
 
 def is_money(cells: Iterable[str]) -> bool:
-    """Say whether *cells* may be amounts: numbers, and no code, year or running number."""
+    """Return whether *cells* may be amounts: numbers, but not codes, years or running numbers."""
     filled = [cell.strip().removesuffix(".0") for cell in cells if cell.strip()]
     if not filled or not all(_NUMBER.fullmatch(cell) or _FORMATTED.fullmatch(cell) for cell in filled):
         return False

@@ -19,7 +19,7 @@ _MAX_CHARACTERS = MIB
 
 _TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
 _DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
-"""The formats that every spreadsheet program has built in: with a time of day, and with a day alone."""
+"""The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
 _NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
 _MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
@@ -31,9 +31,9 @@ class Sheet:
     One sheet of a workbook.
 
     Attributes:
-        name: As its tab shows it.
-        part: Where its rows are in the archive.
-        is_hidden: Its tab is not shown.
+        name: Its name.
+        part: The path of its rows in the archive.
+        is_hidden: Whether it is hidden.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Workbook:
     A workbook without its rows.
 
     Attributes:
-        archive: Where the rows are.
-        sheets: In the order of their tabs.
-        texts: By the number that a cell has for its text.
-        time_styles: Numbers of the styles that show a time of day, with a date or without.
-        day_styles: Numbers of the styles that show a date alone.
-        epoch: The day from which the dates of this workbook are counted.
+        archive: The archive that has the rows.
+        sheets: In their order.
+        texts: The shared strings, by number.
+        time_styles: Numbers of the styles that show a time of day, with or without a date.
+        day_styles: Numbers of the styles that show a date only.
+        epoch: Day 0 of the dates in this workbook.
     """
 
     archive: Archive
@@ -64,10 +64,10 @@ class Workbook:
 
     def text_of(self, number: str) -> str:
         """
-        Return the text that a cell points to.
+        Return a shared string.
 
         Raises:
-            ValueError: When there is none.
+            ValueError: When there is none of that number.
         """
         if not number.isdecimal() or int(number) >= len(self.texts):
             message = f"there is no text {number}"
@@ -76,7 +76,7 @@ class Workbook:
 
     def time_of(self, serial: float) -> datetime:
         """
-        Return the time that the number of a date stands for, to the millisecond, which is all it holds.
+        Return the time for a date number, to the millisecond, which is its precision.
 
         Raises:
             OverflowError: When there is no such day.
@@ -86,13 +86,13 @@ class Workbook:
 
 def read_workbook(archive: Archive) -> Workbook:
     """
-    Read everything of a workbook but its rows.
+    Read everything of a workbook except its rows.
 
     Note:
-        All texts are held in memory, because a cell may point to any of them.
+        All shared strings are held in memory, because a cell may refer to any of them.
 
     Raises:
-        LedgerError: When this is no workbook, or a damaged one.
+        LedgerError: When this is not a workbook, or a damaged one.
     """
     root = "xl/workbook.xml"
     if root not in archive:
@@ -125,13 +125,13 @@ def unescape(text: str) -> str:
 
 def check_length(characters: int) -> None:
     """
-    Refuse what is more than any cell can hold.
+    Check the length of a cell.
 
     Raises:
         LedgerError: When there are too many *characters*.
     """
     if characters > _MAX_CHARACTERS:
-        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is no ledger"
+        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
         raise LedgerError(message)
 
 
@@ -163,7 +163,7 @@ class TextParts:
         Handle text.
 
         Raises:
-            LedgerError: When it is more than any cell can hold.
+            LedgerError: When it is too long for a cell.
         """
         if self._is_open:
             self._parts.append(text)

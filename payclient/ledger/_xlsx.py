@@ -3,9 +3,9 @@ Read a ledger from XLSX: one sheet, row by row, exactly the values that are stor
 
 No library is used here, because a wrong amount is worse than slow reading. Design rules:
 
-- A formula counts with the result that was stored with it; one without is refused, not empty.
-- No row is left out: rows that are hidden or filtered away are read, and rows out of order refuse
-  the file. openpyxl drops such a row silently, and shows a formula without a result as an empty cell.
+- A formula has the result that is stored in the file; one without a result is refused, not empty.
+- No row is left out: hidden and filtered rows are read, and rows out of order refuse the file.
+  openpyxl drops such a row silently, and reads a formula without a result as an empty cell.
 - Memory is bounded: rows are read one by one, and only the shared strings are held.
 """
 
@@ -26,7 +26,7 @@ from payclient.ledger._workbook import Sheet, TextParts, Workbook, check_length,
 
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
-_MAX_WHOLE = 10**15  # beyond fifteen digits a spreadsheet keeps others than were typed
+_MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
 _BLANK = re.compile("[ \t\r\n]*")
 _PLACE = re.compile("([A-Z]{1,3})[0-9]+")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
@@ -38,12 +38,12 @@ def read_xlsx(file: IO[bytes], *, columns: Mapping[str, str] | None = None, shee
 
     Args:
         file: Must stay open while the rows are read.
-        columns: The header's name for a field, where it is not found by itself.
-        sheet: Its name; the first that is not hidden if not given.
+        columns: The column's name by field, for names that are not recognised.
+        sheet: Its name; the first visible sheet if not given.
 
     Raises:
-        LedgerError: When the file is damaged, has a password or is out of all bounds, or its header
-            cannot be understood; for rows, when they are read.
+        LedgerError: When the file is damaged, has a password or exceeds a limit, or its header is
+            unusable; for rows, when they are read.
     """
     book = read_workbook(Archive(file))
     chosen = _choose(book, sheet)
@@ -68,13 +68,13 @@ def _choose(book: Workbook, name: str | None) -> Sheet:
     if not shown:
         names = ", ".join(quote(each.name) for each in book.sheets) or "none"
         what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
-        message = f"the workbook has not {what}; its sheets are {names}"
+        message = f"the workbook does not have {what}; its sheets are {names}"
         raise LedgerError(message)
     return shown[0]
 
 
 def _other_sheets(book: Workbook, chosen: Sheet) -> Iterator[str]:
-    """Name the sheets that hold anything and are not read."""
+    """Yield a warning that names the other sheets with content."""
     others = [each for each in book.sheets if each != chosen]
     filled = [each.name for each in others if next(_filled(_SheetParser(book).rows(each.part)), None)]
     if filled:
@@ -102,7 +102,7 @@ def _entries(
     for line, cells in rows:
         if parser.hidden_row and not has_told:
             has_told = True
-            warnings.append(f"row {parser.hidden_row} is hidden; it was read, as every hidden row is")
+            warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
         if max(cells) < width:
             yield reader.read(line, list(map(cells.get, places)))
         else:
@@ -115,7 +115,7 @@ class _SheetParser:
     Parses the rows of a sheet.
 
     Attributes:
-        hidden_row: The first row that is hidden; 0 if none was met.
+        hidden_row: The first hidden row; 0 if there was none.
     """
 
     def __init__(self, book: Workbook) -> None:
@@ -133,7 +133,7 @@ class _SheetParser:
         self._has_formula = False
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
-        """Yield the number of each row with its filled cells, by their place from 0."""
+        """Yield the number of each row with its filled cells, by column from 0."""
         parsed = self._book.archive.parsed(part, on_start=self._start, on_end=self._end, on_text=self._text)
         for _ in parsed:
             yield from self._done
@@ -175,7 +175,7 @@ class _SheetParser:
     def _start_row(self, attributes: Attributes) -> None:
         row = int(attributes.get("r", self._row + 1))
         if not self._row < row <= _MAX_ROWS:
-            message = f"row {row} stands after row {self._row}, so rows may be lost; open the file and save it again"
+            message = f"row {row} comes after row {self._row}, so rows may be lost; open the file and save it again"
             raise LedgerError(message, line=row)
         if not self.hidden_row and attributes.get("hidden") in ("1", "true"):
             self.hidden_row = row

@@ -148,7 +148,7 @@ async def test_no_descriptors(row):
     ids=lambda value: value if isinstance(value, str) and value.startswith("a ") else "",
 )
 async def test_certificate(sentence, context, trusted, reason, row, tmp_path):
-    """A service that cannot prove who it is gets one attempt and no request; host and reason are named."""
+    """A service with an untrusted certificate gets one attempt and no request; the error has host and reason."""
     row(sentence, TLSVerificationError.__name__)
     server = RawServer(ssl=context(tmp_path))
     async with stage(server, transport=trusting(*trusted)) as pay:

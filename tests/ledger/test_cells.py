@@ -52,7 +52,7 @@ def test_money(cell, amount):
     ],
 )
 def test_money_is_not_guessed(cell):
-    """What two people could read as two amounts, or a spreadsheet has changed, is refused."""
+    """An ambiguous amount, or one that a spreadsheet has changed, is refused."""
     with pytest.raises(CellProblem):
         read_money(cell)
 
@@ -80,7 +80,7 @@ def test_ambiguous_point():
     ],
 )
 def test_damaged_code(cell):
-    """An identifier that a spreadsheet has taken for a number is refused, and the reason says so."""
+    """An identifier that a spreadsheet has converted to a number is refused, and the reason says so."""
     with pytest.raises(CellProblem, match="damaged by a spreadsheet"):
         read_code(cell)
 
@@ -93,7 +93,7 @@ def test_code(cell):
 
 @pytest.mark.parametrize("mark", ["\u00a0", "\u202f", "\u200b", "\ufeff", "\u00ad"])
 def test_unseen(mark):
-    """A space or mark that nobody can see is refused, with its number, even at the end of a cell."""
+    """An invisible space or mark is refused with its code point, even at the end of a cell."""
     with pytest.raises(CellProblem, match=f"U\\+{ord(mark):04X}"):
         read_word(f"Paid{mark}")
 

@@ -16,12 +16,12 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["Reference", " REFERENCE ", "Transaction ID", "trx-ref", "Kode Referensi", "ref."])
 def test_synonyms(name):
-    """Other names that people use are found, whatever their case, spaces and dashes."""
+    """Other usual column names are recognised, regardless of case, spaces and dashes."""
     assert find_columns([name]).places["reference"] == 0
 
 
 def test_synonyms_are_distinct():
-    """No name stands for two fields."""
+    """No name is used for two fields."""
     names = [*FIELDS, *(name for others in SYNONYMS.values() for name in others)]
     assert len(names) == len(set(names))
 

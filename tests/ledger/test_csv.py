@@ -145,7 +145,7 @@ def test_no_warning():
 
 
 def test_lazy():
-    """Rows come before the end is read, so a ledger may be larger than memory."""
+    """Rows are read lazily, so a ledger may be larger than memory."""
 
     class Endless(io.RawIOBase):
         numbers = count()
@@ -175,7 +175,7 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_s
 
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=8), st.sampled_from([",", ";", "\t"]))
 def test_no_row_is_lost(rows, delimiter):
-    """Each line that a CSV writer wrote comes out as one entry or one rejected entry."""
+    """Each line of a CSV writer gives one entry or one rejected entry."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerows([("reference", "status"), *rows])

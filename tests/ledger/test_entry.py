@@ -46,7 +46,7 @@ def test_expiry_has_no_zone():
 
 
 def test_absent():
-    """What is left out is absent, which is not the same as empty."""
+    """A field that is left out is absent, which is not the same as empty."""
     entry = Entry(line=1, reference="T1", fee=None)
     assert (entry.amount, entry.fee) == (ABSENT, None)
 
@@ -60,12 +60,12 @@ def test_text_can_be_written(name):
 
 @pytest.mark.parametrize("name", ["reference", "reason"])
 def test_rejected_text_can_be_written(name):
-    """What is kept of a rejected row can be written too."""
+    """The kept parts of a rejected row can be encoded as UTF-8."""
     with pytest.raises(ValueError, match=f"{name} holds half a surrogate pair"):
         RejectedEntry(**{"line": 1, "reason": "unusable", name: "a\ud800"})
 
 
 def test_rejected_amount():
-    """What a rejected row adds to a total is an int, if anything."""
+    """The amount of a rejected row is an int or None."""
     with pytest.raises(TypeError, match="amount must be an int"):
         RejectedEntry(line=1, reason="unusable", amount=1.0)

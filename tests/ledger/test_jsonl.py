@@ -46,7 +46,7 @@ def test_line_numbers():
 
 
 def test_columns_chosen():
-    """A key that was chosen is used, and what else would mean its field is ignored without a word."""
+    """A chosen key is used, and another key for its field is ignored without a warning."""
     text = '{"id": "T1", "note": 1}\n{"id": "T2", "reference": "X"}'
     with open_ledger(io.StringIO(text), columns={"reference": "id"}) as ledger:
         assert [row.reference for row in ledger] == ["T1", "T2"]
@@ -70,7 +70,7 @@ def test_columns_chosen():
         ("T1,1,Paid", "not JSON"),
         ("{}", "reference: the cell is empty; amount: the cell is empty"),
         ('{"reference": 12, "amount": 1}', "reference: 12 is a number, so leading zeros or digits may be lost"),
-        ('{"reference": {"id": "T1"}, "amount": 1}', "reference: an object is no text"),
+        ('{"reference": {"id": "T1"}, "amount": 1}', "reference: an object is not text"),
         ('{"reference": "T1", "amount": 1, "status": 1}', "status: 1 is a number"),
         ('{"reference": "T1", "amount": "15.000"}', "amount: '15.000' may mean 15 or 15000"),
         ('{"reference": "T1", "amount": 15.000}', "amount: '15.000' may mean 15 or 15000"),
@@ -80,7 +80,7 @@ def test_columns_chosen():
         ('{"reference": "T1", "amount": true}', "amount: True is not a whole number"),
         ('{"reference": "T1\u00a0", "amount": 1}', "reference: 'T1<U+00A0>' holds U+00A0"),
         ('{"reference": "1.23457E+15", "amount": 1}', "damaged by a spreadsheet"),
-        ('{"reference": "T1", "amount": 1, "fee": 5}', "has 'fee', which the first row has not"),
+        ('{"reference": "T1", "amount": 1, "fee": 5}', "has 'fee', which the first row does not have"),
     ],
 )
 def test_rejected(line, reason):
@@ -92,7 +92,7 @@ def test_rejected(line, reason):
 
 @pytest.mark.parametrize("number", ["1.5e4", "15E3", "15000.0", "15000"])
 def test_whole_number(number):
-    """A JSON number that is exactly whole is that amount, however it is written."""
+    """A JSON number that is exactly whole is accepted in any notation."""
     assert after_first(f'{{"reference": "T1", "amount": {number}}}').amount == 15000
 
 
@@ -104,7 +104,7 @@ def test_rejected_keeps_what_can_be_read():
 
 @pytest.mark.parametrize("text", ["{", '["T1"]', "[]", "[{}]", '[\n{"reference": "T1"}\n]', "5", '{"a": 1, "a": 2}'])
 def test_first_line(text):
-    """A first line that is no whole object refuses the file, names the line and says what makes one."""
+    """A first line that is not a complete object refuses the file, with the line and the remedy."""
     with pytest.raises(LedgerError, match=r"line 2: .* jq -c") as caught:
         read(f"\n{text}\n")
     assert caught.value.line == 2
@@ -119,7 +119,7 @@ def test_first_line(text):
     ],
 )
 def test_encoding(data, remedy):
-    """What is not UTF-8 is refused with the offset and the remedy."""
+    """Bytes that are not UTF-8 are refused with the offset and the remedy."""
     with pytest.raises(LedgerError, match=remedy), open_ledger(io.BytesIO(data), format="jsonl") as ledger:
         list(ledger)
 
@@ -139,7 +139,7 @@ def test_doubled(first):
 
 
 def test_unknown_keys():
-    """Keys that mean nothing are ignored, with one warning for all that come later than the first row."""
+    """Unknown keys are ignored, with one warning for those after the first row."""
     text = '{"reference": "A", "x": 1}\n{"reference": "B", "y": 1}\n{"reference": "C", "z": 1, "created_at": null}\n'
     with open_ledger(io.StringIO(text)) as ledger:
         assert [row.reference for row in ledger] == ["A", "B", "C"]
@@ -155,7 +155,7 @@ VALUES = st.recursive(
 
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=8))
 def test_no_row_is_lost(rows):
-    """Each object comes out as one entry or one rejected entry, whatever its values are."""
+    """Each object gives one entry or one rejected entry."""
     lines = [json.dumps(dict(zip(("reference", "amount", "expdate"), row, strict=True))) for row in rows]
     text = "\n".join([FIRST.replace("status", "expdate").replace('"Paid"', "null"), *lines])
     assert [row.line for row in read(text)] == list(range(1, len(rows) + 2))

@@ -16,7 +16,7 @@ def read(data, size=1 << 16):
 
 @pytest.mark.parametrize("data", [b"a\nb", b"a\nb\n", b"a\r\nb\r\n", b"a\rb\r", b"a\r\nb", b"\xef\xbb\xbfa\nb"])
 def test_line_ends(data):
-    """Each kind of line end is one, the last may be missing, and a byte order mark is no text."""
+    """All kinds of line ends are recognised, the last may be missing, and a byte order mark is skipped."""
     assert read(data) == ["a", "b"]
 
 
@@ -43,12 +43,12 @@ def test_chunks(text, size):
         ("a\nToko Café,1\n".encode("cp1252"), 10, 2, "iconv -f WINDOWS-1252"),
         ("a\nToko \u201eX\u201c\n".encode("cp1252"), 7, 2, "byte 0x84 at offset 7"),
         (b"a\n\xed\xa0\x80\n", 2, 2, "not UTF-8"),
-        (b"a\nb\n\xe2\x82", 4, 3, "it was cut"),
+        (b"a\nb\n\xe2\x82", 4, 3, "it is truncated"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 3, 1 << 16])
 def test_refused(data, offset, line, remedy, size):
-    """What is not UTF-8 is refused at its first byte, whatever the chunks, and the text says what to do."""
+    """For any chunks, a byte that is not UTF-8 is refused, and the message says what to do."""
     with pytest.raises(LedgerError) as caught:
         read(data, size)
     assert (caught.value.offset, caught.value.line) == (offset, line)

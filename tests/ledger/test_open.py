@@ -70,7 +70,7 @@ def read(ledger, **options):
 
 @pytest.mark.parametrize("form", FILES)
 def test_streams(form):
-    """The format of a stream is told by its first bytes, also where it cannot be moved about in."""
+    """The format of a stream is recognised from its first bytes, even if it is not seekable."""
 
     class Pipe(io.RawIOBase):
         data = io.BytesIO(FILES[form])
@@ -83,7 +83,7 @@ def test_streams(form):
 
 @pytest.mark.parametrize("form", FILES)
 def test_content(form, tmp_path):
-    """A file whose name says nothing is told by its first bytes."""
+    """Without a known suffix, the format is recognised from the first bytes."""
     path = tmp_path / "ledger.2026"
     path.write_bytes(FILES[form])
     assert read(path) == (form, ENTRIES)
@@ -91,7 +91,7 @@ def test_content(form, tmp_path):
 
 @pytest.mark.parametrize(("suffix", "form"), SUFFIXES.items())
 def test_names(suffix, form, tmp_path):
-    """Every suffix is read as what it stands for, whatever its case."""
+    """Every suffix selects its format, in any case."""
     path = tmp_path / f"ledger{suffix.upper()}"
     path.write_bytes(FILES[form])
     assert read(path) == (form, ENTRIES)
@@ -110,7 +110,7 @@ def test_packed(form, suffix, tmp_path):
 
 
 def test_packed_in_small_pieces():
-    """A packed stream is told by its first bytes however slowly these come."""
+    """A gzip stream is recognised even if its first bytes arrive one by one."""
 
     class Slow(io.RawIOBase):
         data = io.BytesIO(gzip.compress(FILES["jsonl"]))
@@ -122,7 +122,7 @@ def test_packed_in_small_pieces():
 
 
 def test_packed_name(tmp_path):
-    """The name before `.gz` tells the format, also of a file in which there is nothing."""
+    """The suffix before `.gz` selects the format, also of an empty file."""
     path = tmp_path / "ledger.jsonl.gz"
     path.write_bytes(gzip.compress(b""))
     assert read(path) == ("jsonl", [])
@@ -130,8 +130,8 @@ def test_packed_name(tmp_path):
 
 @pytest.mark.parametrize("form", ["xlsx", "parquet"])
 def test_packed_twice(form):
-    """What is packed inside is not read out of gzip, and the message says what to do."""
-    with pytest.raises(LedgerError, match="unpack it first"):
+    """XLSX and Parquet inside gzip are refused, and the message says what to do."""
+    with pytest.raises(LedgerError, match="decompress it first"):
         open_ledger(io.BytesIO(gzip.compress(FILES[form])))
 
 
@@ -140,7 +140,7 @@ def test_packed_twice(form):
     [("csv", "xlsx"), ("xlsx", "csv"), ("parquet", "xlsx"), ("jsonl", "parquet")],
 )
 def test_misnamed(named, real, tmp_path):
-    """A file that is not what its name says is refused with both, unless the real format was chosen."""
+    """A file whose content does not match its suffix is refused with both formats, unless the format was chosen."""
     path = tmp_path / f"ledger.{named}"
     path.write_bytes(FILES[real])
     with pytest.raises(LedgerError, match="rename it, or choose the format"):
@@ -193,7 +193,7 @@ def test_fingerprint(form, tmp_path):
 
 @pytest.mark.parametrize("form", FILES)
 def test_time_of_creation(form):
-    """Times of creation that cannot be read reject no row, and one warning counts them and says what is lost."""
+    """Unreadable times of creation reject no row, and one warning counts them."""
     rows = [("T1", "2026-11-21"), ("T2", "yesterday"), ("T3", "21/11/2026")]
     with open_ledger(io.BytesIO(WRITERS[form](("reference", "Tanggal"), rows))) as ledger:
         assert [row.created_at for row in ledger] == [datetime.fromisoformat("2026-11-21"), None, None]
@@ -247,5 +247,5 @@ def test_any_bytes(beginning, data, form):
 
 
 def test_openpyxl_agrees():
-    """A workbook of another writer gives the same entries."""
+    """Workbooks of different programs give the same entries."""
     assert read(io.BytesIO(by_openpyxl(HEADER, *ROWS))) == ("xlsx", ENTRIES)

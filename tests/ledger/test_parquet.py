@@ -56,7 +56,7 @@ def test_entries():
     ids=lambda array: str(array.type)[:30],
 )
 def test_money(amounts):
-    """Whole numbers of every type are money, and the scale of a decimal is no thousands point."""
+    """Whole numbers of every type are money, and the scale of a decimal is not a thousands separator."""
     assert one(amount=amounts) == Entry(line=1, reference="T1", amount=15000)
 
 
@@ -67,12 +67,12 @@ def test_times(unit):
 
 
 def test_scale():
-    """The scale of a column of decimals is nobody's thousands point: 15.000 in one is fifteen."""
+    """In a decimal column 15.000 is fifteen: the scale is not a thousands separator."""
     assert one(amount=pa.array([Decimal(15)], pa.decimal128(18, 3))).amount == 15
 
 
 def test_nanoseconds():
-    """A time of creation to the nanosecond, which is more than Python's times hold, is read all the same."""
+    """A time of creation with nanoseconds is read, without them."""
     nanoseconds = pa.array([1_795_000_000_000_000_005], pa.timestamp("ns"))
     assert one(created_at=nanoseconds).created_at == datetime.fromtimestamp(1_795_000_000, UTC).replace(tzinfo=None)
 
@@ -93,7 +93,7 @@ def test_nothing_but_null():
     [
         ({"reference": [12]}, "reference: 12 is a number, so leading zeros or digits may be lost"),
         ({"reference": pa.array([None], pa.string())}, "reference: the cell is empty"),
-        ({"reference": [b"T1"]}, "reference: binary data is no text"),
+        ({"reference": [b"T1"]}, "reference: binary data is not text"),
         ({"reference": pa.array([b"T\xff"]).view(pa.string())}, "reference: cannot be read (UnicodeDecodeError)"),
         ({"reference": ["1.23457E+15"]}, "damaged by a spreadsheet"),
         ({"reference": ["T1\u00a0"]}, "holds U+00A0"),
@@ -127,7 +127,7 @@ def test_rows_around_one_that_cannot_be_read():
 
 @pytest.mark.parametrize("name", ["ref.", "Transaction ID", "kode referensi", "trx-ref"])
 def test_names(name):
-    """A column is found whatever its name holds, and its other halves are not."""
+    """A column is found even if its name has dots, and parts of the name are not found."""
     assert read({name: ["T1"], "ref2": ["x"]})[0].reference == "T1"
 
 

@@ -30,7 +30,7 @@ TIME = datetime.fromisoformat("2026-11-21 10:00:05")
     ],
 )
 def test_money(value, amount):
-    """A number that is exactly whole is money, whatever its type, and the result is always an int."""
+    """A number of any type that is exactly whole is money, and the result is an int."""
     assert (money_value(value), type(money_value(value))) == (amount, type(amount))
 
 
@@ -52,7 +52,7 @@ def test_money(value, amount):
     ids=repr,
 )
 def test_money_is_not_guessed(value):
-    """What is no whole number, or has more digits than its type keeps, is refused."""
+    """A number that is not whole, or has more digits than its type keeps, is refused."""
     with pytest.raises(CellProblem):
         money_value(value)
 
@@ -60,7 +60,7 @@ def test_money_is_not_guessed(value):
 @pytest.mark.parametrize("read", [code_value, word_value])
 @pytest.mark.parametrize("value", [12, 12.0, Decimal(12), True, [], {}, b"T1", TIME], ids=repr)
 def test_only_text(read, value):
-    """A code or a word is text; a number there has lost what it began with."""
+    """A code or a word must be text, because a number may have lost leading zeros."""
     with pytest.raises(CellProblem, match="store the column as text"):
         read(value)
 
@@ -97,7 +97,7 @@ def test_time_is_not_guessed(value, reason):
 
 @pytest.mark.parametrize("value", [46347.41, True, "21/11/2026", Unreadable("broken")], ids=repr)
 def test_creation_is_not_guessed(value):
-    """A time of creation is no number, and no other order of day and month."""
+    """A time of creation is neither a number nor in another order of day and month."""
     with pytest.raises(CellProblem):
         creation_value(value)
 
@@ -110,7 +110,7 @@ def test_creation():
 
 
 def test_fraction_of_second():
-    """A time that is compared has no fraction of a second; one that only says how old the row is may have."""
+    """A compared time has no fraction of a second; a time of creation may have one."""
     precise = TIME.replace(microsecond=5)
     with pytest.raises(CellProblem, match="fraction of a second"):
         time_value(precise)

@@ -82,7 +82,7 @@ def test_subtotals():
 
 
 def test_one_row_is_no_sum():
-    """The amount of the only row above is no sum: it may be a payment whose reference is lost."""
+    """A row that repeats the amount of the only row above is not a totals row."""
     text = "reference,amount\nT1,5\n,5\n"
     with open_ledger(io.BytesIO(text.encode())) as ledger:
         assert [row.amount for row in ledger] == [5, 5]
@@ -90,5 +90,5 @@ def test_one_row_is_no_sum():
 
 @pytest.mark.parametrize("text", ["", "-", "of", "grand", "T1", "total 1", "sum total x"])
 def test_other_text(text):
-    """Text without such a word, or with another beside it, is no totals text."""
+    """A text without such a word, or with any other word, is not the label of a total."""
     assert not is_totals_text(text)

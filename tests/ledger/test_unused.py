@@ -24,7 +24,7 @@ def read(text, **options):
     ],
 )
 def test_money_by_name(name):
-    """A column whose name says money, and that is no field, refuses the ledger with the options that help."""
+    """An unused column with a name like money refuses the ledger, with the options that help."""
     with pytest.raises(LedgerError, match=r"looks like money and is not used.*--column amount=.*--ignore-column"):
         read(f"reference,{name}\nT1,5\n")
     assert len(read(f"reference,{name}\nT1,5\n", ignore=[name])) == 1
@@ -36,7 +36,7 @@ def test_money_by_name(name):
     ["amount_currency", "fee type", "total_items", "net date", "paid_at", "branch", "note"],
 )
 def test_other_names(name):
-    """A time, a code or a count beside money is no money."""
+    """A name with a word for a time, a code or a count is not money."""
     assert not is_money_name(name)
     assert len(read(f"reference,amount,{name}\nT1,5,x\n")) == 1
 
@@ -79,7 +79,7 @@ def test_two_candidates(header, field):
     ],
 )
 def test_money_by_values(cells, expected):
-    """Without an amount, a column full of amounts is money, whatever it is called; codes, years and counts are not."""
+    """Without an amount column, any column full of amounts is money; codes, years and counts are not."""
     assert is_money(cells) is expected
     text = "reference,wert\n" + "".join(f'T{n},"{cell}"\n' for n, cell in enumerate(cells))
     if expected:
@@ -91,7 +91,7 @@ def test_money_by_values(cells, expected):
 
 
 def test_values_with_an_amount():
-    """Where there is an amount, numbers under a name that says nothing are not taken for money."""
+    """With an amount column, numbers under a neutral name are not money."""
     assert len(read("reference,amount,wert\nT1,5,15000\n")) == 1
 
 
@@ -103,7 +103,7 @@ def test_values_of_objects():
 
 @pytest.mark.parametrize("field", ["amount", "status"])
 def test_require(field):
-    """A field that is required and not there refuses the ledger, and says how to choose its column."""
+    """A required field without a column refuses the ledger, and the message says how to choose one."""
     with pytest.raises(LedgerError, match=f"no column was found for {field}, which is required.*--column {field}=NAME"):
         read("reference,x\nT1,y\n", require=["amount", "status"] if field == "amount" else ["status"])
     assert len(read("reference,amount,status\nT1,5,paid\n", require=["amount", "status"])) == 1

@@ -39,7 +39,7 @@ def read(data, **options):
     ids=["openpyxl", "xlsxwriter", "texts in the cells", "dates from 1904"],
 )
 def test_entries(data):
-    """Texts, whole numbers and times are read, whichever program wrote them; the header is row 1."""
+    """Texts, whole numbers and times of all programs are read; the header is row 1."""
     assert read(data) == [
         Entry(line=2, reference="T1", amount=15000, expdate=TIME),
         Entry(line=3, reference="T2", amount=15000, expdate=None),
@@ -59,8 +59,8 @@ def test_row_numbers():
         ((1234567890123456, 1, None), "is a number, so leading zeros or digits may be lost"),
         (("1.23457E+15", 1, None), "reference: '1.23457E+15' looks damaged by a spreadsheet"),
         (("T1\u00a0", 1, None), "reference: 'T1<U+00A0>' holds U+00A0"),
-        ((True, 1, None), "reference: True is no text"),
-        ((TIME, 1, None), "reference: 2026-11-21 10:00:05 is no text"),
+        ((True, 1, None), "reference: True is not text"),
+        ((TIME, 1, None), "reference: 2026-11-21 10:00:05 is not text"),
         (("T1", 1.5, None), "amount: 1.5 is not a whole number"),
         (("T1", 1e15, None), "is not a whole number of at most 15 digits"),
         (("T1", 123456789012345678, None), "is not a whole number of at most 15 digits"),
@@ -85,7 +85,7 @@ def test_rejected(row, reason):
 
 
 def test_odd_cells_beside():
-    """A formula without a result or an error in a column that is not used harms nobody."""
+    """A formula without a result, or an error value, in an unused column has no effect."""
     assert read(by_openpyxl(("reference", "note"), ("T1", "=1+1"), ("T2", "#N/A")))[1].reference == "T2"
 
 
@@ -150,7 +150,7 @@ def test_hidden_rows():
 
     with opened(by_openpyxl(("reference",), ("T1",), ("T2",), ("T3",), change=hide)) as ledger:
         assert [row.reference for row in ledger] == ["T1", "T2", "T3"]
-        assert ledger.warnings == ("row 3 is hidden; it was read, as every hidden row is",)
+        assert ledger.warnings == ("row 3 is hidden; hidden rows are read too",)
 
 
 def two_sheets(book):
@@ -198,7 +198,7 @@ def test_nothing_to_read(rows, warning):
 
 
 def test_escapes():
-    """Characters that XML cannot hold come back, and how a text is pronounced is no part of it."""
+    """Escaped characters are restored, and pronunciation guides are left out."""
     sheet = (
         '<row r="1"><c t="inlineStr"><is><t>reference</t></is></c></row><row r="2"><c r="A2" t="inlineStr"><is>'
         "<r><t>T_x005F_</t></r><r><t>1</t></r><rPh><t>tee</t></rPh></is></c></row>"
@@ -207,7 +207,7 @@ def test_escapes():
 
 
 def test_implied_places():
-    """Rows and cells without places stand after those before them."""
+    """Rows and cells without a position follow the previous ones."""
     cell = "<c t='inlineStr'><is><t>{}</t></is></c>"
     rows = [(cell.format("reference"), cell.format("status")), (cell.format("T1"), cell.format("Paid"))]
     xml = "".join(f"<row>{''.join(cells)}</row>" for cells in rows)
@@ -217,8 +217,8 @@ def test_implied_places():
 @pytest.mark.parametrize(
     ("xml", "reason"),
     [
-        ('<row r="2"/><row r="2"/>', "row 2 stands after row 2"),
-        ('<row r="5"/><row r="2"/>', "row 2 stands after row 5"),
+        ('<row r="2"/><row r="2"/>', "row 2 comes after row 2"),
+        ('<row r="5"/><row r="2"/>', "row 2 comes after row 5"),
         ('<row r="1048577"/>', "row 1048577"),
         ('<row r="99999999999999"/>', "row 99999999999999"),
         ('<row r="1"><c r="B1"/><c r="A1"/></row>', "the cells are not in order"),
@@ -262,7 +262,7 @@ LAUGHS = b'<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><x>&b;</x>'
 @pytest.mark.parametrize("part", ["sheet", "texts"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_document_type(part, encoding):
-    """A document type, from which entities could grow, is refused however it is encoded."""
+    """A document type is refused in any encoding."""
     with pytest.raises(LedgerError, match="document type"):
         read(changed(by_xlsxwriter(HEADER), **{part: lambda _: LAUGHS.decode().encode(encoding)}))
 
@@ -295,7 +295,7 @@ SILENT = "a megabyte between two elements"
     ids=lambda value: value[:30],
 )
 def test_endless(xml, reason):
-    """What lies between two elements is bounded, as are their number and depth: a small file takes little time."""
+    """Number, depth and distance of elements are limited, so a small file takes little time."""
     with pytest.raises(LedgerError, match=reason):
         read(with_rows(xml))
 

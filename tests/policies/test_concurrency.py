@@ -119,12 +119,12 @@ STEEPNESS = 0.02 / 8  # of the growth of one of four workers that have two slots
     ],
 )
 def test_limit(limit, events, options):
-    """What attempts showed moves the limit as the rules say, and nothing else does."""
+    """Only the results of attempts change the limit, as the rules say."""
     assert Attempts(**options).play(*events) == pytest.approx(limit, abs=0.0001)
 
 
 def test_old_acceptance_does_not_end_slow_start():
-    """An attempt that started before the refused ones tells nothing about the service since."""
+    """An attempt that started before the refused ones does not count."""
     attempts = Attempts(initial=64.0)
     old, *young = attempts.take(64)
     for ticket in young:
@@ -134,7 +134,7 @@ def test_old_acceptance_does_not_end_slow_start():
 
 
 def test_growth_is_cubic():
-    """After a cut the limit is soon near where it was, and rests there before it grows further."""
+    """After a cut the limit soon approaches its old value, and stays there before it grows further."""
     attempts = Attempts(initial=20.0)
     attempts.play("T", "A")
     limits = [attempts.play(1.0, 1) for _ in range(12)]
@@ -146,7 +146,7 @@ def test_growth_is_cubic():
 
 @pytest.mark.parametrize(("seconds", "mean"), [(2.1, 0.3), (0.0, 0.09)], ids=["slow", "quick"])
 def test_round_trip(seconds, mean):
-    """The mean round trip moves by a tenth towards the newest."""
+    """The mean round trip moves by 10 % towards the newest."""
     attempts = Attempts()
     (ticket,) = attempts.take(1)
     attempts.play(seconds)

@@ -50,7 +50,7 @@ def dispositions(rules, *failures):
     ],
 )
 def test_first_failure(error, decision):
-    """An answer is final, what everyone would meet ends the stream, and what may pass is asked again later."""
+    """An answer is final, a failure that every lookup would have ends the stream, a temporary one is retried later."""
     assert deferral().decide(PendingRow(0, "R"), error) == decision
 
 
@@ -63,24 +63,24 @@ def test_answers_are_counted():
 
 
 def test_pause_of_unknown_length():
-    """A refusal that names no time asks for no pause, so not for one that is too long either."""
+    """A refusal without `Retry-After` asks for no pause, so the stream does not end."""
     assert deferral(max_retry_after=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == Decision(
         Disposition.LATER, 10.0
     )
 
 
 def test_off():
-    """Without deferral a passing failure is final."""
+    """Without deferral a temporary failure is final."""
     assert deferral(is_on=False).decide(PendingRow(0, "R"), BROKEN) == FINAL
 
 
 def test_fatal_without_deferral():
-    """What everyone would meet ends a small batch too."""
+    """A failure that every lookup would have ends a small batch too."""
     assert deferral(is_on=False).decide(PendingRow(0, "R"), errors.AuthenticationError("x")) == FATAL
 
 
 def test_given_up_after_four_passes():
-    """A row is given up when it failed in four passes, each of which saw somebody else answered; the waits grow."""
+    """A row is final after four failed passes in each of which another row was answered; the waits grow."""
     rules, row, decisions = deferral(), PendingRow(0, "R"), []
     for _ in range(4):
         row.answers_when_sent = rules.answers
@@ -95,7 +95,7 @@ def test_given_up_after_four_passes():
 
 
 def test_outage_costs_no_row():
-    """While nobody is answered no row is to blame, however often it fails."""
+    """While no row is answered, a failing row never becomes final."""
     rules, row = deferral(), PendingRow(0, "R")
     rules.succeed()
     row.answers_when_sent = rules.answers
@@ -103,7 +103,7 @@ def test_outage_costs_no_row():
 
 
 def test_refusal_counts_as_answer():
-    """A service that says "not found" to another row is up, so the failing row is given up in the end."""
+    """An answer "not found" for another row shows that the service is up, so the failing row becomes final."""
     rules, row, decisions = deferral(), PendingRow(0, "R"), []
     for index in range(1, 5):
         row.answers_when_sent = rules.answers
@@ -114,24 +114,24 @@ def test_refusal_counts_as_answer():
 
 @pytest.mark.parametrize(("chance", "wait"), [(0.0, 5.0), (0.5, 10.0), (1.0, 15.0)], ids=["least", "middle", "most"])
 def test_waits_are_spread(chance, wait):
-    """Rows that failed together do not come back together."""
+    """Rows that failed together are retried at different times."""
     assert deferral(chance=chance).decide(PendingRow(0, "R"), BROKEN) == later(wait)
 
 
 def test_denials_in_a_row():
-    """The twentieth denial in a row ends the stream: it is not about the references."""
+    """The twentieth `PermissionDeniedError` in a row ends the stream."""
     assert dispositions(deferral(), *[DENIED] * 20) == [*[Disposition.FINAL] * 19, Disposition.FATAL]
 
 
 @pytest.mark.parametrize("between", [NOT_FOUND, BROKEN], ids=["an-answer", "another-failure"])
 def test_denials_with_something_between(between):
-    """Denials that do not follow upon each other are about their references."""
+    """`PermissionDeniedError`s with answers in between do not end the stream."""
     rules = deferral()
     assert Disposition.FATAL not in dispositions(rules, *[DENIED] * 19, between, *[DENIED] * 19)
 
 
 def test_denials_with_success_between():
-    """A success starts the count of denials anew."""
+    """A success resets the count of `PermissionDeniedError`s."""
     rules = deferral()
     before = dispositions(rules, *[DENIED] * 19)
     rules.succeed()
@@ -139,7 +139,7 @@ def test_denials_with_success_between():
 
 
 def test_nobody_there():
-    """When the very first contacts fail, the address is wrong and the stream ends."""
+    """When the first connections all fail, the address is assumed to be wrong, and the stream ends."""
     assert dispositions(deferral(), *[REFUSED] * 3) == [Disposition.LATER, Disposition.LATER, Disposition.FATAL]
 
 
@@ -152,18 +152,18 @@ def test_nobody_there():
     ],
 )
 def test_outage_after_contact(sign):
-    """Once the service was reached, not to get through is an outage that is waited out."""
+    """After the service has been reached, failed connections are an outage that is waited out."""
     assert Disposition.FATAL not in dispositions(deferral(), sign, *[REFUSED] * 50)
 
 
 def test_success_is_contact():
-    """A service that answered one lookup is there."""
+    """A service that has answered a lookup counts as reached."""
     rules = deferral()
     rules.succeed()
     assert Disposition.FATAL not in dispositions(rules, *[REFUSED] * 50)
 
 
 def test_deadline_is_no_contact():
-    """Running out of time does not show that anybody is there."""
+    """A spent deadline does not show that the service was reached."""
     late = errors.DeadlineExceededError("x")
     assert dispositions(deferral(), REFUSED, late, REFUSED, REFUSED)[-1] is Disposition.FATAL

@@ -65,23 +65,23 @@ async def call_off(tasks):
 
 
 def test_outside_a_loop():
-    """A limiter can be made, and looked at, where no event loop runs."""
+    """A limiter can be created and inspected without an event loop."""
     limiter = make()
     assert (limiter.limit, limiter.in_flight, limiter.waiting, limiter.paused_seconds()) == (4.0, 0, 0, 0.0)
 
 
 def test_initial():
-    """A limiter that is told nothing starts with a few."""
+    """A limiter starts with a small limit by default."""
     assert Limiter(max_concurrency=64).limit == 4.0
 
 
 def test_initial_is_capped():
-    """The initial limit is no higher than the highest one."""
+    """The initial limit does not exceed `max_concurrency`."""
     assert make(2).limit == 2.0
 
 
 async def test_free_slot_does_not_suspend():
-    """An acquire that finds a free slot runs to its end in one step."""
+    """An acquire that finds a free slot does not suspend."""
     limiter = make()
     with pytest.raises(StopIteration):
         limiter.acquire().send(None)
@@ -89,7 +89,7 @@ async def test_free_slot_does_not_suspend():
 
 
 async def test_wait_for_a_release_needs_no_timer():
-    """Who waits for a slot that only a release can free does not make the loop wake up for it."""
+    """Waiting for a slot that only a release can free sets no timer."""
     limiter = make(1)
     await limiter.acquire()
     waiters = await queue_up(limiter, 2)
@@ -98,7 +98,7 @@ async def test_wait_for_a_release_needs_no_timer():
 
 
 async def test_ticket():
-    """A ticket says when it was granted and how many were in flight then, itself included."""
+    """A ticket has the time of its grant and the number in flight, itself included."""
     limiter = make()
     await limiter.acquire()
     await asyncio.sleep(5)
@@ -107,7 +107,7 @@ async def test_ticket():
 
 
 async def test_first_come_first_served():
-    """Waiters are granted in the order in which they came, whatever comes between."""
+    """Waiters are granted first in, first out."""
     limiter = make(1)
     held = await limiter.acquire()
     waiters = await queue_up(limiter, 5)
@@ -123,7 +123,7 @@ async def test_first_come_first_served():
 
 
 async def test_newcomer_does_not_overtake():
-    """Who asks while others wait stands behind them, although a slot is free at that moment."""
+    """An acquire queues behind other waiters even if a slot is free."""
     limiter = make()
     limiter.pause(1.0)
     (waiter,) = await queue_up(limiter, 1)
@@ -151,17 +151,17 @@ async def grants_in_order(limiter, kinds):
 
 
 async def test_polls_go_last():
-    """All others go before polls, although the polls came first."""
+    """All others are granted before polls that queued earlier."""
     assert await grants_in_order(make(1), "pppll") == "llppp"
 
 
 async def test_polls_do_not_starve():
-    """After eight others a poll has its turn, however many others wait."""
+    """After eight others a poll is granted, even if more others wait."""
     assert await grants_in_order(make(1), "pp" + "l" * 20) == "l" * 8 + "p" + "l" * 8 + "p" + "l" * 4
 
 
 async def test_poll_does_not_overtake():
-    """A poll that asks while others wait, polls or not, stands behind them."""
+    """A poll queues behind all waiters, polls or not."""
     limiter = make()
     limiter.pause(1.0)
     poll = asyncio.create_task(limiter.acquire(True))
@@ -217,7 +217,7 @@ async def test_cancelled_in_the_tick_of_its_grant():
 
 
 async def test_cancelled_in_the_tick_before_its_grant():
-    """A waiter cancelled in the same tick before a slot comes free is passed over."""
+    """A waiter that is cancelled in the tick in which a slot becomes free is skipped."""
     limiter = make(1)
     held = await limiter.acquire()
     first, second = await queue_up(limiter, 2)
@@ -228,7 +228,7 @@ async def test_cancelled_in_the_tick_before_its_grant():
 
 
 async def test_last_waiter_cancelled_in_the_tick_of_its_grant():
-    """A slot granted to a cancelled task that nobody waits behind is free again."""
+    """A slot granted to a cancelled task is free again if no other task waits."""
     limiter = make(1)
     held = await limiter.acquire()
     (waiter,) = await queue_up(limiter, 1)
@@ -241,14 +241,14 @@ async def test_last_waiter_cancelled_in_the_tick_of_its_grant():
 
 
 async def test_nothing_during_a_pause():
-    """Nobody is granted a ticket before the end of a pause, and somebody is at its end."""
+    """No ticket is granted during a pause, and one is at its end."""
     limiter = make()
     limiter.pause(30.0)
     assert (await limiter.acquire()).started_at == 30.0
 
 
 async def test_pause_reaches_those_who_wait():
-    """A pause also holds those who queued up before it, when slots come free."""
+    """A pause also delays those that queued before it."""
     limiter = make(1)
     held = await limiter.acquire()
     (waiter,) = await queue_up(limiter, 1)
@@ -266,7 +266,7 @@ async def test_smaller_pause_does_not_shorten():
 
 
 async def test_longer_pause_extends():
-    """A pause that ends later takes the place of the one before, also for who waits already."""
+    """A later pause replaces an earlier one, also for those that wait already."""
     limiter = make()
     limiter.pause(2.0)
     (waiter,) = await queue_up(limiter, 1)
@@ -283,14 +283,14 @@ async def test_long_pause():
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -1.0, 0.0])
 async def test_unusable_pause(seconds):
-    """What is no positive, finite number of seconds is no pause."""
+    """Only a positive, finite number of seconds is a pause."""
     limiter = make()
     limiter.pause(seconds)
     assert (limiter.paused_seconds(), limiter.limit) == (0.0, 4.0)
 
 
 async def test_pause_counts_down():
-    """The seconds that are left of a pause become fewer, and none after its end."""
+    """`paused_seconds` decreases to 0 at the end of a pause."""
     limiter = make()
     limiter.pause(10.0)
     await asyncio.sleep(4)
@@ -300,7 +300,7 @@ async def test_pause_counts_down():
 
 
 async def test_no_stampede_after_a_pause():
-    """Of many who waited for the end of a pause one goes first, and its answer lets in two."""
+    """After a pause one waiter is granted first, and its answer admits two more."""
     limiter = make(initial=32.0)
     limiter.pause(10.0)
     waiters = await queue_up(limiter, 32)
@@ -316,7 +316,7 @@ async def test_no_stampede_after_a_pause():
 
 
 async def test_close_turns_waiters_away():
-    """Who waits when the limiter is closed gets an error of its own."""
+    """Each waiter gets a separate error when the limiter is closed."""
     limiter = make(1)
     await limiter.acquire()
     waiters = await queue_up(limiter, 2)
@@ -326,7 +326,7 @@ async def test_close_turns_waiters_away():
 
 
 async def test_close_turns_newcomers_away():
-    """Who asks after the close gets the error, although slots are free."""
+    """An acquire after the close raises, even if slots are free."""
     limiter = make()
     limiter.close(TurnedAwayError)
     with pytest.raises(TurnedAwayError):
@@ -334,7 +334,7 @@ async def test_close_turns_newcomers_away():
 
 
 async def test_close_turns_away_in_order():
-    """Who waits longest is turned away first."""
+    """Closing fails the waiters in order."""
     limiter = make(1)
     await limiter.acquire()
     waiters = await queue_up(limiter, 3)
@@ -353,7 +353,7 @@ async def test_release_after_close():
 
 
 async def test_close_and_cancel_in_one_tick():
-    """A waiter that is turned away and cancelled in the same tick gives back no slot, for it had none."""
+    """A waiter that is failed and cancelled in the same tick gives back no slot."""
     limiter = make(1)
     await limiter.acquire()
     waiters = await queue_up(limiter, 1)
@@ -373,7 +373,7 @@ async def test_grows_by_one():
 
 
 async def test_silent_changes_nothing():
-    """An attempt that says nothing about the service leaves the limit where it is."""
+    """An attempt that says nothing about the service does not change the limit."""
     limiter = make()
     give_back(limiter, await take(limiter, 4), Signal.SILENT)
     assert (limiter.limit, limiter.in_flight) == (4.0, 0)
@@ -388,7 +388,7 @@ async def test_first_cut():
 
 
 async def test_burst_is_one_cut():
-    """Sixty-four refusals of attempts that were under way together cut once."""
+    """Sixty-four refusals of attempts in flight together are one cut."""
     limiter = make(initial=64.0)
     give_back(limiter, await take(limiter, 64), Signal.THROTTLED)
     await run_full(limiter, 10)
@@ -396,7 +396,7 @@ async def test_burst_is_one_cut():
 
 
 async def test_pause_cuts_deeper():
-    """A refusal that asks for a pause leaves less of the limit than one that does not."""
+    """A refusal with a pause cuts the limit more than one without."""
     limiter = make(initial=40.0)
     give_back(limiter, await take(limiter, 1), Signal.THROTTLED)
     give_back(limiter, await take(limiter, 1), Signal.THROTTLED, retry_after=1.0)
@@ -406,7 +406,7 @@ async def test_pause_cuts_deeper():
 
 
 async def test_first_failures_do_not_cut():
-    """Fewer than ten attempts are too few to judge a service by; ten are not."""
+    """Failures count as refusals only from ten attempts on."""
     limiter = make(initial=20.0)
     tickets = await take(limiter, 10)
     give_back(limiter, tickets[:9], Signal.OVERLOADED)
@@ -416,7 +416,7 @@ async def test_first_failures_do_not_cut():
 
 
 async def test_first_gaps():
-    """Below one, what was not used yet is made good once, and from then on there is a gap after each attempt."""
+    """Below 1, unused capacity is compensated once; then there is a gap after each attempt."""
     limiter = make(initial=0.5)
     started_at = []
     for _ in range(5):
@@ -427,7 +427,7 @@ async def test_first_gaps():
 
 
 async def test_gaps_follow_the_round_trip():
-    """Gaps are as long as the mean round trip makes them, in which the newest weighs a tenth."""
+    """Gaps follow the mean round trip, in which the newest weighs 10 %."""
     limiter = make(initial=1.5)
     await asyncio.sleep(1)
     ticket = await limiter.acquire()
@@ -456,7 +456,7 @@ async def test_gap_below_one():
 
 @pytest.mark.parametrize("limit", [0.25, 0.8, 1.5, 4.3])
 async def test_fraction_is_a_share_of_the_time(limit):
-    """A limit between two whole numbers keeps that many attempts in flight on average, rounded up at most."""
+    """A fractional limit is the average number in flight, and rounded up the maximum."""
     chance = random.Random(1)
     limiter = Limiter(max_concurrency=8, initial=limit, random=chance.random)
     loads = []
@@ -488,17 +488,17 @@ async def starts(limiter, count):
 
 
 async def test_rate():
-    """Attempts start one after the other, as far apart as the rate makes them, and the first at once."""
+    """The first attempt starts at once, the others with the gap of the rate."""
     assert await starts(part(max_rate=10.0), 4) == pytest.approx([0.0, 0.1, 0.2, 0.3])
 
 
 async def test_part_of_a_rate():
-    """One of four workers starts a quarter of the rate, from a chance moment of its first gap on."""
+    """One of four workers starts a quarter of the rate, from a random offset in its first gap."""
     assert await starts(part(4, max_rate=10.0), 3) == pytest.approx([0.1, 0.5, 0.9])
 
 
 async def test_nothing_saved_up():
-    """After a rest of any length the next attempt starts at once, and the one after it a whole gap later."""
+    """After idle time the next attempt starts at once, and the one after it a full gap later."""
     limiter = part(max_rate=10.0)
     await take(limiter, 1)
     await asyncio.sleep(60.05)
@@ -507,7 +507,7 @@ async def test_nothing_saved_up():
 
 @pytest.mark.parametrize(("late", "following"), [(0.009, 0.2), (0.03, 0.23)], ids=["timer", "busy"])
 async def test_lateness(late, following):
-    """A timer that the loop runs a little late does not make the rate lower; what is later is lost."""
+    """A slightly late timer does not lower the rate; more lateness is not compensated."""
     limiter = part(max_rate=10.0)
     await take(limiter, 1)
     waiters = await queue_up(limiter, 2)
@@ -521,7 +521,7 @@ async def test_lateness(late, following):
     ids=["less than a gap", "several gaps"],
 )
 async def test_lateness_of_short_gaps(late, expected):
-    """However short the gaps are, no more than one attempt is made good."""
+    """With very short gaps, no more than one attempt is compensated."""
     limiter = part(max_rate=1000.0)
     await take(limiter, 1)
     waiters = await queue_up(limiter, 3)
@@ -530,7 +530,7 @@ async def test_lateness_of_short_gaps(late, expected):
 
 
 async def test_given_up_while_waiting_for_the_rate():
-    """A timer that was on time makes nothing good, although the attempt it was for has been given up."""
+    """A punctual timer compensates nothing if its attempt was cancelled."""
     limiter = part(max_rate=10.0, initial=1.0)
     give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
     await asyncio.sleep(0.001)
@@ -540,7 +540,7 @@ async def test_given_up_while_waiting_for_the_rate():
 
 
 async def test_no_slot_when_the_rate_allows_one():
-    """A timer that was on time makes nothing good, although the slot came free a moment after it."""
+    """A punctual timer compensates nothing if the slot became free after it."""
     limiter = part(max_rate=10.0, initial=4.0)
     first, second, _ = await take(limiter, 3)
     waiters = await queue_up(limiter, 2)
@@ -553,7 +553,7 @@ async def test_no_slot_when_the_rate_allows_one():
 
 
 async def test_rate_and_pause():
-    """After a pause attempts are as far apart as before it, and none starts in it."""
+    """No attempt starts during a pause, and after it the gaps are as before."""
     limiter = part(max_rate=10.0)
     limiter.pause(30.0)
     first = await take(limiter, 1)
@@ -562,7 +562,7 @@ async def test_rate_and_pause():
 
 
 async def test_lateness_of_others():
-    """What starts late for want of a slot, or of anybody who asks, is followed by a whole gap."""
+    """An attempt that starts late for lack of a slot or of a caller is followed by a full gap."""
     limiter = part(max_rate=10.0, initial=1.0)
     (ticket,) = await take(limiter, 1)
     waiters = await queue_up(limiter, 1)
@@ -576,7 +576,7 @@ async def test_lateness_of_others():
 
 
 async def test_pause_within_a_gap():
-    """A pause that is over before the gap is does not cut the gap short."""
+    """A pause that ends before the gap does not shorten the gap."""
     limiter = part(max_rate=1.0)
     (ticket,) = await take(limiter, 1)
     limiter.release(ticket, Signal.THROTTLED, retry_after=0.25)
@@ -584,7 +584,7 @@ async def test_pause_within_a_gap():
 
 
 async def test_rate_below_the_limit():
-    """A rate lets nobody in beyond the limit."""
+    """A rate admits no attempt above the limit."""
     limiter = part(max_rate=10.0, initial=1.0)
     held = await limiter.acquire()
     (waiter,) = await queue_up(limiter, 1)
@@ -599,7 +599,7 @@ async def test_rate_below_the_limit():
     ids=["lower", "higher", "more workers", "none"],
 )
 async def test_share_while_running(rate, workers, expected):
-    """A new rate, or a new number of workers, holds from the last attempt on, also for who waits already."""
+    """A new rate or number of workers applies from the last attempt on, also to those that wait already."""
     limiter = part(max_rate=10.0)
     await take(limiter, 1)
     waiters = await queue_up(limiter, 2)
@@ -608,7 +608,7 @@ async def test_share_while_running(rate, workers, expected):
 
 
 async def test_rate_that_comes_later():
-    """Workers that are told a rate while they run begin their gaps at different moments too."""
+    """Workers that get a rate at run time also start at random offsets."""
     limiter = part(4)
     await take(limiter, 1)
     limiter.share(10.0, 4)
@@ -616,7 +616,7 @@ async def test_rate_that_comes_later():
 
 
 async def test_workers_are_spread_again():
-    """Workers whose gap becomes so short that it is over do not all ask at once."""
+    """Workers whose gap is shortened below the elapsed time do not all start at once."""
     limiter = part(4, max_rate=10.0)
     await take(limiter, 1)
     await asyncio.sleep(0.3)
@@ -625,7 +625,7 @@ async def test_workers_are_spread_again():
 
 
 async def test_share_in_a_pause():
-    """A new rate cuts no pause short."""
+    """A new rate does not shorten a pause."""
     limiter = part(max_rate=10.0)
     limiter.pause(30.0)
     limiter.share(1000.0, 1)
@@ -634,7 +634,7 @@ async def test_share_in_a_pause():
 
 @pytest.mark.parametrize("change", [False, True], ids=["from the start", "later"])
 async def test_worker_grows_slowly(change):
-    """Of four workers with half a slot each, each grows an eighth as steeply as one that has all two slots."""
+    """Four workers with half a slot each grow an eighth as steeply as one worker with two slots."""
     limiter = make(64, initial=0.5) if change else part(4, initial=2.0)
     if change:
         limiter.share(None, 4)

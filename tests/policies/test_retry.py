@@ -69,7 +69,7 @@ def test_judge(error, verdict):
 
 
 def test_every_class_is_judged():
-    """No class of the tree that is raised falls through to the default by oversight."""
+    """Every error class that is raised has a classification of its own or of its parent."""
     from payclient.policies._retry import _CLASSIFICATIONS  # noqa: PLC0415  the table itself is what is looked at
 
     covered = (*dict(_CLASSIFICATIONS), errors.ServiceError, errors.UnexpectedResponseError)
@@ -80,7 +80,7 @@ def test_every_class_is_judged():
 
 @pytest.mark.parametrize("again", list(Again), ids=lambda again: again.value)
 def test_passing(again):
-    """Whatever may be asked again at all may succeed some minutes later."""
+    """Every error that is retried may also succeed some minutes later."""
     assert Classification(Signal.SILENT, again).is_passing is (again is not Again.NEVER)
 
 
@@ -90,18 +90,18 @@ def delays(policy, verdicts, *, chance=1.0):
 
 
 def test_defaults():
-    """Without options a lookup makes four attempts, waits 0.25 s to 8 s at most between them, and a pause of 900 s."""
+    """The defaults are four attempts, waits of at most 0.25 s to 8 s, and pauses of up to 900 s."""
     assert attrs.astuple(RetryPolicy()) == (4, 0.25, 8.0, 900.0)
 
 
 def test_delays_double():
-    """The bound of the wait doubles from attempt to attempt, up to the longest."""
+    """The bound of the wait doubles with each attempt, up to `max_backoff`."""
     policy = RetryPolicy(max_attempts=6, initial_backoff=0.5, max_backoff=3.0)
     assert delays(policy, [BROKEN] * 6) == [0.5, 1.0, 2.0, 3.0, 3.0, None]
 
 
 def test_delays_are_drawn_evenly():
-    """The wait is drawn from nothing to its bound: full jitter."""
+    """The wait is drawn from 0 to its bound: full jitter."""
     policy = RetryPolicy(initial_backoff=0.5)
     assert [delays(policy, [BROKEN], chance=chance) for chance in (0.0, 0.25, 1.0)] == [[0.0], [0.125], [0.5]]
 
@@ -114,29 +114,29 @@ def test_many_attempts():
 
 @pytest.mark.parametrize("verdict", [ANSWERED, OURS, FATAL], ids=["answered", "ours", "fatal"])
 def test_never_again(verdict):
-    """What will be the same next time is not asked again."""
+    """An error that will not change is not retried."""
     assert delays(RetryPolicy(), [verdict]) == [None]
 
 
 def test_garbled_once():
-    """A broken body is asked for once more, and not twice, whatever lies between."""
+    """A malformed body is retried once, even with other errors in between."""
     assert [delay is None for delay in delays(RetryPolicy(), [GARBLED, BROKEN, GARBLED])] == [False, False, True]
 
 
 def test_throttled_is_not_counted():
-    """Being asked to come back later uses no attempt up, and has no wait of its own."""
+    """A throttled attempt is not counted, and has no separate wait."""
     policy = RetryPolicy(max_attempts=2, initial_backoff=1.0)
     assert delays(policy, [*[THROTTLED] * 20, BROKEN, THROTTLED, BROKEN]) == [*[0.0] * 20, 1.0, 0.0, None]
 
 
 def test_throttled_ends():
-    """A reference that is throttled for itself is given up in the end."""
+    """A reference that is always throttled is given up in the end."""
     assert delays(RetryPolicy(), [THROTTLED] * 51) == [*[0.0] * 50, None]
 
 
 @pytest.mark.parametrize("verdict", [BROKEN, GARBLED, THROTTLED], ids=["broken", "garbled", "throttled"])
 def test_switched_off(verdict):
-    """With one attempt allowed nothing is asked again, throttled or not."""
+    """With `max_attempts=1` nothing is retried, throttled or not."""
     assert delays(RetryPolicy(max_attempts=1), [verdict]) == [None]
 
 
@@ -166,7 +166,7 @@ def test_switched_off(verdict):
     ],
 )
 def test_policy_is_checked(option, message):
-    """A policy that makes no sense is refused where it is made, in our own words."""
+    """An invalid policy is refused at construction, with a clear message."""
     with pytest.raises(errors.ConfigurationError) as caught:
         RetryPolicy(**option)
     assert str(caught.value) == message

@@ -52,7 +52,7 @@ async def ended(*tasks):
 
 
 async def test_equal_keys_share():
-    """Callers that ask for the same thing at the same time share one call."""
+    """Calls for the same key at the same time share one call."""
     calls = Calls()
     tasks = [calls.start() for _ in range(5)]
     await settle()
@@ -61,7 +61,7 @@ async def test_equal_keys_share():
 
 
 async def test_other_keys_do_not():
-    """Callers that ask for different things do not wait for each other."""
+    """Calls for different keys do not wait for each other."""
     calls = Calls()
     tasks = [calls.start(key) for key in "abab"]
     await settle()
@@ -70,14 +70,14 @@ async def test_other_keys_do_not():
 
 
 async def test_later_callers_ask_again():
-    """An answer is shared while it is awaited, and not kept."""
+    """A result is shared with current waiters only, and not cached."""
     calls = Calls()
     calls.gate.set()
     assert [await calls.start(), await calls.start()] == ["a1", "a2"]
 
 
 async def test_nothing_is_left():
-    """When a call has ended, nothing of it is left."""
+    """A finished call leaves nothing behind."""
     calls = Calls()
     tasks = [calls.start() for _ in range(3)]
     await settle()
@@ -88,7 +88,7 @@ async def test_nothing_is_left():
 
 
 async def test_leader_is_cancelled():
-    """When the caller that asks is cancelled, one that waits takes over, and the others get what it gets."""
+    """When the calling task is cancelled, a waiter makes the call, and the others get its result."""
     calls = Calls()
     leader, *waiters = [calls.start() for _ in range(4)]
     await settle()
@@ -99,7 +99,7 @@ async def test_leader_is_cancelled():
 
 
 async def test_each_leader_is_cancelled():
-    """The last caller that is left gets its answer, however many before it were cancelled one by one."""
+    """The last waiter gets its result, even if all callers before it are cancelled one by one."""
     calls = Calls()
     tasks = [calls.start() for _ in range(4)]
     for task in tasks[:-1]:
@@ -111,7 +111,7 @@ async def test_each_leader_is_cancelled():
 
 
 async def test_waiter_is_cancelled():
-    """A caller that waits and is cancelled harms nobody."""
+    """A cancelled waiter does not affect the others."""
     calls = Calls()
     leader, unlucky, waiter = [calls.start() for _ in range(3)]
     await settle()
@@ -122,7 +122,7 @@ async def test_waiter_is_cancelled():
 
 
 async def test_leader_and_waiter_are_cancelled():
-    """A caller that is cancelled in the tick in which it should take over leaves the turn to the next."""
+    """A waiter that is cancelled in the tick in which it should take over is replaced by the next."""
     calls = Calls()
     leader, heir, waiter = [calls.start() for _ in range(3)]
     await settle()
@@ -134,7 +134,7 @@ async def test_leader_and_waiter_are_cancelled():
 
 
 async def test_heir_is_cancelled_as_it_wakes():
-    """A caller that is cancelled after it was told to take over leaves the turn to the next."""
+    """A waiter that is cancelled after it was chosen to take over is replaced by the next."""
     calls = Calls()
     leader, heir, waiter = [calls.start() for _ in range(3)]
     await settle()
@@ -147,7 +147,7 @@ async def test_heir_is_cancelled_as_it_wakes():
 
 
 async def test_all_are_cancelled():
-    """When all callers are cancelled, nothing is left, and the next one asks afresh."""
+    """When all callers are cancelled, nothing is left, and the next one makes a new call."""
     calls = Calls()
     tasks = [calls.start() for _ in range(4)]
     await settle()
@@ -160,7 +160,7 @@ async def test_all_are_cancelled():
 
 
 async def test_failure_is_shared():
-    """An error is the answer of everyone who waits for it, and nobody asks again."""
+    """All waiters get the error of the call, and none repeats it."""
     calls = Calls()
     calls.failure = ServiceError("down", status_code=503, retry_after=7.0, attempts=4)
     tasks = [calls.start() for _ in range(3)]
@@ -172,7 +172,7 @@ async def test_failure_is_shared():
 
 
 async def test_failures_are_distinct():
-    """Each caller gets an error of its own: one that is raised in several tasks collects the tracebacks of all."""
+    """Each waiter gets a copy of the error: one raised in several tasks would collect all tracebacks."""
     calls = Calls()
     calls.failure = ServiceError("down")
     tasks = [calls.start() for _ in range(3)]
@@ -182,7 +182,7 @@ async def test_failures_are_distinct():
 
 
 async def test_failure_keeps_its_cause():
-    """The error that a waiting caller gets says what it was raised from."""
+    """A waiter's error keeps its cause."""
     calls = Calls()
     calls.failure = ServiceError("down")
     calls.failure.__cause__ = ServiceError("before")
@@ -193,7 +193,7 @@ async def test_failure_keeps_its_cause():
 
 
 async def test_bug_is_not_shared():
-    """An exception that is no answer of the service stays with the caller that met it; the next one asks itself."""
+    """Other exceptions are raised in the calling task only; the next waiter makes the call."""
     calls = Calls()
     calls.failure = ZeroDivisionError()
     tasks = [calls.start() for _ in range(3)]
@@ -204,7 +204,7 @@ async def test_bug_is_not_shared():
 
 
 async def test_callers_in_a_crowd():
-    """A thousand callers of which half are cancelled leave the other half with one answer from one call."""
+    """With a thousand callers of which half are cancelled, the others share the result of one call."""
     calls = Calls()
     tasks = [calls.start() for _ in range(1000)]
     await settle()
@@ -217,7 +217,7 @@ async def test_callers_in_a_crowd():
 
 @pytest.mark.virtual_time
 async def test_waiting_callers_keep_their_own_time():
-    """A waiting caller whose own time is up leaves alone."""
+    """A waiter that exceeds its own deadline does not affect the others."""
     calls = Calls()
     leader = calls.start()
     await settle()

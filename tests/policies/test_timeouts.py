@@ -51,37 +51,37 @@ async def asleep(seconds):
 
 @pytest.mark.parametrize(("when", "expected"), [(2.0, "ended at 2"), (4.0, "done"), (math.inf, "done")])
 async def test_end(clock, when, expected):
-    """What is not done when its time has come is ended then, and what is done before is not."""
+    """A block is ended when its time is over, unless it has finished before."""
     assert (await bounded(clock, when, asleep(3)), asyncio.current_task().cancelling()) == (expected, 0)
 
 
 async def test_time_that_is_over(clock):
-    """A block whose time was over before it began ends at its first wait."""
+    """A block whose time is over before it starts ends at its first await."""
     await asyncio.sleep(5)
     assert await bounded(clock, 2.0, asleep(3)) == "ended at 5"
 
 
 async def test_any_order(clock):
-    """Each block ends at its own time, in whatever order they were begun."""
+    """Each block ends at its own time, in any order of starting."""
     whens = [3.0, 1.0, 2.0, math.inf, 1.5]
     found = await asyncio.gather(*(bounded(clock, when, asleep(10)) for when in whens))
     assert found == ["ended at 3", "ended at 1", "ended at 2", "done", "ended at 1.5"]
 
 
 async def test_in_a_row(clock):
-    """One task may have block after block, each with its own end."""
+    """One task may have several blocks in sequence, each with its own end."""
     found = [await bounded(clock, clock.now() + seconds, asleep(2)) for seconds in (1, 3, 1)]
     assert found == ["ended at 1", "done", "ended at 4"]
 
 
 async def test_one_in_another(clock):
-    """The outer block ends the inner one, which does not take that for its own end."""
+    """The outer block ends the inner one, which does not report its own time-out."""
     inner = bounded(clock, 5.0, asleep(10))
     assert await bounded(clock, 2.0, inner) == "ended at 2"
 
 
 async def test_one_timer(clock):
-    """A thousand blocks cost the event loop one timer, and none when they are over and the clock may rest."""
+    """A thousand blocks use one timer of the event loop, and none after `stop`."""
     loop = asyncio.get_running_loop()
     never = loop.create_future()
     tasks = [asyncio.create_task(bounded(clock, 10.0 + n, never)) for n in range(1000)]
@@ -96,21 +96,21 @@ async def test_one_timer(clock):
 
 
 async def test_works_again_after_rest(clock):
-    """A clock that rested rings as before."""
+    """After `stop`, a clock still fires later time-outs."""
     await bounded(clock, 5.0, asleep(1))
     clock.stop()
     assert await bounded(clock, 9.0, asleep(30)) == "ended at 9"
 
 
 async def test_early_by_the_resolution_of_the_clock(clock):
-    """A timer that comes a trice too early, as event loops do, is in time."""
+    """A timer that is early by the resolution of the clock still fires its time-out."""
     clock.now = lambda: clock.loop.time() - 1e-4
     await bounded(clock, 2.0, asleep(30))
     assert clock.loop.time() == pytest.approx(2.0, abs=1e-5)
 
 
 async def test_crowd(clock, monkeypatch):
-    """Blocks that end one soon after the other are ended a few at a time, none early, none late by more than 5 ms."""
+    """Blocks that end close together are ended in groups, none early, none late by more than 5 ms."""
     lateness = []
 
     async def one(when):
@@ -126,7 +126,7 @@ async def test_crowd(clock, monkeypatch):
 
 @pytest.mark.parametrize("is_timeout_first", [True, False], ids=["timeout-first", "cancelled-first"])
 async def test_cancelled_as_it_rings(clock, is_timeout_first):
-    """A cancellation from elsewhere wins, also when the time-out fires in the same tick."""
+    """A cancellation from elsewhere has priority, even if the time-out fires in the same tick."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(asyncio.Event().wait())
     bound = asyncio.ensure_future(bounded(clock, math.inf, task))
@@ -139,7 +139,7 @@ async def test_cancelled_as_it_rings(clock, is_timeout_first):
 
 
 async def test_outside_of_a_task(clock):
-    """Nobody could be cancelled there, so it is refused."""
+    """Outside a task a time-out is refused, because there is nothing to cancel."""
     refused = clock.loop.create_future()
 
     def call():
@@ -207,7 +207,7 @@ async def outcome(way, when, seconds, cancelled_at, when_cancelled, *, before):
     before=st.integers(0, 2),
 )
 async def test_as_asyncio(when, seconds, cancelled_at, when_cancelled, before):
-    """Whatever a block does when it is ended or cancelled, it comes out as it does with `asyncio.timeout_at`."""
+    """In all cases of ending and cancelling, a block behaves like `asyncio.timeout_at`."""
     script = when, seconds, cancelled_at, when_cancelled
     ours, theirs = [await outcome(way, *script, before=before) for way in (bounded, bounded_by_asyncio)]
     assert ours == theirs

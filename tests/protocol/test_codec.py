@@ -103,7 +103,7 @@ def test_money_is_tolerated_where_exact(name, value, number, shown):
     ],
 )
 def test_money_is_refused_where_not_exact(name, value, shown):
-    """What is not exactly one whole number is never money, in whatever field."""
+    """A value that is not exactly one whole number is refused as money, in every field."""
     assert refusal(name, value) == f"{name}: {shown} is not an exact whole number"
 
 
@@ -146,7 +146,7 @@ def test_required(name):
     ],
 )
 def test_required_text(name, value, shown):
-    """A required text is text, or a whole number, and nothing else."""
+    """A required text field accepts text or a whole number only."""
     assert refusal(name, value) == f"{name}: {shown} where text is needed"
 
 
@@ -168,7 +168,7 @@ def test_optional_text_may_be_missing(name, value, shown):
 
 @pytest.mark.parametrize("name", OPTIONAL_TEXT)
 def test_optional_text_may_be_empty(name):
-    """An empty text stays what it is, and is a deviation."""
+    """An empty text is kept, and is a deviation."""
     assert read(name, "") == ("", (f"{name}: empty text is empty",))
 
 
@@ -192,13 +192,13 @@ def test_payment_code_is_not_shown(value):
 
 
 def test_payment_code_as_number():
-    """A payment code that came as a number is read as its digits."""
+    """A payment code that is a number is read as its digits."""
     expected = ("8800000000000001", ("payment_code: a value that is not text read as text",))
     assert read("payment_code", 8800000000000001) == expected
 
 
 def test_expdate_as_documented():
-    """The documented format gives a time without a zone, because the contract shows none."""
+    """The documented format gives a naive time, because the specification states no zone."""
     assert read("expdate", "2030-01-31 23:59:59") == (datetime(2030, 1, 31, 23, 59, 59), ())  # noqa: DTZ001
 
 
@@ -233,7 +233,7 @@ def test_expdate_is_not_guessed(value, shown):
 
 
 def test_unknown_field():
-    """A field that nobody documented is kept in `raw`, and is a deviation."""
+    """An undocumented field is kept in `raw`, and is a deviation."""
     found = read_transaction({**transaction(), "settlement": "T+1"})
     assert (found.raw["settlement"], found.deviations) == ("T+1", ("unknown field 'settlement'",))
 
@@ -251,7 +251,7 @@ def test_deviations_are_bounded(count, rest):
 
 @pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 40 + "…")], ids=["just-fits", "shortened"])
 def test_long_text_is_shortened(length, shown):
-    """A deviation shows no more than forty characters of what arrived."""
+    """A deviation shows at most forty characters of a value."""
     assert read("expdate", "x" * length)[1] == (f"expdate: text '{shown}' read as nothing",)
 
 
@@ -280,7 +280,7 @@ def test_every_deviation_is_named():
 
 
 def test_notes_come_first():
-    """What was noticed before the fields were read stands before what they show."""
+    """Notes passed to `read_transaction` precede the deviations of the fields."""
     found = read_transaction(changed("fee", None), notes=("body: began with a byte order mark",))
     assert found.deviations == ("body: began with a byte order mark", "fee: null read as nothing")
 
@@ -292,7 +292,7 @@ def test_raw_is_complete():
 
 
 def test_raw_cannot_be_changed():
-    """`raw` is evidence of what arrived, so nobody can write to it."""
+    """`raw` is read-only."""
     with pytest.raises(TypeError):
         read_transaction(transaction()).raw["amount"] = 0
 
@@ -311,7 +311,7 @@ def test_as_json():
 
 
 def test_as_json_of_what_is_missing():
-    """What a transaction does not have is null, and the unknown is left out."""
+    """As JSON, an absent field is null, and unknown fields are left out."""
     found = transaction_as_json(read_transaction({"reference": "R", "amount": 1, "status": "Paid", "new": 1}))
     assert {name: value for name, value in found.items() if value is not None} == {
         "reference": "R",

@@ -84,7 +84,7 @@ def test_point_is_kept():
     ],
 )
 def test_refused(body, problem):
-    """What two readers could read in two ways, or what is made to hurt, is refused with what was found."""
+    """Ambiguous or hostile JSON is refused, and the message says what was found."""
     with pytest.raises(JSONProblem) as caught:
         read_json(body)
     assert str(caught.value).startswith(problem)

@@ -61,14 +61,14 @@ def test_transaction_has_slots():
 
 
 def test_raw_is_read_only():
-    """What arrived cannot be changed through the transaction."""
+    """The data cannot be changed through the transaction."""
     with pytest.raises(TypeError):
         TRANSACTION.raw["amount"] = 1
 
 
 @pytest.mark.parametrize("changes", [{"raw": {}}, {"deviations": ()}], ids=["raw", "deviations"])
 def test_equality_is_about_the_fields(changes):
-    """Two transactions with the same ten fields are equal and hash alike, however they were written."""
+    """Transactions with the same ten fields are equal and have the same hash, whatever their JSON."""
     other = attrs.evolve(TRANSACTION, **changes)
     assert (other, hash(other)) == (TRANSACTION, hash(TRANSACTION))
 
@@ -79,13 +79,13 @@ def test_equality_is_about_the_fields(changes):
     ids=["copy", "deepcopy", "pickle"],
 )
 def test_copy_is_whole(duplicate):
-    """A copied or pickled transaction is equal, and keeps what arrived and what was tolerated."""
+    """A copied or pickled transaction is equal, and keeps `raw` and `deviations`."""
     twin = duplicate(TRANSACTION)
     assert (twin, dict(twin.raw), twin.deviations) == (TRANSACTION, RAW, TRANSACTION.deviations)
 
 
 def test_copied_raw_is_read_only():
-    """What arrived stays read-only in a transaction that was pickled."""
+    """`raw` stays read-only in an unpickled transaction."""
     twin = pickle.loads(pickle.dumps(TRANSACTION))
     assert type(twin.raw) is MappingProxyType
 

@@ -189,7 +189,7 @@ def said(text):
 
 @pytest.mark.parametrize(("text", "status"), KINDS, ids=[f"{status}-{text[:60]}" for text, status in KINDS])
 def test_wording(text, status):
-    """What a service says, with which status, is one verdict; "not found" only in words about a transaction."""
+    """Each message with each status has one meaning; "not found" needs words about a transaction."""
     error = refused(said(text), status)
     assert (type(error), getattr(error, "is_conclusive", None)) == KINDS[text, status]
 
@@ -197,7 +197,7 @@ def test_wording(text, status):
 @pytest.mark.parametrize("text", [*DOWN, *ELSEWHERE, *DENIED], ids=str)
 @pytest.mark.parametrize("mixed", ["Transaction not found. {}", "{}: transaction not found", "{} (Not Found)"])
 def test_mixed_words(text, mixed):
-    """Words about the service, its address, a key or a merchant are never "not found", whatever stands beside them."""
+    """Words about the service, its address, a key or a merchant are never "not found", even next to "not found"."""
     kinds = {type(refused(said(mixed.format(text)), status)) for status in (200, 400, 404, 422)}
     assert FOUND_OUT not in kinds
 
@@ -243,7 +243,7 @@ def test_several_texts(body, conclusive):
     ids=str,
 )
 def test_words_elsewhere(body, kind):
-    """Words count wherever they stand: a refusal without a message is one that says nothing at all."""
+    """Words count in any field: a refusal has no message only if it has no text at all."""
     assert type(refused({"success": False, **body}, 404)) is kind
 
 
@@ -257,7 +257,7 @@ def test_one_row_or_all(text, fatal):
 
 
 def test_unknown_words_name_the_option():
-    """A 404 in unknown words says them, and which option makes them known."""
+    """The error of a 404 with an unknown message quotes it and names `not_found_messages`."""
     assert refused(said("Kode tak dikenal"), 404).message == (
         'unexpected answer: message: a 404 in words that may not mean "no such transaction"; '
         "if they do, pass not_found_messages: Kode tak dikenal (HTTP 404)"
@@ -299,7 +299,7 @@ def test_lists(absence):
 @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 409, 422])
 @pytest.mark.parametrize("text", ["Transaction not found", "Unauthorized", "No", ""])
 def test_another_reference(field, status, text):
-    """A refusal that names another reference is the answer to another request, whatever it says."""
+    """Any refusal that names another reference is the answer to another request."""
     body = {
         "data": {"data": {"reference": "T9"}},
         "top": {"reference": "T9"},
@@ -332,12 +332,12 @@ def test_own_number():
 
 @pytest.mark.parametrize(("status", "kind"), [(429, errors.RateLimitedError), (503, errors.ServiceError)])
 def test_pause_counts_first(status, kind):
-    """A service that asks for a pause is obeyed, whichever reference it names."""
+    """A pause is honoured even if the answer names another reference."""
     assert type(refused({**said("slow down"), "reference": "T9"}, status)) is kind
 
 
 def test_our_own_words():
-    """What stands in the place of an echoed key is not a word of the service about a key."""
+    """The replacement of an echoed key does not count as a word about a key."""
     assert type(refused(said("Bad reference (sent with [api key])"), 400)) is errors.RejectedError
 
 

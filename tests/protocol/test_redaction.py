@@ -71,7 +71,7 @@ spellings = st.sampled_from(sorted(SPELLINGS))
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
 def test_spellings(spelling):
-    """The key is taken out in every spelling, and what stands around it stays."""
+    """The key is removed in every encoding, and the text around it stays."""
     left = Redaction(KEY)(f"before {spelling(KEY)} after")
     start, removed, end = left.partition("[api key]")
     assert (start[:7], removed, end[-6:], len(start + end) < 40) == ("before ", "[api key]", " after", True)
@@ -85,7 +85,7 @@ def test_other_text(text):
 
 @given(keys, spellings, st.text(max_size=20), st.text(max_size=20))
 def test_every_key(key, name, before, after):
-    """Whatever the key, no spelling of it is left in a text, nor what can be decoded to it."""
+    """For any key, no encoding of it is left in a text."""
     written = SPELLINGS[name](key)
     assert written not in Redaction(key)(f"{before} {written} {after}")
 
@@ -126,7 +126,7 @@ def answer(key_written, place, status):
     st.sampled_from([200, 200, 302, 400, 401, 403, 404, 422, 429, 500]),
 )
 def test_canary(key, name, place, status):
-    """Whatever the key, however it is written, wherever an answer has it: nothing that comes out shows it."""
+    """For any key, encoding and position in an answer, the result does not show it."""
     written = SPELLINGS[name](key)
     try:
         found = parse_response(answer(written, place, status), REFERENCE, redact=ApiKey(key).redact)
@@ -150,7 +150,7 @@ def test_cut_key(length, margin, filler):
 
 @pytest.mark.parametrize("name", ["merchant_reff", "payment_method", "payment_name", "payment_code", "expdate", "note"])
 def test_key_in_a_field(name):
-    """A transaction that echoes the key in a field that nothing hangs on is kept without it, and says so."""
+    """A transaction that echoes the key in an uncritical field is kept without it, with a deviation."""
     found = parse_response(answer(KEY, name, 200), REFERENCE, redact=ApiKey(KEY).redact)
     assert (found.raw[name], found.deviations[0]) == ("x [api key]", "body: contained the API key, which was removed")
 
@@ -164,7 +164,7 @@ def test_key_in_a_field(name):
     ],
 )
 def test_key_in_a_field_that_counts(name, problem):
-    """A transaction whose status, amount or reference holds the key is none: part of what counts is missing."""
+    """A transaction with the key in status, amount or reference is refused."""
     with pytest.raises(PayClientError) as caught:
         parse_response(answer(KEY, name, 200), REFERENCE, redact=ApiKey(KEY).redact)
     assert caught.value.problem == problem

@@ -35,7 +35,7 @@ REFUSED_KEY = (
 
 
 def test_list_of_messages():
-    """What is believed to mean "the key is refused" is listed here, and nothing else is."""
+    """Only the listed messages mean "the key is refused"."""
     assert set(REFUSED_KEY) == REFUSED_KEY_MESSAGES
 
 
@@ -50,7 +50,7 @@ def test_list_of_messages():
     ids=["words", "no-words", "rejected", "any"],
 )
 def test_is_conclusive(error, expected):
-    """Only "not found" without words about a transaction needs to be said twice."""
+    """Only "not found" without words about a transaction needs a second answer."""
     assert is_conclusive(error) is expected
 
 
@@ -66,7 +66,7 @@ def test_is_conclusive(error, expected):
     ],
 )
 def test_service_message(status, message, kept):
-    """`service_message` is what the service said about the lookup, cleaned; not what a router or a server said."""
+    """`service_message` is the service's message, cleaned; empty for messages of a router or a server."""
     assert refused({"success": False, "message": message}, status).service_message == kept
 
 
@@ -137,12 +137,12 @@ def test_no_words():
     ],
 )
 def test_words_do_not_multiply(body):
-    """What is read of the service's words stays near what could be shown, and does not repeat a long name for each."""
+    """The messages that are read are limited in length, and do not repeat a long name."""
     assert 0 < len("; ".join(_texts(body))) < 5000
 
 
 def test_body_is_an_excerpt():
-    """`body` is the beginning of what came, on one line and at most 400 characters."""
+    """`body` is the beginning of the body, on one line and at most 400 characters."""
     error = refused({"message": "a\nb", "x": "y" * 5000})
     assert error.body == '{"message": "a\\nb", "x": "' + "y" * 373 + "…"
 
@@ -153,7 +153,7 @@ def test_body_is_an_excerpt():
     ids=["just-fits", "shortened"],
 )
 def test_mark_of_an_excerpt(length, shown):
-    """What is shown whole has no mark at its end; what is not, has one."""
+    """Only a truncated text ends with `…`."""
     answer = ErrorResponse(500, {}, "x" * length, "", str, lambda: NOW)
     assert refuse(answer, None, "R-1").body == shown
 
@@ -171,7 +171,7 @@ def test_headers_are_chosen():
 
 
 def test_headers_that_are_kept():
-    """What tells about the way, the body, the limits and the name of an exchange is kept."""
+    """The headers about route, body, limits and request id are kept."""
     names = (
         *("cf-cache-status", "cf-mitigated", "cf-ray", "date", "location", "server", "via"),
         *("content-encoding", "content-length", "content-type", "retry-after"),
@@ -217,7 +217,7 @@ def test_payment_code_is_masked(colon, code):
 
 
 def test_key_is_removed_before_cutting():
-    """The key is taken out of the whole text, so that no piece of it stands where the excerpt ends."""
+    """The key is removed before the excerpt is cut, so that no part of it is left at the end."""
     answer = ErrorResponse(
         500,
         {},

@@ -47,7 +47,7 @@ def ask(headers):
     ],
 )
 def test_retry_after(value, seconds):
-    """`Retry-After` is seconds or a date; the past means now, and what cannot be read means nothing was said."""
+    """`Retry-After` is seconds or a date; a past date means now, and an unreadable value is ignored."""
     assert ask({"retry-after": value}) == seconds
 
 
@@ -92,6 +92,6 @@ names = st.sampled_from(["retry-after", "x-ratelimit-reset", "ratelimit", "ratel
 
 @given(st.dictionaries(names, values))
 def test_any_headers(headers):
-    """Any headers give None or a number of seconds that is neither negative nor infinite."""
+    """Any headers give None or a finite number of seconds, 0 or more."""
     seconds = ask(headers)
     assert seconds is None or 0 <= seconds < 10**13

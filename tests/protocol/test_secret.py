@@ -82,7 +82,7 @@ def test_refused(key, message):
 
 @pytest.mark.parametrize("key", ["hunter2é", "hunter2" * 600, b"hunter2"], ids=["not-ascii", "long", "bytes"])
 def test_refused_key_is_not_shown(key):
-    """A key that cannot be sent may be a secret all the same: no text and no local variable shows it."""
+    """An invalid key may be a secret too: neither the message nor a local variable shows it."""
     with pytest.raises(ConfigurationError) as caught:
         ApiKey(key)
     assert "hunter2" not in local_variables(caught.value)
@@ -94,12 +94,12 @@ def test_refused_key_is_not_shown(key):
     ids=["repr", "str", "f", "%", "list"],
 )
 def test_cannot_be_printed(show):
-    """However a key is printed, it does not show."""
+    """No way of printing a key shows it."""
     assert KEY not in show(ApiKey(KEY))
 
 
 def test_repr():
-    """What is printed instead says that there is a key."""
+    """The `repr` says that there is a key."""
     assert repr(ApiKey(KEY)) == "ApiKey('…')"
 
 
@@ -112,7 +112,7 @@ def test_cannot_be_copied(duplicate):
 
 
 def test_has_no_dictionary():
-    """There is no `__dict__` from which a debugger's or serialiser's walk would take the key."""
+    """A key has no `__dict__` that a debugger or serialiser could read."""
     assert not hasattr(ApiKey(KEY), "__dict__")
 
 
@@ -139,7 +139,7 @@ def test_redact(text, redacted):
 
 
 def test_fingerprint():
-    """The fingerprint knows a key again, tells it from another, and holds no piece of it."""
+    """The fingerprint is the same for the same key, different for another, and has no part of it."""
     digits = [ApiKey(key).fingerprint for key in (KEY, f" {KEY}\n", KEY[:-1])]
     assert [len(set(digits)), digits[0]] == [2, digits[1]]
     assert all(re.fullmatch("[0-9a-f]{12}", fingerprint) for fingerprint in digits)
@@ -224,7 +224,7 @@ class Quoting(Echo):
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("deadline", [30.0, 0.2], ids=["fails", "runs-out-of-time"])
 async def test_key_in_an_error_of_the_transport(deadline, caplog):
-    """What a transport quotes of the wire is without the key, also as the cause of another error."""
+    """Text that a transport quotes from the wire is redacted, also in the cause of another error."""
     caplog.set_level(logging.DEBUG)
     transport, policy = Quoting(200, b""), RetryPolicy(initial_backoff=1.0)
     async with AsyncClient(api_key=KEY, base_url=URL, transport=transport, deadline=deadline, retry=policy) as client:

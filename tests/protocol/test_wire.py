@@ -80,7 +80,7 @@ def test_endpoint(base_url, environment, url):
     ids=["plain", "quotes", "utf8", "formula", "html"],
 )
 def test_request_body(reference):
-    """The body is one JSON object with the reference, whatever the reference holds, and nothing else."""
+    """For any reference, the body is one JSON object with the reference only."""
     request = build_request("https://pay.example/x", reference, headers=HEADERS, authorization=lambda: "Bearer k")
     assert json.loads(request.body) == {"reference": reference}
 
@@ -92,7 +92,7 @@ def test_request_body_is_compact():
 
 
 def test_request_headers():
-    """The request says that it sends and wants JSON, plain, and who asks; the key is added while writing."""
+    """The request has the documented headers; the key is added while writing."""
     request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
     assert request.headers == {
         "Content-Type": "application/json",
@@ -103,7 +103,7 @@ def test_request_headers():
 
 
 def test_request_is_without_key():
-    """The key is not in the request's own headers, and not in its `repr`: it is asked for while writing."""
+    """The key is neither in the request's headers nor in its `repr`; it is added while writing."""
     request = build_request("https://pay.example/x", "R", headers=HEADERS, authorization=lambda: "Bearer k")
     assert ("Authorization" in request.headers, "Bearer" in repr(request), request.authorization()) == (
         False,
@@ -127,7 +127,7 @@ def test_byte_order_mark():
 
 
 def test_compressed():
-    """A body that somebody compressed on the way is read all the same."""
+    """A body that was compressed by a proxy is read."""
     assert parse(gzip.compress(GOOD_BYTES), headers={"content-encoding": "gzip"}).reference == REFERENCE
 
 
@@ -137,7 +137,7 @@ def test_longest_body():
 
 
 def test_unknown_envelope_field():
-    """What stands beside `success` and `data` does not matter."""
+    """Other keys beside `success` and `data` do not matter."""
     assert parse({"message": "OK", **GOOD}).reference == REFERENCE
 
 
@@ -212,7 +212,7 @@ def test_unknown_envelope_field():
     ],
 )
 def test_body(body, problem):
-    """A body of another shape is never a transaction, and `problem` says what was found where."""
+    """A body of another shape is never a transaction, and `problem` says what was found and where."""
     error = failure(body)
     assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
 
@@ -244,7 +244,7 @@ def test_no_text(body, coding):
 
 
 def test_truncated_body():
-    """A body that was cut at the cap is not read, even if what is there would do."""
+    """A body truncated at the limit is refused, even if its beginning is valid JSON."""
     assert failure(is_truncated=True).problem == f"body: longer than {BODY_LIMIT} bytes"
 
 
@@ -260,7 +260,7 @@ def test_truncated_body():
     ids=["amount-text", "amount-fraction", "fee", "status", "reference"],
 )
 def test_field(fields, problem):
-    """A field that cannot be read is named with its place, what was found and what is needed."""
+    """The error of an unreadable field says where it is, what was found and what is needed."""
     error = failure(envelope(**{"reference": REFERENCE, **fields}))
     assert (type(error), error.problem) == (errors.UnexpectedResponseError, problem)
 
@@ -271,13 +271,13 @@ def test_field(fields, problem):
     ids=["case", "space", "longer", "letter", "invisible"],
 )
 def test_mismatch(echo):
-    """The transaction of another reference, however like it, is never given out."""
+    """The transaction of another reference is never returned, however similar it is."""
     assert type(failure(envelope(reference=echo))) is errors.ReferenceMismatchError
 
 
 @pytest.mark.parametrize(("echo", "shown"), [("OTHER", "OTHER"), ("x" * 90, "x" * 80)], ids=["short", "long"])
 def test_mismatch_names_both(echo, shown):
-    """A mismatch says what came, or how that begins, and what was asked for."""
+    """The error of a mismatch has both references, shortened."""
     assert failure(envelope(reference=echo)).problem == f"data.reference is '{shown}', asked for '{REFERENCE}'"
 
 
@@ -380,7 +380,7 @@ def test_payment_code_stays_out_of_errors(status, success):
     ],
 )
 def test_refusal(body, status, kind):
-    """Body and status together mean one error; "not found" is only what the service itself says."""
+    """Body and status together determine the error; "not found" needs the service's own envelope."""
     error = failure(body, status)
     assert (type(error), error.status_code) == (kind, status)
 
@@ -406,7 +406,7 @@ def test_refusal(body, status, kind):
     ],
 )
 def test_message(body, status, message):
-    """A refusal says what it means, in the service's words where it has some, and the status."""
+    """The message of a refusal has its meaning, the service's message if any, and the status."""
     assert failure(body, status).message == f"{message} (HTTP {status})"
 
 
@@ -425,7 +425,7 @@ def test_message(body, status, message):
     ],
 )
 def test_unexpected_status(status, headers, problem):
-    """A status that a wrong address would give asks about `base_url`."""
+    """The error for a status that a wrong address would give mentions `base_url`."""
     assert failure(b"", status, headers).problem == problem
 
 
@@ -455,7 +455,7 @@ def test_retry_after_date():
 
 
 def test_key_is_redacted():
-    """What `redact` removes is removed from each text of the error."""
+    """Every text of the error is redacted."""
     response = Response(422, {"server": "KEY", "x-request-id": "KEY"}, json.dumps(said("bad KEY")).encode())
     with pytest.raises(errors.RejectedError) as caught:
         parse_response(response, REFERENCE, redact=lambda text: text.replace("KEY", "***"))
@@ -505,7 +505,7 @@ def test_undone(body, coding):
     ],
 )
 def test_refused(body, coding, problem):
-    """What cannot be undone is refused with the reason."""
+    """A body that cannot be decompressed is refused with the reason."""
     with pytest.raises(InflateError, match=f"^{problem}"):
         inflate(body, coding, limit=LIMIT)
 
@@ -520,7 +520,7 @@ def test_limit_is_inclusive():
 @pytest.mark.parametrize("layers", [1, 2, 10])
 @pytest.mark.parametrize("named", [1, 2, 10])
 def test_bomb(layers, named):
-    """A bomb costs less than 1 MiB, however often it was packed and however often it says so."""
+    """A zip bomb costs less than 1 MiB of memory, with any number of layers."""
     bomb = layered(bytes(32 * 1024 * 1024), layers=layers)
     tracemalloc.start()
     try:
@@ -575,7 +575,7 @@ def test_accepted(reference):
     ],
 )
 def test_refused_of_reference(reference, message):
-    """What no format would allow is refused, and the message is ASCII and says where the fault is."""
+    """An invalid reference is refused, and the message is ASCII and says where the problem is."""
     with pytest.raises(InvalidReferenceError) as caught:
         check_reference(reference)
     assert str(caught.value) == message

@@ -38,7 +38,7 @@ async def test_bucket_rate():
 
 @pytest.mark.virtual_time
 async def test_bucket_burst():
-    """A bucket that was not given a burst holds one second's worth, however long it rests."""
+    """Without `burst`, a bucket holds the requests of one second."""
     service = make(TokenBucket(rate=4))
     await asyncio.sleep(3600)
     assert (await ask_all(service, *["T1"] * 10)).count(200) == 4
@@ -46,7 +46,7 @@ async def test_bucket_burst():
 
 @pytest.mark.virtual_time
 async def test_bucket_kept_exactly():
-    """Who asks exactly at the rate is never refused."""
+    """Requests at exactly the rate are never refused."""
     assert await accepted_in(make(TokenBucket(rate=10, burst=1)), 30, every=0.1) == 300
 
 
@@ -69,7 +69,7 @@ async def test_window():
 
 @pytest.mark.virtual_time
 async def test_concurrency():
-    """A cap refuses what comes while so many are in flight, and accepts again when they are done."""
+    """A concurrency limit refuses requests above it, and admits again when others end."""
     service = make(ConcurrencyLimit(count=2), latency=Latency(seconds=1))
     assert [(await ask_all(service, *["T1"] * 5)).count(200) for _ in range(2)] == [2, 2]
 
@@ -105,7 +105,7 @@ async def test_all_limits_hold():
     ids=["slow bucket", "fast bucket", "window", "odd window"],
 )
 async def test_retry_after_seconds(limit, seconds):
-    """`Retry-After` says when the limit admits again, in whole seconds, rounded up."""
+    """`Retry-After` is the time until the limit admits again, in whole seconds, rounded up."""
     service = make(limit)
     await ask(service)
     assert (await ask(service)).headers["retry-after"] == seconds
@@ -121,7 +121,7 @@ async def test_retry_after_seconds(limit, seconds):
     ids=["bucket", "window"],
 )
 async def test_retry_after_is_true(limit):
-    """Who comes back when `Retry-After` says is accepted, and who is a second early is not."""
+    """A request after `Retry-After` is admitted, and one a second earlier is not."""
     service = make(limit)
     await asyncio.sleep(20.5)
     await ask(service)
@@ -134,7 +134,7 @@ async def test_retry_after_is_true(limit):
 
 @pytest.mark.virtual_time
 async def test_retry_after_of_concurrency():
-    """A cap on concurrency, which cannot know, says one second."""
+    """A concurrency limit says one second."""
     service = make(ConcurrencyLimit(count=1, retry_after=RetryAfter.SECONDS))
     service.script("T1", Reply(delay=9))
     first = asyncio.create_task(ask(service))
@@ -158,7 +158,7 @@ async def test_retry_after_date():
 
 @pytest.mark.virtual_time
 async def test_no_retry_after():
-    """A limit that was told to say nothing says nothing."""
+    """`RetryAfter.ABSENT` sends no header."""
     service = make(FixedWindow(count=1))
     await ask(service)
     answer = await ask(service)
@@ -208,13 +208,13 @@ async def test_shares():
 
 
 async def test_seed():
-    """Equal seeds give equal answers, other seeds others."""
+    """The same seed gives the same answers, another seed different ones."""
     first = await statuses(1)
     assert (first == await statuses(1), first == await statuses(2)) == (True, False)
 
 
 async def test_always():
-    """Faults whose shares come to 1 leave no normal answer, in spite of rounding."""
+    """Faults with shares that add up to 1 leave no normal answer, in spite of rounding."""
     service = FakeService(faults=[Fault(share=0.1, reply=Reply(status=500))] * 10)
     service.add(reference="T1")
     assert {(await ask(service)).status_code for _ in range(200)} == {500}

@@ -68,7 +68,7 @@ def test_environment_is_ignored(tmp_path, monkeypatch):
 
 
 def test_loads_nothing():
-    """The plugin loads next to nothing until a fixture is asked for."""
+    """The plugin imports almost nothing until a fixture is used."""
     run = subprocess.run([sys.executable, "-c", WHAT_IS_LOADED], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["payclient", "payclient._lazy", "payclient.testing", "payclient.testing.plugin"]
 
@@ -89,7 +89,7 @@ async def test_retries_at_once(pay_service, pay_client):
 
 
 async def test_fresh(pay_service):
-    """Each test gets a service of its own, without transactions or requests."""
+    """Each test gets a new service, without transactions or requests."""
     assert (pay_service.total, pay_service.in_flight) == (0, 0)
 
 

@@ -43,7 +43,7 @@ FAILED = b'{"success":false,"message":"Service Unavailable"}'
     ],
 )
 def test_content(reply, content):
-    """The body is what the reply says, bytes and text as they are, anything else as JSON."""
+    """The body of a reply is sent unchanged if it is bytes or text, and otherwise as JSON."""
     assert reply.content(ENVELOPE) == content
 
 
@@ -113,7 +113,7 @@ def meaning(answer):
 
 @pytest.mark.parametrize("name", MALFORMED)
 async def test_meaning(name):
-    """Every malformed response is a transaction where it is harmless, and else the error that says so."""
+    """Every malformed response gives a transaction if it is harmless, and otherwise the expected error."""
     assert meaning(await answer_to(MALFORMED[name])) is MEANINGS[name]
 
 
@@ -139,7 +139,7 @@ async def test_without():
 
 
 async def test_stored_stays():
-    """An odd answer does not change what is stored."""
+    """A malformed response does not change the stored transaction."""
     service = FakeService()
     stored = dict(service.add(reference="T1"))
     replies = [*MALFORMED.values(), Reply(body=lambda envelope: envelope["data"].clear())]
@@ -150,6 +150,6 @@ async def test_stored_stays():
 
 
 async def test_cut():
-    """A body that was cut is no JSON."""
+    """A truncated body is not JSON."""
     with pytest.raises(json.JSONDecodeError):
         (await answer_to(MALFORMED["cut_json"])).json()

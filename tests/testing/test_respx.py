@@ -100,7 +100,7 @@ async def test_failures(router, look_up, route, error):
 
 
 async def test_retry_after(router, look_up):
-    """A throttled route says when to come back."""
+    """A throttled route sends `Retry-After`."""
     router.add(throttled(retry_after=7))
     with pytest.raises(RateLimitedError) as caught:
         await look_up()
@@ -108,7 +108,7 @@ async def test_retry_after(router, look_up):
 
 
 async def test_in_turn(router, look_up):
-    """Replies come in their order, and the last one for ever."""
+    """Replies are sent in order, and then the last one again and again."""
     router.add(answered("T1", Reply(status=500), Reply(body={"success": False, "message": "no"}), Reply(), amount=3))
     found = []
     for _ in range(4):

@@ -28,7 +28,7 @@ def test_arithmetic():
     ids=str,
 )
 def test_nothing_negative(fields):
-    """No money that is made up is negative, however small the amount that is given."""
+    """No default amount is negative, even for a small given amount."""
     for made in (transaction(**fields), envelope(**fields)["data"]):
         assert [name for name in ("fee", "amount_received") if made[name] < 0] == []
 

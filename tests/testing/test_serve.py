@@ -61,7 +61,7 @@ async def test_headers(service):
 
 
 async def test_one_date():
-    """A `Retry-After` date comes with exactly one `Date` to measure it against."""
+    """A `Retry-After` date comes with exactly one `Date` header."""
     service = FakeService(limits=[FixedWindow(count=1, retry_after=RetryAfter.DATE)])
     async with serve(service) as url:
         await post(url)
@@ -100,7 +100,7 @@ async def test_end_with_dead_request(service):
 
 
 async def test_closed_after(service):
-    """After the block nobody listens, and no task is left."""
+    """After the block the port is closed, and no task is left."""
     async with serve(service) as url:
         await post(url)
     with pytest.raises(httpx.ConnectError):
@@ -109,14 +109,14 @@ async def test_closed_after(service):
 
 
 async def test_own_exception(service):
-    """An exception of the caller's own comes out of the block as itself."""
+    """The caller's exception propagates unchanged from the block."""
     with pytest.raises(KeyError, match="mine"):
         async with serve(service):
             raise KeyError("mine")
 
 
 async def test_no_signal_handler(service):
-    """The signals stay with whoever owns the process."""
+    """The server installs no signal handlers."""
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     async with serve(service) as url:
         await post(url)
@@ -132,7 +132,7 @@ async def test_port_in_use(service):
 
 
 async def test_chosen_port(service):
-    """A port that was asked for is the one in the URL."""
+    """A requested port is in the URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     async with serve(service, port=port) as url:

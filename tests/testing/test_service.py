@@ -102,7 +102,7 @@ async def test_content_type_with_charset(service):
 
 
 async def test_own_key():
-    """The service accepts the key that it was told, and no other."""
+    """The service accepts only its `api_key`."""
     service = FakeService(api_key="mine")
     service.add(reference="T1")
     keys = ("mine", "fake-api-key")
@@ -111,7 +111,7 @@ async def test_own_key():
 
 
 async def test_other_assumptions():
-    """Whoever knows better can say what a failure looks like."""
+    """`Assumptions` can be replaced."""
     service = FakeService(assumptions=Assumptions(unknown_reference=Reply(body={"success": False, "code": 7})))
     answer = await ask(service, "T9")
     assert (answer.status_code, answer.json()) == (200, {"success": False, "code": 7})
@@ -173,7 +173,7 @@ async def test_script_and_wrong_key(service):
 
 
 async def test_script_before_faults():
-    """What a script says is not left to chance."""
+    """A script has priority over random faults."""
     service = FakeService(faults=[Fault(share=1, reply=Reply(status=502))])
     service.script("T1", Reply(status=418))
     assert (await ask(service)).status_code == 418
@@ -212,7 +212,7 @@ async def test_jitter():
 
 
 async def test_not_at_once(service):
-    """Even without latency, others have their turn before an answer comes."""
+    """Even without latency, other tasks run before the answer."""
     turns = []
     asyncio.get_running_loop().call_soon(turns.append, "other")
     await ask(service)
@@ -234,7 +234,7 @@ async def test_dead():
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("reply", [Reply(never_responds=True), Reply(delay=60)], ids=["dead", "slow"])
 async def test_cancelled(service, reply):
-    """A cancelled request leaves nothing behind: not in flight, no status, and its place is free."""
+    """A cancelled request is not in flight, has no status, and frees its slot."""
     service = FakeService(limits=[ConcurrencyLimit(count=1)])
     service.add(reference="T1")
     service.script("T1", reply)
@@ -274,7 +274,7 @@ async def test_left_before_the_body():
 
 
 async def test_body_in_pieces(service):
-    """A body that comes in several pieces is one body."""
+    """A body that arrives in several messages is joined."""
 
     async def pieces():
         for piece in (b'{"refer', b'ence":', b'"T1"}'):
@@ -284,7 +284,7 @@ async def test_body_in_pieces(service):
 
 
 async def test_failing_send(service):
-    """A send that fails gives the place back too."""
+    """A failing send frees the slot too."""
 
     class Unsent(httpx.AsyncBaseTransport):
         async def handle_async_request(self, request):
@@ -356,14 +356,14 @@ async def test_refused_request(service_of_log):
 
 
 async def test_only_the_last(service_of_log):
-    """No more than `remember` requests are kept, in the order in which they came; all are counted."""
+    """At most `remember` requests are kept, in order of arrival; all are counted."""
     for reference in ("T1", "T2", "T3"):
         await ask(service_of_log, reference)
     assert ([each.reference for each in service_of_log.requests], service_of_log.total) == (["T2", "T3"], 3)
 
 
 async def test_count(service_of_log):
-    """Requests are counted per reference, whatever was answered."""
+    """Requests are counted per reference, regardless of the answer."""
     service_of_log.script("T1", Reply(status=500))
     for reference in ("T1", "T1", "T2"):
         await ask(service_of_log, reference)
@@ -371,7 +371,7 @@ async def test_count(service_of_log):
 
 
 async def test_forgotten_count(service_of_log):
-    """A count that was forgotten is never said to be 0."""
+    """A forgotten count raises instead of returning 0."""
     for reference in ("T1", "T2", "T1", "T3"):
         await ask(service_of_log, reference)
     with pytest.raises(LookupError, match="T2"):

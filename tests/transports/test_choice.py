@@ -46,7 +46,7 @@ def test_environment_is_not_shown(monkeypatch):
 
 @pytest.mark.parametrize("missing", ["httptools", "aiohappyeyeballs"])
 def test_extra_is_missing(missing, monkeypatch):
-    """Without the extra, asking for it says at construction what to install."""
+    """Without the extra, selecting `fast` raises at construction and says what to install."""
     for module in ("fast", "_connection", "_dial"):
         monkeypatch.delitem(sys.modules, f"payclient.transports.{module}", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)

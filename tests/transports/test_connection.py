@@ -83,7 +83,7 @@ async def exchanged(*parts):
 @example([b"HTTP/1.1 200 OK\r\n\r\n", b"{}"], False)
 @example([b"HTTP/1.1 200 OK\r\n", b"X: \0\r\n", b"Content-Length: 2\r\n", b"\r\n", b"{}"], True)
 def test_any_bytes(parts, is_at_once):
-    """Whatever comes, an exchange ends with an answer of a final status or as broken, and with nothing else."""
+    """For any bytes, an exchange ends with a final response or as broken."""
     answer, is_kept = asyncio.run(exchanged(b"".join(parts)) if is_at_once else exchanged(*parts))
     if answer is None:
         assert not is_kept
@@ -96,7 +96,7 @@ def test_any_bytes(parts, is_at_once):
 @given(st.lists(PIECES, max_size=12), st.lists(st.integers(1, 60), max_size=20))
 @example([ANSWER, b"HTTP/1.1 103 Early Hints\r\n\r\n"], [1, 45])
 def test_cut_anywhere(parts, cuts):
-    """What an answer means does not depend on the pieces in which it arrives, unless something follows it."""
+    """The meaning of an answer does not depend on how it is split, unless extra bytes follow it."""
     whole, pieces, rest = b"".join(parts), [], b"".join(parts)
     for cut in cuts:
         pieces.append(rest[:cut])
@@ -113,7 +113,7 @@ def test_kept():
 
 
 def test_answer_that_nobody_waits_for():
-    """An answer that comes when its caller has just been cancelled is taken, and spoils nothing."""
+    """An answer for a caller that has just been cancelled has no effect."""
 
     async def play():
         connection, wire = Connection(), Wire()
@@ -148,7 +148,7 @@ def test_second_exchange():
 
 
 def test_close_notify_under_tls():
-    """Whoever closes a connection with TLS says so, and the other side knows that nothing was cut off."""
+    """Closing a TLS connection sends `close_notify`, so the other side knows that nothing was truncated."""
 
     async def closed():
         connection, wire, server = Connection(), Wire(), Server()

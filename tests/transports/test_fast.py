@@ -33,7 +33,7 @@ async def carrying(*steps, **options):
 
 
 async def test_message():
-    """What is written is one whole request, in the order in which servers like it; the default port is left out."""
+    """A request is written completely, with the usual order of headers and without a default port."""
     async with carrying(send(http(FOUND))) as (transport, server):
         await transport.send(request(f"{server.url}/a/b"))
         host = server.url.removeprefix("http://")
@@ -45,7 +45,7 @@ async def test_message():
 
 
 async def test_each_request_is_its_own():
-    """What requests have in common is written once, and what they have not is not taken from the one before."""
+    """Common parts of requests are cached, and other parts are never taken from an earlier request."""
     async with carrying(send(http(FOUND))) as (transport, server):
         await transport.send(request(f"{server.url}/a", headers={"A": "1"}))
         await transport.send(request(f"{server.url}/b", headers={"B": "2"}))
@@ -57,7 +57,7 @@ async def test_each_request_is_its_own():
 
 
 async def test_response():
-    """Header names come in lower case, repeated ones as one, and the body as it came."""
+    """Header names are in lower case, repeated headers are joined, and the body is unchanged."""
     answer = http(FOUND, "203 Odd", "X-Odd: \xe9", "Set-Cookie: a=1", "Set-Cookie: b=2")
     async with carrying(send(answer)) as (transport, server):
         response = await transport.send(request(server.url))
@@ -66,7 +66,7 @@ async def test_response():
 
 
 async def test_announcements_are_no_answer():
-    """What comes before the answer, with a status below 200, leaves nothing in it."""
+    """An interim response (1xx) leaves nothing in the answer."""
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\nContent-Type: text/css\r\n\r\n"
     async with carrying(send(early * 3 + http(FOUND))) as (transport, server):
         response = await transport.send(request(server.url))
@@ -74,7 +74,7 @@ async def test_announcements_are_no_answer():
 
 
 async def test_trailers_are_no_headers():
-    """A header behind the last chunk does not replace one of the head."""
+    """A trailer does not replace a header."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Kind: head\r\n\r\n"
     async with carrying(send(head + b"2\r\n{}\r\n0\r\nX-Kind: trailer\r\nX-More: trailer\r\n\r\n")) as (
         transport,
@@ -111,7 +111,7 @@ async def test_body_cap(size):
     ],
 )
 async def test_nothing_grows_without_end(answer, reason):
-    """Whatever part of an answer goes on and on, there is an end to what is read of it."""
+    """Every part of an answer has a size limit."""
     async with carrying(send(answer)) as (transport, server):
         with pytest.raises(ConnectionFailedError, match=reason):
             await transport.send(request(server.url))
@@ -119,14 +119,14 @@ async def test_nothing_grows_without_end(answer, reason):
 
 @pytest.mark.parametrize("control", ["\0", "\x01", "\x0b", "\x7f"], ids=ascii)
 async def test_control_characters(control):
-    """A header with a control character in it is refused: nobody knows what a log makes of it."""
+    """A header with a control character is refused."""
     async with carrying(send(http(FOUND, "200 OK", f"X-Odd: a{control}b"))) as (transport, server):
         with pytest.raises(ConnectionFailedError, match="control character"):
             await transport.send(request(server.url))
 
 
 async def test_lengths_and_chunks():
-    """An answer that names a length and comes in chunks is read, and its connection is not used again."""
+    """An answer with both a length and chunks is read, and its connection is not reused."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
     async with carrying(send(head + b"2\r\n{}\r\n0\r\n\r\n")) as (transport, server):
         bodies = [(await transport.send(request(server.url))).body for _ in range(2)]
@@ -134,7 +134,7 @@ async def test_lengths_and_chunks():
 
 
 async def test_cold_connections_are_not_used():
-    """A connection that was idle for longer than `keepalive` may be dead behind a NAT, and is not tried."""
+    """A connection that was idle for longer than `keepalive` is not reused."""
     async with carrying(send(http(FOUND)), keepalive=0.0) as (transport, server):
         for _ in range(3):
             await transport.send(request(server.url))

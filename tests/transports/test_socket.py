@@ -8,7 +8,7 @@ from payclient.transports import _socket
 
 
 async def test_no_key_log(monkeypatch, tmp_path):
-    """Nothing that would decrypt the API key is written where the environment says."""
+    """`SSLKEYLOGFILE` is ignored."""
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
     assert ssl.create_default_context().keylog_filename == str(tmp_path / "keys")
     assert _socket._system_trust.__wrapped__().keylog_filename is None

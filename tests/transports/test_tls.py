@@ -9,7 +9,7 @@ from support.tls_server import Server, established, session
 
 @pytest.mark.parametrize("size", [1, 300, 16 * 1024, 100_000])
 def test_round_trip(size):
-    """What one side sends is what the other side reads, however long it is."""
+    """Data of any length arrives unchanged."""
     server = Server()
     client, plain = established(server), bytes(range(256)) * (size // 256) + bytes(size % 256)
     client.receive(memoryview(server.encrypted(plain)))
@@ -18,7 +18,7 @@ def test_round_trip(size):
 
 
 def test_cut_anywhere():
-    """Bytes that come one by one are read when they are whole, and once."""
+    """Bytes that arrive one by one give each record once."""
     server = Server()
     client, read = established(server), []
     for byte in server.encrypted(b"one") + server.encrypted(b"two"):
@@ -33,7 +33,7 @@ def test_cut_anywhere():
     ids=["host", "authority"],
 )
 def test_refused(server, is_trusting, reason):
-    """The other side must be whom it says to be, in the eyes of somebody whom the context trusts."""
+    """The certificate must be trusted and for the right host."""
     client = session(is_trusting=is_trusting)
     client.receive(memoryview(server.answer(client.handshake())))
     with pytest.raises(ssl.SSLCertVerificationError, match=reason):

@@ -133,7 +133,7 @@ async def test_stale_connection(end):
 )
 @pytest.mark.parametrize("end", ["close", "reset"])
 async def test_cut_answer(connect, cut, end):
-    """An answer that is cut anywhere is a broken connection, and asked for again."""
+    """An answer that is truncated anywhere is a broken connection, and retried."""
 
     async def cut_it(connection):
         await connection.request()
@@ -150,7 +150,7 @@ async def test_cut_answer(connect, cut, end):
 
 
 async def test_unsolicited_answer(connect):
-    """A second response nobody asked for is never taken for the next lookup's answer."""
+    """An unsolicited second response is never taken for the next lookup's answer."""
 
     async def one_too_many(connection):
         reference = await connection.request()
@@ -191,7 +191,7 @@ async def test_silence(connect):
 
 
 async def test_body_cap(connect):
-    """Reading stops at the cap, however much is sent, and the connection is not used again."""
+    """Reading stops at the limit, and the connection is not reused."""
     written = 0
 
     async def flood(connection):
@@ -209,7 +209,7 @@ async def test_body_cap(connect):
 
 
 async def test_nobody_listens(connect):
-    """A refused connection names the host, and says that nothing was sent."""
+    """The error of a refused connection has the host, and `sent` is "no"."""
     async with RawServer() as server:
         url = server.url
     async with connect(url) as pay:
@@ -279,7 +279,7 @@ async def test_callers_auth_does_not_replace_the_key():
 
 @pytest.mark.virtual_time
 async def test_exhausted_pool():
-    """A full pool of the caller's is told apart from a slow service."""
+    """A full pool of the caller's client is distinguished from a slow service."""
     limits, timeout = httpx.Limits(max_connections=1), httpx.Timeout(5, pool=0.05)
 
     async def silence(connection):
@@ -367,7 +367,7 @@ async def test_tls(kind, authority):
 )
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side
 async def test_tls_refused(kind, authority, names, is_trusted, reason):
-    """A service that cannot prove who it is gets one attempt and no request; host and reason are named."""
+    """A service with an untrusted certificate gets one attempt and no request; the error has host and reason."""
     trust = ssl.create_default_context()
     if is_trusted:
         authority.configure_trust(trust)
@@ -408,7 +408,7 @@ def demand_certificate(listener, context):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
 async def test_client_certificate(kind, authority, version):
-    """A service that demands a certificate of the client is asked once, and the message names what it wants."""
+    """A service that demands a client certificate gets one attempt, and the message says what it wants."""
     demanding, trust = server_context(authority, "localhost"), ssl.create_default_context()
     demanding.verify_mode, demanding.maximum_version = ssl.CERT_REQUIRED, version
     authority.configure_trust(demanding)
@@ -439,7 +439,7 @@ async def never_close_tls(connection):
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("end", ["close", "discard"])
 async def test_close_notify_is_not_awaited(kind, end):
-    """Closing the transport, or one connection of it, never waits for what the service says to that."""
+    """Closing a transport or a connection never waits for the service."""
     trust, loop = ssl.create_default_context(), asyncio.get_running_loop()
     AUTHORITY.configure_trust(trust)
     transport = kind(ssl_context=trust)
@@ -453,7 +453,7 @@ async def test_close_notify_is_not_awaited(kind, end):
 
 @pytest.mark.virtual_time
 async def test_handshake_that_stalls(kind):
-    """A handshake that nobody answers is a time-out, which may pass, and no refusal."""
+    """An unanswered handshake is a time-out, which is retried."""
 
     async def silence(connection):
         await connection.request()
@@ -482,7 +482,7 @@ BOTH = head("HTTP/1.1 200 OK", "Content-Length: 5", "Transfer-Encoding: chunked"
     ],
 )
 async def test_connection_goes_back(kind, answer, kept):
-    """A connection is kept only after an answer whose end all would agree on, with nothing behind it."""
+    """A connection is kept only after an answer with an unambiguous end and nothing after it."""
     transport = kind()
 
     async def once(connection):

@@ -45,7 +45,7 @@ async def connect(request):
 
 @respx.mock
 async def test_respx_decorator(connect):
-    """`respx.mock` answers in the place of the network."""
+    """`respx.mock` answers instead of the network."""
     route = respx.post(PATH).respond(200, content=document("T1"))
     async with connect() as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
@@ -53,7 +53,7 @@ async def test_respx_decorator(connect):
 
 
 async def test_respx_fixture(connect, respx_mock):
-    """The fixture of respx answers too, and a refusal is asked for once."""
+    """The respx fixture works too, and a refusal is requested once."""
     route = respx_mock.post(PATH).respond(404, json=NOT_FOUND)
     async with connect() as pay:
         with pytest.raises(TransactionNotFoundError):
@@ -63,7 +63,7 @@ async def test_respx_fixture(connect, respx_mock):
 
 @pytest.mark.parametrize("using", ["httpcore", "httpx"])
 async def test_respx_unmatched(connect, using):
-    """A request that no route matches never reaches the network, whatever respx patches."""
+    """A request without a matching route never reaches the network."""
     with respx.mock(using=using) as router:
         router.post("https://elsewhere.example/")
         async with connect() as pay:
