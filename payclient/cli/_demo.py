@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import json
 import os
 import sys
 import tempfile
@@ -21,13 +20,14 @@ from payclient._escape import plural
 from payclient.cli._dataset import COLUMNS, MIN_ROWS, Dataset, Expected, as_expected, generate
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, write_again
-from payclient.cli._sandbox import Address, sandbox_process
+from payclient.cli._sandbox import faults_of, limit_of, serving
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.ledger import open_ledger
 from payclient.reconcile import Row
 from payclient.report import verify
+from payclient.testing import FakeService, Latency
 
 EXAMPLES = """
 ```console
@@ -37,8 +37,8 @@ $ payclient demo --rows 500 --out demo-report
 """
 
 _RATE_LIMIT = "500/s"
-_FAULT_SHARE = "0.02"
-_LATENCY = "0.01"
+_FAULT_SHARE = 0.02
+_LATENCY = 0.01
 _CONCURRENCY = 32
 _MAX_SHOWN = 20
 _KILL_AFTER = 5.0
@@ -67,9 +67,6 @@ async def demo(
         out: Folder for the ledger and the report; a new temporary folder, which is kept, if not given.
         progress: How progress is shown on standard error.
         streams: Streams of the process.
-
-    Returns:
-        The exit status: 0 when exactly the planted breaks were found.
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,24 +74,21 @@ async def demo(
     _write(dataset, folder)
     streams.tell(
         f"{rows:,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
-        f"{float(_FAULT_SHARE):.0%} of its responses fail",
+        f"{_FAULT_SHARE:.0%} of its responses fail",
     )
     check, worst = Check(dataset.expected), Worst()
     report = folder / "report"
-    async with sandbox_process(
-        *("--transactions", str(folder / "transactions.jsonl"), "--rate-limit", _RATE_LIMIT),
-        *("--fault-share", _FAULT_SHARE, "--latency", _LATENCY, "--seed", str(seed)),
-        log=folder / "sandbox.log",
-    ) as address:
-        streams.tell(await _run_and_kill(folder, address))
+    service = _service(dataset, seed)
+    async with serving(service) as base_url:
+        streams.tell(await _run_and_kill(folder, base_url, service.api_key))
         async with AsyncExitStack() as stack:
             job = Reconciliation(
                 ledger=stack.enter_context(open_ledger(folder / "ledger.csv")),
                 out=report,
                 client=await stack.enter_async_context(
                     AsyncClient(
-                        api_key=address.api_key,
-                        base_url=address.base_url,
+                        api_key=service.api_key,
+                        base_url=base_url,
                         environment=Environment.SANDBOX,
                         max_concurrency=_CONCURRENCY,
                     ),
@@ -114,15 +108,22 @@ async def demo(
     return Exit.DONE if check.is_passed and is_same else Exit.DIFFERENT
 
 
-async def _run_and_kill(folder: Path, address: Address) -> str:
+def _service(dataset: Dataset, seed: int) -> FakeService:
+    faults, limits = faults_of(_FAULT_SHARE), [limit_of(_RATE_LIMIT)]
+    service = FakeService(latency=Latency(seconds=_LATENCY), limits=limits, faults=faults, seed=seed)
+    service.load(dataset.transactions)
+    return service
+
+
+async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
     """Start the reconciliation in another process, kill it, and return what happened."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "payclient", "reconcile", str(folder / "ledger.csv")),
         *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(_CONCURRENCY)),
         env={
             **os.environ,
-            "PAYCLIENT_API_KEY": address.api_key,
-            "PAYCLIENT_BASE_URL": address.base_url,
+            "PAYCLIENT_API_KEY": api_key,
+            "PAYCLIENT_BASE_URL": base_url,
             "PAYCLIENT_ENVIRONMENT": "sandbox",
         },
         stdin=asyncio.subprocess.DEVNULL,
@@ -185,5 +186,3 @@ def _write(dataset: Dataset, folder: Path) -> None:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(dataset.ledger)
-    with (folder / "transactions.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(f"{json.dumps(fields)}\n" for fields in dataset.transactions)

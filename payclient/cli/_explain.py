@@ -40,9 +40,6 @@ def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Para
         folder: Folder of the report.
         reference: Reference as written in the ledger.
         streams: Streams of the process.
-
-    Returns:
-        The exit status.
     """
     with Journal(journal_path(folder), must_exist=True) as journal:
         rules = about_of(journal).rules

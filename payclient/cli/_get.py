@@ -186,9 +186,6 @@ async def get(
             for its turn. `none` for no bound.
         connection: Which service is asked, and how.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     # cyclopts takes a misspelt option for a reference once `-` may be one.
     if unknown := [name for name in references if name.startswith("-") and name != "-"]:

@@ -63,9 +63,6 @@ def lookup(
         as_json: Print the totals as one JSON object.
         connection: Which service is asked, and how.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     from payclient.engines.processes import look_up_files  # noqa: PLC0415  needs an extra
 

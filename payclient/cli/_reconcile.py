@@ -75,9 +75,6 @@ async def reconcile(
         output: What is printed, and what the exit status depends on.
         connection: Which service is asked, and how.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     _check_ledger(ledger, connection)
     rules, confirm_after = judging.rules(connection.not_found_message), judging.confirm_after_seconds

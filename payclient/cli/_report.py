@@ -36,9 +36,6 @@ def report(
         folder: Of the report.
         output: What is printed, and what the exit status depends on.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     worst = Worst()
     summary, rules = write_again(folder, worst.add, all_rows=output.all_rows)

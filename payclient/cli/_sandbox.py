@@ -6,84 +6,19 @@ import asyncio
 import json
 import logging
 import re
-import shlex
-import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-from attrs import field, frozen
 from cyclopts import Parameter, validators
 
 from payclient._escape import escape_unprintable
-from payclient._until_done import until_done
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.protocol import is_object
 from payclient.testing import MALFORMED, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
-
-_GRACE = 5.0
-"""Seconds that it has to end in order."""
-
-
-@frozen
-class Address:
-    """Where a sandbox is, and what it lets in."""
-
-    base_url: str
-    api_key: str = field(repr=False)
-
-
-@asynccontextmanager
-async def sandbox_process(*options: str, log: Path) -> AsyncGenerator[Address]:
-    """
-    Start `payclient sandbox` on a free port, and end it with the block, whatever ends that.
-
-    Args:
-        options: Besides the port.
-        log: Where its standard error goes.
-
-    Raises:
-        ConfigurationError: When it does not start; with its own words.
-    """
-    with log.open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "payclient", "sandbox", "--port", "0", *options),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=errors,
-        )
-    try:
-        assert process.stdout is not None  # noqa: S101  it is a pipe
-        yield _address(await process.stdout.readline(), log)
-    finally:
-        await _end(process)
-
-
-def _address(line: bytes, log: Path) -> Address:
-    words = dict(word.split("=", 1) for word in shlex.split(line.decode()) if "=" in word)
-    if "PAYCLIENT_BASE_URL" not in words:
-        message = f"the sandbox did not start: {log.read_text(encoding='utf-8', errors='replace').strip()}"
-        raise ConfigurationError(message)
-    return Address(words["PAYCLIENT_BASE_URL"], words["PAYCLIENT_API_KEY"])
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):  # it has ended already, perhaps by the same Ctrl-C
-        process.terminate()
-    await until_done([asyncio.ensure_future(_reap(process))])
-
-
-async def _reap(process: asyncio.subprocess.Process) -> None:
-    try:
-        async with asyncio.timeout(_GRACE):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-
 
 EXAMPLES = """
 ```console
@@ -195,9 +130,6 @@ async def sandbox(
         latency: Seconds until an answer.
         seed: Of what is left to chance.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     service = FakeService(
         latency=Latency(seconds=latency),
@@ -209,7 +141,15 @@ async def sandbox(
         service.load(_READY_MADE)
     else:
         load(service, transactions)
-    await _serve(service, host, port, streams, shown=_READY_MADE if transactions is None else ())
+    async with serving(service, host, port) as url:
+        streams.write(
+            f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox",
+        )
+        for fields in _READY_MADE if transactions is None else ():
+            streams.tell(_described(fields))
+        streams.tell("serving; Ctrl-C stops")
+        with suppress(asyncio.CancelledError):  # to be stopped is how it ends well
+            await asyncio.Event().wait()
     return Exit.DONE
 
 
@@ -219,14 +159,14 @@ def _described(fields: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-async def _serve(
-    service: FakeService,
-    host: str,
-    port: int,
-    streams: Streams,
-    *,
-    shown: Sequence[dict[str, Any]],
-) -> None:
+@asynccontextmanager
+async def serving(service: FakeService, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str]:
+    """
+    Serve *service* over HTTP while the block runs; yield the base URL.
+
+    Raises:
+        ConfigurationError: When the address cannot be listened on.
+    """
     from payclient.testing import serve  # noqa: PLC0415  it needs another extra, and says so
 
     logging.getLogger("uvicorn.error").addFilter(_is_news)
@@ -236,11 +176,4 @@ async def _serve(
         except OSError as error:
             message = f"cannot listen on {host} port {port}: {error.strerror or error}"
             raise ConfigurationError(message) from error
-        streams.write(
-            f"export PAYCLIENT_BASE_URL={url} PAYCLIENT_API_KEY={service.api_key} PAYCLIENT_ENVIRONMENT=sandbox",
-        )
-        for fields in shown:
-            streams.tell(_described(fields))
-        streams.tell("serving; Ctrl-C stops")
-        with suppress(asyncio.CancelledError):  # to be stopped is how it ends well
-            await asyncio.Event().wait()
+        yield url

@@ -31,9 +31,6 @@ def verify(folder: Path, /, *, streams: Annotated[Streams, Parameter(parse=False
     Args:
         folder: Of the report.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     problems = [f"{problem.file}: {problem.what}" for problem in verify_manifest(folder)]
     journal = journal_path(folder)

@@ -131,9 +131,6 @@ async def wait(
         as_json: One JSON object per line for each change, the payment code masked.
         connection: Which service is asked, and how.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     if unknown := [name for name in references if name.startswith("-")]:
         message = f"unknown option {unknown[0].partition('=')[0]} (see payclient wait --help)"

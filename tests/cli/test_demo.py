@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
-from urllib.parse import urlsplit
 
 import attrs
 import pytest
 
 from payclient.cli._dataset import Expected, generate
 from payclient.cli._demo import Check
-from payclient.cli._sandbox import sandbox_process
-from payclient.errors import ConfigurationError
 from payclient.ledger import RejectedEntry
 from payclient.reconcile import Bucket, Code, Row, Severity
 
@@ -90,30 +86,3 @@ def test_altered(command, tmp_path, monkeypatch):
     monkeypatch.setattr("payclient.cli._demo.generate", altered)
     result = command("demo", "--rows", "30", "--out", str(tmp_path))
     assert (result.status, "CHECK FAILED: 1 row not as planted" in result.out) == (1, True)
-
-
-def is_listening(url):
-    with socket.socket() as probe:
-        return probe.connect_ex((urlsplit(url).hostname, urlsplit(url).port)) == 0
-
-
-async def test_process_ends(tmp_path):
-    """The sandbox runs as long as the block, and not longer."""
-    async with sandbox_process(log=tmp_path / "log") as address:
-        during = is_listening(address.base_url)
-    assert (during, is_listening(address.base_url)) == (True, False)
-
-
-async def test_process_ends_on_failure(tmp_path):
-    """The sandbox ends with the block also when the block fails."""
-    with pytest.raises(LookupError):
-        async with sandbox_process(log=tmp_path / "log") as address:
-            raise LookupError
-    assert not is_listening(address.base_url)
-
-
-async def test_process_fails(tmp_path):
-    """A sandbox that does not start says why."""
-    with pytest.raises(ConfigurationError, match="the sandbox did not start: payclient: --rate-limit must be"):
-        async with sandbox_process("--rate-limit", "fast", log=tmp_path / "log"):
-            pass

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 
 import pytest
 
-from payclient.cli._sandbox import _end, faults_of, limit_of, load
+from payclient.cli._sandbox import faults_of, limit_of, load
 from payclient.errors import ConfigurationError
 from payclient.testing import FakeService, FixedWindow, RetryAfter, TokenBucket
 
@@ -77,34 +76,3 @@ def test_port_taken(command):
         result = command("sandbox", "--port", str(port))
     expected = f"payclient: cannot listen on 127.0.0.1 port {port}: "
     assert (result.status, result.err[: len(expected)]) == (2, expected)
-
-
-class Stubborn:
-    """A process that ends only when it is killed."""
-
-    def __init__(self):
-        self.killed = asyncio.Event()
-        self.returncode = None
-
-    def terminate(self):
-        pass
-
-    def kill(self):
-        self.killed.set()
-
-    async def wait(self):
-        await self.killed.wait()
-        self.returncode = -9
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize("cancellations", [0, 1, 3])
-async def test_ended(cancellations):
-    """A process that does not end is killed and waited for, however often the wait is cancelled."""
-    process = Stubborn()
-    task = asyncio.create_task(_end(process))
-    for _ in range(cancellations):
-        await asyncio.sleep(0)
-        task.cancel()
-    await asyncio.wait([task])
-    assert (process.returncode, task.cancelled()) == (-9, cancellations > 0)
