@@ -1,4 +1,4 @@
-"""What a worker is told, as plain data that an engine can carry, print and store: never the key, only its place."""
+"""The instructions for a worker, as plain data that can be sent, printed and stored: without the API key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 
 
 def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:
-    """Return a validator of values that a worker would only refuse later."""
+    """Return a validator; *wanted* completes the sentence `<name> must be …`."""
 
     def check(_: object, attribute: Attribute[Any], value: object) -> None:
         if not is_valid(value):
@@ -78,7 +78,7 @@ def _to_path(path: str | os.PathLike[str] | None) -> str | None:
 
 
 def _to_rules(rules: Rules | str) -> str:
-    """Return rules as JSON: it can be pickled, which `Rules` cannot, and compared, because its keys are in order."""
+    """Return rules as JSON with sorted keys, which can be pickled and compared; `Rules` cannot be pickled."""
     try:
         kept = rules if isinstance(rules, Rules) else rules_from_json(json.loads(rules))
     except (TypeError, ValueError) as error:
@@ -97,29 +97,29 @@ class LookupSpec:
     """
     How workers look references up.
 
-    What is not given comes from the environment of the process that makes it, as with `AsyncClient`; the key alone is
-    read by each worker, where it runs. It can be pickled, compared, hashed and printed, and holds no secret.
+    Options that are not given come from the environment of the process that makes the specification, as with
+    `AsyncClient`. Only the key is read by each worker. A specification can be pickled, compared, hashed and printed;
+    it holds no secret.
 
     Attributes:
         base_url: Address of the service; `PAYCLIENT_BASE_URL` if not given.
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
         key_variable: Name of the worker's environment variable that holds the API key.
-        key_file: Path of the worker's file that holds the API key; then *key_variable* is not looked at.
+        key_file: Path of the worker's file that holds the API key; replaces *key_variable*.
         reference: Name of the column with the references. It must be text.
         keep: Names of the columns to carry over, unchanged, before ours; None for all but the one of the reference.
-        prefix: What the names of our columns begin with, for when a kept column has one of their names.
+        prefix: Prefix of the names of our columns, in case a kept column has one of their names.
         max_concurrency: Attempts in flight at once, at most, in each worker process.
-        max_rate: Attempts per second, retries included, that all workers together may start; None when it is not known.
-        workers: Worker processes that ask at the same time; each starts `max_rate / workers`, or, when the rate is not
-            known, finds out more carefully what it can have.
+        max_rate: Attempts per second, retries included, of all workers together; None if the limit is unknown.
+        workers: Worker processes that run at the same time; each takes its share of *max_rate*, or adapts more slowly
+            if that is unknown.
         transport: `httpx` or `fast`; `PAYCLIENT_TRANSPORT` if not given, or else `httpx`.
         timeout: Seconds for one attempt.
-        deadline: Seconds for one lookup, waits for its turn excluded; None for no bound but the attempts.
+        deadline: Seconds for one lookup, queueing excluded; None for no bound other than the attempts.
         retry: When to ask again; None for never.
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
         stall_timeout: Seconds without any answer after which a worker gives up.
-        window: Rows under way below which the next batch is taken; several small batches, or one large one and the
-            rest of the one before.
+        window: Rows in flight below which the next batch is read.
 
     Raises:
         ConfigurationError: When a value cannot be used.
@@ -153,10 +153,9 @@ class ReconcileSpec(LookupSpec):
     How workers look references up, and compare the answers with the ledger's own columns.
 
     Attributes:
-        rules: How differences are judged: `Rules`, or the JSON text of `rules_as_json`, as which they are kept. Their
-            `columns` name the ledger's columns where they are not known.
-        canary: A reference that is known to exist. It is asked first, and that it is found makes "not found" credible
-            in a batch where nothing else is found.
+        rules: How differences are judged: `Rules`, or the JSON text of `rules_as_json`; kept as JSON.
+        canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
+            else is found.
 
     Raises:
         ConfigurationError: When a value cannot be used.
@@ -179,10 +178,10 @@ def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:
 
 def key_of(spec: LookupSpec) -> str:
     """
-    Return the API key from where this worker has it; do not keep it in a variable.
+    Return the API key of this worker; do not keep it in a variable.
 
     Raises:
-        ConfigurationError: When it is not there.
+        ConfigurationError: When the worker has none.
     """
     if spec.key_file is None:
         if not os.environ.get(spec.key_variable, "").strip():

@@ -1,13 +1,13 @@
 """
-Batches of references on their way through one stream of lookups, in order, several at a time.
+Pass batches of references through one stream of lookups, several at a time, and return them in order.
 
 Design rules:
 
-- The source is read, and batches are given back, in the caller's thread; lookups run in the background's. Whole batches
-  go from one to the other, never single rows.
-- Lookups do not stop at the edge of a batch: the next batch is taken while the slow rows of the last are under way.
-- A reference is asked once, however many rows and batches of the window have it.
-- The consumer's pace is the pace of everything: what is held is bounded, and nothing is taken unless it is asked for.
+- The caller's thread reads the source and returns batches; the background thread runs the lookups. The threads
+  exchange whole batches, never single rows.
+- The next batch is read while slow rows of earlier batches are in flight.
+- A reference is looked up once for all rows and batches of the window.
+- Backpressure: the number of rows held is bounded, and the source is read only as the results are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from payclient.protocol import Found, Outcome, fresh_references
 from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_now
 
 _HELD_WINDOWS = 4
-"""How many windows of rows are held while the first batch waits for a slow row and later rows are answered."""
+"""Windows of rows held at most, while the first batch waits for a slow row and later rows are answered."""
 
 _Payload = TypeVar("_Payload")
 
@@ -38,13 +38,13 @@ _Payload = TypeVar("_Payload")
 @define(eq=False)
 class Batch(Generic[_Payload]):
     """
-    Rows that come and go together.
+    Rows that are read and returned together.
 
     Attributes:
-        payload: Whatever its owner wants back with the results.
-        rows: How many there are.
-        references: What to ask for, each once.
-        entries: The ledger's rows, by reference; nothing where nothing is compared.
+        payload: The owner's data, returned with the results.
+        rows: The number of rows.
+        references: The references to look up, each once.
+        entries: The ledger rows by reference; empty if nothing is compared.
         first: By reference, what `Digest` made of the answer to the first lookup.
         second: The same of the second lookup, where there was one.
     """
@@ -58,15 +58,15 @@ class Batch(Generic[_Payload]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether every reference has its result."""
+        """Whether every reference has an answer."""
         return len(self.first) == len(self.references)
 
 
 Digest: TypeAlias = Callable[[Observation], Any]
-"""Returns what of an answer is kept until its batch is answered; the less, the better."""
+"""Returns the part of an answer that is kept until its batch is complete; small, to save memory."""
 
 NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
-"""Says of a ledger row and the first answer whether a second lookup must confirm it."""
+"""Says whether a second lookup must confirm a first answer for a ledger row."""
 
 
 def _whole(seen: Observation) -> Observation:
@@ -74,7 +74,7 @@ def _whole(seen: Observation) -> Observation:
 
 
 class _Pending:
-    """One reference under way."""
+    """A reference in flight."""
 
     __slots__ = ("attempts", "batches", "first", "status_code")
 
@@ -86,7 +86,7 @@ class _Pending:
 
 
 class _Feed:
-    """The references that no worker of the stream has taken yet; used in the event loop only."""
+    """The references that no worker has taken yet; used in the event loop only."""
 
     def __init__(self) -> None:
         self._waiting: deque[str] = deque()
@@ -118,13 +118,13 @@ class Window:
     One pass over a source of batches.
 
     Args:
-        background: Whose client asks.
-        rows: References under way below which the next batch is taken.
-        stall_timeout: Seconds without any answer after which it ends.
-        digest: Called in the background's thread with each answer.
-        needs_confirmation: Whether a second lookup must confirm a first answer; never, if not given.
-        canary: A reference that has to be found before anything else is asked.
-        clock: Tells the time of each result; aware, in UTC.
+        background: The client that looks up.
+        rows: References in flight below which the next batch is read.
+        stall_timeout: Seconds without any answer after which the pass ends.
+        digest: Called with each answer, in the background thread.
+        needs_confirmation: Whether a second lookup must confirm a first answer; never if not given.
+        canary: A reference that must be found before any other is looked up.
+        clock: Returns the time of each answer; aware, in UTC.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Window:
         self._needs_confirmation = needs_confirmation
         self._canary = canary
         self._clock = clock
-        # Of the caller's thread.
+        # Used in the caller's thread.
         self._held: deque[Batch[Any]] = deque()
         self._held_rows = 0
         self._largest = 0
@@ -158,8 +158,8 @@ class Window:
         self._changed = threading.Event()
         self._is_over = threading.Event()
         self.found = 0
-        """How many references were found so far."""
-        # Of the event loop's thread.
+        """The number of references found so far."""
+        # Used in the event loop's thread.
         self._pending: dict[str, _Pending] = {}
         self._confirming: set[str] = set()
         self._feed = _Feed()
@@ -170,14 +170,14 @@ class Window:
 
     def through(self, batches: Iterator[Batch[_Payload]]) -> Generator[Batch[_Payload]]:
         """
-        Ask for all that *batches* hold, and give each back when it is answered.
+        Look up the references of *batches*, and yield each batch when it is answered.
 
         Note:
-            In the order of *batches*, which is read in the thread that reads this, and not much further ahead than the
-            window. Leaving early ends every lookup under way.
+            In the order of *batches*, which is read in the caller's thread, about a window ahead. Leaving early ends
+            every lookup.
 
         Raises:
-            PayClientError: When no other lookup could succeed either; what was answered before is given first.
+            PayClientError: When no further lookup can succeed; batches answered before are yielded first.
         """
         self._background.loop.call_soon_threadsafe(self._start)
         try:
@@ -188,7 +188,7 @@ class Window:
     def _flow(self, batches: Iterator[Batch[_Payload]]) -> Generator[Batch[_Payload]]:
         is_more = True
         while is_more or self._held:
-            self._changed.clear()  # before looking, so that nothing that changes meanwhile is missed
+            self._changed.clear()  # before the checks, so that no later change is missed
             is_broken = self._is_over.is_set() or not self._background.is_this_process
             max_held = max(self._rows * _HELD_WINDOWS, 2 * self._largest)
             self._wants_more = is_more and not is_broken and self._held_rows < max_held
@@ -221,7 +221,7 @@ class Window:
             self._call(self._accept, batch)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Have *function* called in the event loop, unless the end has come there."""
+        """Call *function* in the event loop, unless the pass has ended there."""
         if not self._is_over.is_set():
             self._background.loop.call_soon_threadsafe(function, *arguments)
 
@@ -233,7 +233,7 @@ class Window:
     def _end(self) -> None:
         if self._background.is_this_process and not self._is_over.is_set():
             self._call(self._cancel)
-            if not self._background.is_this_thread:  # where the garbage collector may end a forgotten generator
+            if not self._background.is_this_thread:  # in it, the garbage collector may close an abandoned generator
                 self._is_over.wait()
 
     # The event loop's thread
@@ -268,7 +268,7 @@ class Window:
         self._end_feed()
 
     def _end_feed(self) -> None:
-        # What is to be asked again comes back to the feed, so that it cannot end before the last answer.
+        # A second lookup goes through the feed again, so the feed cannot end before the last answer.
         if self._is_finished and not (self._needs_confirmation and self._pending):
             self._feed.end()
 

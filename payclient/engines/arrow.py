@@ -1,8 +1,8 @@
 """
-Look up, and reconcile, batches of Arrow: the kernel that every engine runs in its workers.
+Look up and reconcile Arrow batches: the kernel that every engine runs in its workers.
 
-Batches come and go in their order, and a row never raises: what became of it is in its columns. What is the same for
-every row does: a refused key, a certificate that does not fit, a wrong address. The extra `parquet` brings pyarrow.
+Results have the order of the batches. A failed row does not raise; its columns say what happened. An error that is the
+same for every row does: a refused key, an untrusted certificate, a wrong address. The extra `parquet` installs pyarrow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from payclient.reconcile import Answer, Finding, Observation, Row
 
 __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_schema"]
 
-_arrow: Any = pa  # it says nothing of its types
+_arrow: Any = pa  # it has no type hints
 _RecordBatch: TypeAlias = Any
 _Schema: TypeAlias = Any
 Batches: TypeAlias = Generator[_RecordBatch]
@@ -79,17 +79,17 @@ def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterato
 
     Args:
         batches: `pyarrow.RecordBatch` with the column that *spec* names, all of one schema.
-        spec: What is asked, and how.
+        spec: The columns, the service and its limits.
 
     Note:
-        One batch of `lookup_schema` per batch, its rows in their order. *batches* is read in the thread that reads the
-        result, and ahead of it by a few thousand rows; memory grows with `window` and with the largest batch, not with
-        their number. A row that keeps failing for a passing reason holds up those behind it for some minutes at most.
+        One batch of `lookup_schema` per batch, with the rows in their order. *batches* is read in the thread that reads
+        the result, a few thousand rows ahead. Memory grows with `window` and the largest batch, not with their number.
+        A row with transient failures delays the rows after it by some minutes at most.
 
     Raises:
-        ConfigurationError: When the worker has no key, or the columns are not as *spec* says.
-        PayClientError: When no other lookup could succeed either, such as `AuthenticationError`; what was answered
-            before is given first.
+        ConfigurationError: When the worker has no key, or the columns do not fit *spec*.
+        PayClientError: When no further lookup can succeed, such as `AuthenticationError`; batches answered before are
+            yielded first.
     """
     source = iter(batches)
     first = next(source, None)
@@ -101,13 +101,12 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
     """
     Look up the references of *batches*, and compare each answer with the row's own columns.
 
-    A difference is asked for a second time, as in `payclient.reconcile`, and counts when it is seen again. What only
-    the whole ledger can tell is not looked for: whether another row has the same reference, or another reference is
-    paid under the same merchant_reff.
+    A second lookup must confirm a difference, as in `payclient.reconcile`. Findings that need the whole ledger are
+    missing: `duplicate_reference` and `paid_twice`.
 
     Args:
         batches: `pyarrow.RecordBatch` with the columns of a ledger, all of one schema.
-        spec: What is asked, how, and how it is judged.
+        spec: The columns, the service and the rules.
 
     Note:
         As with `lookup_batches`; the batches have `reconcile_schema`.
@@ -125,11 +124,11 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
 
 def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
     """
-    Return the schema of what `lookup_batches` gives.
+    Return the schema of the batches of `lookup_batches`.
 
     Args:
-        spec: What the columns depend on: `keep`, `prefix` and `reference`.
-        schema: Of the batches; needed only where *spec* keeps columns.
+        spec: Its `keep`, `prefix` and `reference` decide the columns.
+        schema: Of the input; needed only if *spec* keeps columns.
 
     Raises:
         ConfigurationError: When a column is missing, two would have the same name, or references are not text.
@@ -141,11 +140,11 @@ def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
 
 def reconcile_schema(spec: ReconcileSpec, schema: _Schema = None) -> _Schema:
     """
-    Return the schema of what `reconcile_batches` gives.
+    Return the schema of the batches of `reconcile_batches`.
 
     Args:
-        spec: What the columns depend on.
-        schema: Of the batches; needed only where *spec* keeps columns.
+        spec: Its `keep`, `prefix` and `reference` decide the columns.
+        schema: Of the input; needed only if *spec* keeps columns.
 
     Raises:
         ConfigurationError: As `lookup_schema`.
@@ -229,7 +228,7 @@ def _columns(rows: Sequence[tuple[Any, ...]]) -> list[Sequence[Any]]:
 
 
 def _cells(seen: Observation) -> tuple[Any, ...]:
-    """Return the columns of a lookup apart from its reference; the body of the response is not kept."""
+    """Return the columns of a lookup other than the reference."""
     found = seen.transaction
     if seen.answer is Answer.UNASKABLE:
         return _not_asked(seen.message)
@@ -288,7 +287,7 @@ def _seen(row: Row, last: Observation | None) -> tuple[Any, ...]:
     cells = _not_asked(row.reason) if last is None else _cells(last)
     if row.transaction is None or last is None or last.transaction is not None:
         return cells
-    # The first lookup found it and the second failed: what was seen is still worth showing.
+    # The first lookup found it and the second failed: the first answer is still worth showing.
     return (*_fields(row.transaction), *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
 
 

@@ -1,4 +1,4 @@
-"""Compare one ledger entry with one transaction: a pure function, and the table of all differences."""
+"""Compare one ledger entry with one transaction, as a pure function."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
     Say where the two sides differ.
 
     Args:
-        entry: What the ledger says; columns that it does not have are not compared, except that a row without a
-            status is assumed to say *paid* unless the rules say otherwise.
-        transaction: What the service says.
-        at: When it said so, aware; decides whether an expiry has passed.
-        rules: What the user decided.
+        entry: The ledger row. Columns that the ledger lacks are not compared; without a status column, the row
+            counts as *paid* unless the rules say otherwise.
+        transaction: The service's answer.
+        at: Aware time of the answer; decides whether an expiry has passed.
+        rules: How differences are judged.
 
     Returns:
-        The most severe finding first, and those last that a tolerance or the grace waives; empty when all that
-        is compared agrees. `judge` decides whether a finding is accepted, after it was seen twice.
+        The findings, the most severe first and waived ones last; empty when everything compared agrees. `judge`
+        applies the accepted differences.
     """
     found = [
         *_identity(entry, transaction),
@@ -72,7 +72,7 @@ def _text(
     said: list[str],
     is_same: Callable[[str, str], bool],
 ) -> Iterator[Finding]:
-    """Compare a cell with each of the ways in which the service has *said* it."""
+    """Compare a cell with each name that the service has for the value."""
     ours = _stated(cell)
     if ours is None and theirs is not None:
         yield _not_compared(name, theirs)
@@ -110,7 +110,7 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
 
 
 def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Compare the fee that the ledger does not dispute with what the schedule says."""
+    """Compare a fee on which both sides agree, or that only the service states, with its schedule."""
     schedule = rules.fees.get(transaction.payment_method or "")
     fee = transaction.fee or 0
     if schedule is None or not (fee or rules.read_status(transaction.status) is Status.PAID):
@@ -133,12 +133,12 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Itera
 
 
 def _arithmetic(transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Check the service's own numbers: what a paid transaction lacks has not arrived."""
+    """Check that the service's own numbers add up."""
     amount, fee, received = transaction.amount, transaction.fee, transaction.amount_received
     if received is None:
         return
     is_paid = rules.read_status(transaction.status) is Status.PAID
-    if fee is None:  # with a fee that is not known, only nothing at all is surely too little
+    if fee is None:  # without a known fee, only a payment of nothing is certainly too little
         due, said = (amount, f"amount {amount}") if is_paid and received <= 0 < amount else (received, "")
     else:
         due, said = amount - fee, f"amount {amount} less fee {fee} is {amount - fee}"

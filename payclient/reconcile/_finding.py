@@ -1,4 +1,4 @@
-"""What reconciliation can say about a row, and how serious it is."""
+"""The findings about a ledger row, their severity, and the row with its bucket."""
 
 from __future__ import annotations
 
@@ -95,18 +95,16 @@ Side: TypeAlias = str | int | None
 @frozen
 class Finding:
     """
-    One thing to say about one row.
+    One difference or remark about a row.
 
     Attributes:
-        code: Which kind.
-        sentence: For people, with both sides in it; safe to print.
-        ledger: What the ledger says.
-        service: What the service says.
-        severity: How much it matters.
-        waived: Why it does not make the row a break, such as `within the tolerance of 500 below`; safe to print,
-            and empty if it does.
-        leakage: Money that the merchant lacks by it, of `short_received` and `fee_off_schedule`; negative where
-            a fee is lower than its schedule.
+        code: The kind of finding.
+        sentence: A description with the values of both sides; safe to print.
+        ledger: The ledger's value.
+        service: The service's value.
+        severity: How much it matters; that of its code if not given.
+        waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
+        leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
     """
 
     code: Code
@@ -128,24 +126,24 @@ class Finding:
 
     @property
     def is_soft(self) -> bool:
-        """Whether it is worth knowing, but no difference between the two sides."""
+        """Whether it is a remark, and no difference between the two sides."""
         return self.code in _SOFT
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Return *findings* with the most severe first, and what was waived behind all others."""
+    """Return *findings*, the most severe first and waived ones last."""
     return tuple(sorted(findings, key=lambda each: (bool(each.waived), -each.severity, _ORDER[each.code])))
 
 
 class Bucket(StrEnum):
     """
-    Where a row lands.
+    The result of a row; each row has exactly one.
 
     Attributes:
         MATCHED: Every compared field agrees, or the rules waive the difference.
         OPEN: Both sides are pending, and the expiry has not passed; or the row is within the grace.
         BREAK: A confirmed difference.
-        UNRESOLVED: Could not be asked, so it may be anything.
+        UNRESOLVED: The service gave no answer that can be trusted, so the result is unknown.
         REJECTED: The ledger row itself cannot be used.
     """
 
@@ -162,19 +160,19 @@ class Row:
     One ledger row, reconciled.
 
     Attributes:
-        entry: What the ledger says.
-        bucket: Where it lands.
-        findings: The most severe first, and what was waived behind all others.
-        transaction: What the service said last, if it did.
-        reason: Why it is unresolved or rejected; empty otherwise.
-        error: Name of the error class of a lookup that failed; None otherwise.
-        observed_at: When the service first answered, in UTC.
-        confirmed_at: When it was asked again, in UTC; None when there was no need to.
-        is_changed_during_run: The second answer was not the first; the row was judged by the second.
-        is_repeat: A row before it has the same reference.
-        ledger_status: What the ledger's word means, or is assumed; None where it is not known.
-        service_status: What the service's word means; None where it is not known, or nothing was answered.
-        lacks_probe: It is unresolved because no other reference was found in the run, so the answer is not believed.
+        entry: The ledger's side.
+        bucket: The result.
+        findings: The most severe first, waived ones last.
+        transaction: The service's last answer, if it has one.
+        reason: Why the row is unresolved or rejected; empty otherwise.
+        error: Class name of the error of a failed lookup; None otherwise.
+        observed_at: Time of the first answer, in UTC.
+        confirmed_at: Time of the second answer, in UTC; None without a second lookup.
+        is_changed_during_run: The two answers differ; the second one counts.
+        is_repeat: An earlier row has the same reference.
+        ledger_status: Meaning of the ledger's status word, or the assumed one; None if unknown.
+        service_status: Meaning of the service's status word; None if unknown, or without an answer.
+        lacks_probe: Unresolved because no other reference was found in the run, so the answer is not trusted.
     """
 
     entry: Entry | RejectedEntry
@@ -193,22 +191,22 @@ class Row:
 
     @property
     def line(self) -> int:
-        """Where it stands in the ledger."""
+        """Line in the ledger."""
         return self.entry.line
 
     @property
     def reference(self) -> str | None:
-        """What was asked for; None when the ledger row has none."""
+        """The reference that was looked up; None if the ledger row has none."""
         return self.entry.reference
 
     @property
     def is_status_assumed(self) -> bool:
-        """Whether the ledger has no status for it, and it is taken as paid."""
+        """Whether the ledger has no status column, and the row is assumed to be paid."""
         return self.entry.status is ABSENT and self.ledger_status is not None
 
     @property
     def primary(self) -> Finding | None:
-        """The finding that stands for the row."""
+        """The most important finding; None without findings."""
         return self.findings[0] if self.findings else None
 
     @property
@@ -218,11 +216,11 @@ class Row:
 
     @property
     def ledger_amount(self) -> int | None:
-        """What the ledger states; None when it states none."""
+        """The ledger's amount; None if it states none."""
         amount = self.entry.amount
         return amount if isinstance(amount, int) else None
 
     @property
     def service_amount(self) -> int | None:
-        """What the service states; None when it states none."""
+        """The service's amount; None without a transaction."""
         return None if self.transaction is None else self.transaction.amount

@@ -1,13 +1,13 @@
 """
-Find out whether a journal holds what was written to it, and nothing else.
+Check that a journal holds exactly what was written to it.
 
 Design rules:
 
-- Each row ends with a checksum of its other columns. CRC-32 notices every flipped bit, and every burst up to 32 bits.
-  It guards against failing disks, not against people, who could compute any checksum again.
+- Each row ends with a checksum of its other columns. CRC-32 detects every flipped bit, and every burst of up to 32
+  bits. It protects against failing disks, not against tampering.
 - A missing row leaves no checksum behind, so the number of rows is compared with a note.
-- SQLite takes a log only up to the first frame that is damaged, and drops the rest without a word. So the log is read
-  here first: no committed frame may stand behind a damaged one.
+- SQLite reads a write-ahead log up to the first damaged frame, and silently drops the rest. So the log is checked
+  first: no committed frame may follow a damaged one.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MASK = 0xFFFFFFFF
 
 
 def checksum(cells: tuple[Any, ...]) -> int:
-    """Return the checksum of a row; this format of `marshal` is the same in every Python."""
+    """Return the checksum of a row; format 0 of `marshal` is the same in every Python."""
     try:
         return crc32(marshal.dumps(cells, 0))
-    except ValueError:  # a type derived from str or int, which SQLite stores as what it is derived from
+    except ValueError:  # a subclass of str or int, which SQLite stores as its base type
         return crc32(marshal.dumps(tuple(map(_plain, cells)), 0))
 
 
@@ -47,7 +47,7 @@ def _plain(cell: Any) -> Any:
 
 def damage_of(connection: sqlite3.Connection) -> str:
     """
-    Read everything in the database; return what is damaged, or nothing.
+    Read the whole database; return what is damaged, or empty text.
 
     Raises:
         sqlite3.DatabaseError: When the database is so damaged that SQLite cannot read it.
@@ -62,7 +62,7 @@ def damage_of(connection: sqlite3.Connection) -> str:
             for number, row in enumerate(rows, 1):
                 if checksum(row[:-1]) != row[-1]:
                     return f"row {number} of {table} is not what was written"
-        except sqlite3.OperationalError as error:  # no text in UTF-8
+        except sqlite3.OperationalError as error:  # text that is not UTF-8
             return f"row {number + 1} of {table} cannot be read: {error}"
         counts[table] = number
     if problem := _missing(connection, counts):
@@ -95,16 +95,16 @@ def _known_tables() -> set[tuple[object, ...]]:
 
 
 def is_log_damaged(path: Path) -> bool:
-    """Say whether SQLite would leave out what was committed to the write-ahead log at *path*."""
+    """Say whether SQLite would drop committed data from the write-ahead log at *path*."""
     try:
         with open(path, "rb", opener=own) as log:
             return _is_damaged(log)
-    except OSError:  # there is none, or SQLite says why not
+    except OSError:  # there is no log, or SQLite reports why it cannot be read
         return False
 
 
 def _is_damaged(log: IO[bytes]) -> bool:
-    # The log is emptied before it is used again, so no frame in it is of an earlier use.
+    # The log is truncated before it is reused, so it has no old frames.
     header = log.read(_LOG_HEADER.size)
     if len(header) < _LOG_HEADER.size:
         return False
@@ -119,7 +119,7 @@ def _is_damaged(log: IO[bytes]) -> bool:
             running = _summed(_summed(before, frame[:8], words), page, words)
             if is_whole := frame_salts == salts and running == (first, second):
                 continue
-            # It may be the mark of a commit itself that is flipped.
+            # The flipped bit may be in the commit mark itself.
             marks = (struct.pack(">2I", number, 1 << bit) for bit in range(32))
             if any(_summed(_summed(before, mark, words), page, words) == (first, second) for mark in marks):
                 return True

@@ -16,13 +16,13 @@ from payclient.protocol import Found, Outcome, Transaction
 
 class Answer(Enum):
     """
-    What an outcome is evidence of.
+    What an answer proves.
 
     Attributes:
         FOUND: There is such a transaction.
         NOT_FOUND: The service says that there is none.
         UNASKABLE: The reference is invalid and was not sent, so the ledger row is at fault.
-        UNUSABLE: Nothing, although the service answered: it declined, or its answer cannot be read.
+        UNUSABLE: Nothing: the service declined, or its answer cannot be read.
         FAILED: Nothing; the lookup failed.
     """
 
@@ -39,7 +39,7 @@ class Observation:
     One answer.
 
     Attributes:
-        answer: What it is evidence of.
+        answer: What it proves.
         at: When it came, in UTC.
         transaction: What was found.
         error: Name of the error class, when nothing was.
@@ -64,7 +64,7 @@ class Observation:
         return self.answer not in (Answer.UNUSABLE, Answer.FAILED)
 
     def agrees_with(self, other: Observation) -> bool:
-        """Say whether both are evidence of the same fact."""
+        """Say whether both prove the same."""
         return (self.answer, self.transaction) == (other.answer, other.transaction)
 
 
@@ -76,7 +76,7 @@ def utc_now() -> datetime:
 def observe(
     seen: Transaction | errors.PayClientError, *, at: datetime, status_code: int | None = None, attempts: int = 0
 ) -> Observation:
-    """Return what a lookup is evidence of that ended with *seen*; the other arguments are as in `Observation`."""
+    """Return the observation of a lookup that ended with *seen*; the other arguments are as in `Observation`."""
     if isinstance(seen, Transaction):
         return Observation(answer=Answer.FOUND, at=at, transaction=seen, status_code=status_code, attempts=attempts)
     answer = Answer.FAILED

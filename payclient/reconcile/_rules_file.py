@@ -1,4 +1,4 @@
-"""Read rules from a TOML file, strictly: what is not understood is refused, with its line and its key."""
+"""Read rules from a TOML file strictly: anything unknown or invalid is refused with its line and key."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
 
 _MAX_OPEN_LINES = 50
 Key: TypeAlias = tuple[str | int, ...]
-"""From the outermost table on; a number is the position in a list, from 0."""
+"""The path from the outermost table; a number is the position in a list, from 0."""
 
 
 def line_of(text: str, key: Key) -> int:
     """
-    Return the line of *key*, from 1; of the table around it where there is no such key, and 0 where none is.
+    Return the line of *key*, from 1; for a missing key that of its table, and 0 without one.
 
     Args:
-        text: The whole file; valid.
-        key: What to look for.
+        text: The whole file; valid TOML.
+        key: The key to find.
 
     Note:
         Time grows with the size of the file and the logarithm of its lines.
@@ -53,10 +53,10 @@ def line_of(text: str, key: Key) -> int:
 
 def open_line(text: str) -> int:
     """
-    Return the line, from 1, on which begins what does not end before the file does.
+    Return the line, from 1, where a value begins that is still open at the end of the file.
 
     Note:
-        Looks back over the last lines only: a value that has a thousand of them is said to begin on the last one.
+        Searches the last 50 lines only; for a longer value, returns the last line.
     """
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     for size in range(len(lines) - 1, max(-1, len(lines) - _MAX_OPEN_LINES), -1):
@@ -69,11 +69,11 @@ def open_line(text: str) -> int:
 
 
 def _last_without(lines: list[str], key: Key, start: int, stop: int) -> int | None:
-    """Return the first beginning of *start* lines or more that is TOML; None if it has *key*, or none is."""
+    """Return the length of the first valid text of *start* lines or more; None if it has *key*, or there is none."""
     for size in range(start, stop):
         try:
             document = tomllib.loads("\n".join(lines[:size]))
-        except tomllib.TOMLDecodeError:  # it ends in the middle of a value
+        except tomllib.TOMLDecodeError:  # cut in the middle of a value
             continue
         return None if _has(document, key) else size
     return None
@@ -83,7 +83,7 @@ def _has(document: Any, key: Key) -> bool:
     for part in key:
         try:
             document = document[part]
-        except (KeyError, IndexError, TypeError):  # a value that is no table has no keys
+        except (KeyError, IndexError, TypeError):  # the value is not a table
             return False
     return True
 
@@ -92,7 +92,7 @@ _MAX_BYTES = 4 * 2**20
 _OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
-_Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # and what else TOML has, of which no table is made
+_Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
 _Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted)
 
 
@@ -101,10 +101,10 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     Read a rules file.
 
     Args:
-        path: Of a TOML file in UTF-8.
+        path: A TOML file in UTF-8.
 
     Raises:
-        RulesError: When it cannot be read, or used. The first fault is named, with its line and its key.
+        RulesError: When the file cannot be read or used; names the first fault with its line and key.
     """
     name = Path(path).name
     try:
@@ -131,15 +131,15 @@ def parse_rules(text: str, *, name: str = "rules") -> Rules:
 
     Args:
         text: TOML.
-        name: What messages call the file.
+        name: Name of the file in messages.
 
     Raises:
-        RulesError: When it cannot be used. The first fault is named, with its line and its key.
+        RulesError: When the text cannot be used; names the first fault with its line and key.
     """
     name = escape_unprintable(name)
     try:
         document = tomllib.loads(text, parse_float=Decimal)
-    # Beside its own error, `tomllib` lets through those of numbers that are too long and of lists that nest too deep.
+    # `tomllib` also raises plain errors, for numbers that are too long and lists nested too deep.
     except (ValueError, RecursionError) as error:
         raise _not_toml(name, str(error), text) from error
     try:
@@ -197,7 +197,7 @@ def _time_zone(value: object) -> tzinfo:
         return timezone(-offset if match[1] == "-" else offset)
     try:
         return ZoneInfo(value if isinstance(value, str) else "")
-    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones is an OSError
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones raises OSError
         raise problem("time_zone", "a name such as Asia/Jakarta, or an offset such as +07:00", value) from error
 
 
@@ -224,7 +224,7 @@ def _accepted(value: _Plain) -> list[Accepted]:
 
 
 def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
-    """Make a value of *kind* from a table, and say in which table a fault is."""
+    """Make a value of *kind* from a table; errors name the table."""
     table = _checked_table(key, value)
     known = {each.name: each for each in fields(kind)}
     _check_keys(key, table, known)

@@ -1,4 +1,4 @@
-"""What a whole reconciliation comes to: a verdict, counts, money and an exit status."""
+"""The result of a reconciliation: verdict, counts, money and exit status."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from payclient.reconcile._tie_out import Bridge, Step, TieOut
 COMPLETENESS = (
     "The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report."
 )
-"""Said in every report, because no absence of findings says otherwise."""
+"""Part of every report, because a report without findings might suggest otherwise."""
 
 
 class Verdict(StrEnum):
     """
-    The one word on top of a report.
+    The result of a reconciliation in one word.
 
     Attributes:
         EMPTY: Nothing was read, so nothing was compared.
@@ -72,17 +72,17 @@ class Summary:
 
     Attributes:
         rows: Ledger rows; the sum of all buckets.
-        buckets: Every bucket, also those with nothing in them.
+        buckets: Rows and money by bucket, empty ones included.
         codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
-        changed_during_run: Rows whose second answer was not the first.
-        lacking_probe: Unresolved rows whose answer is not believed, because no other reference was found.
-        first_observed_at: When the first answer came.
-        last_observed_at: When the last one came, confirmations included.
+        changed_during_run: Rows whose two answers differ.
+        lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
+        first_observed_at: Time of the first answer.
+        last_observed_at: Time of the last answer, second lookups included.
         tie_out: The bridge from the ledger's paid total to the service's.
         compared: What was compared, and what was not.
-        leakage: What is lost by short payouts and by fees off schedule, by payment method.
-        acceptances: Accepted differences to look at: they met no row, have changed, have ended or are about to.
+        leakage: Losses from short payouts and off-schedule fees, by payment method.
+        acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
     """
 
     rows: int
@@ -100,7 +100,7 @@ class Summary:
 
     @property
     def verdict(self) -> Verdict:
-        """The one word for it."""
+        """The result in one word."""
         if not self.rows:
             return Verdict.EMPTY
         if self.buckets[Bucket.UNRESOLVED].rows:
@@ -111,7 +111,7 @@ class Summary:
 
     @property
     def sentence(self) -> str:
-        """What was compared, and what it came to, in one sentence."""
+        """What was compared, and the result, in one sentence."""
         if not self.rows:
             return "Nothing was read, so nothing was compared."
         counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
@@ -127,15 +127,15 @@ class Summary:
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM) -> int:
         """
-        Return what a command should exit with.
+        Return the exit status of a command.
 
         Args:
             fail_on: The least severe break that matters; a severity or its word.
 
         Returns:
-            3 when rows cannot be believed, because nothing was found: a wrong key or environment; otherwise 1 for
-            breaks that matter, for rejected rows, and for rows whose status was not compared and that are not paid at
-            the service; otherwise 75 when rows are unresolved; otherwise 0.
+            The first that applies: 3 when nothing was found, so the key or the environment may be wrong; 1 for breaks
+            that matter, rejected rows, and rows not paid at the service whose status was not compared; 75 for
+            unresolved rows; 0.
         """
         least = Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
         if self.lacking_probe:
@@ -152,10 +152,10 @@ class Summary:
 @define
 class Tally:
     """
-    Adds rows up, one by one, in any order.
+    Builds a summary row by row, in any order.
 
     Args:
-        rules: By which the rows were judged.
+        rules: The rules that the rows were judged by.
     """
 
     _rules: Rules = STRICT

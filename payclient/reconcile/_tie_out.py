@@ -1,10 +1,10 @@
 """
-The bridge from the ledger's paid total to the service's paid total, step by step, with nothing left over.
+The bridge from the ledger's paid total to the service's paid total, without a residual.
 
-The ledger's total is the sum of the amounts of all rows that say *paid*, or are assumed to; anyone can check it with
-the ledger alone. The service's total is what the service has as paid for the references that the ledger lists, each
-reference once; it can be tied to a statement. By how much a row takes one total away from the other belongs to exactly
-one step. Money in other states is no part of it, and is added up by state on both sides.
+The ledger's total is the sum of all rows that say *paid*, or are assumed to; it can be checked with the ledger alone.
+The service's total is the sum that the service has as paid for the references in the ledger, each reference once; it
+can be tied to a statement. The difference that a row makes belongs to exactly one step. Money in other states is not
+part of the bridge; it is summed by state on both sides.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from payclient.reconcile._status import Status
 
 class Step(StrEnum):
     """
-    Why the service's total is not the ledger's, in the order of the bridge.
+    The reasons for a difference between the totals, in the order of the bridge.
 
     Attributes:
-        MATCHED: Both sides have the same; always 0.
+        MATCHED: Both sides agree; always 0.
         TOLERATED: Matched rows whose difference is within tolerance or accepted.
         MISSING: The service has no such transaction.
-        DUPLICATES: The reference is on a row before it, where the service's amount is counted.
+        DUPLICATES: An earlier row has the same reference, and the service's amount is counted there.
         UNDERPAID: Paid on both sides, and less at the service.
         OVERPAID: Paid on both sides, and more at the service.
         RECORDED_NOT_PAID: Paid in the ledger alone.
@@ -42,8 +42,8 @@ class Step(StrEnum):
         OTHER_BREAKS: Breaks that move no paid money.
         AMOUNT_NOT_STATED: Paid at the service, and the ledger states no amount.
         STATUS_NOT_COMPARED: Paid at the service, and the ledger states no status.
-        OPEN: One side may still learn of it.
-        UNRESOLVED: Not known at the service.
+        OPEN: Pending, or within the grace.
+        UNRESOLVED: The service's side is unknown.
         REJECTED: The ledger row cannot be used.
     """
 
@@ -68,7 +68,7 @@ class Step(StrEnum):
 
     @property
     def label(self) -> str:
-        """The name as every report writes it for people."""
+        """The name in reports."""
         return self.value.replace("_", " ")
 
 
@@ -89,10 +89,10 @@ class Difference:
     One step of the bridge.
 
     Attributes:
-        step: Which.
+        step: The reason.
         rows: Ledger rows in it.
-        added: Sum of what single rows add to the ledger's total; not negative.
-        taken_off: Sum of what single rows take off; not positive.
+        added: Sum over the rows that increase the total; 0 or more.
+        taken_off: Sum over the rows that decrease it; 0 or less.
     """
 
     step: Step
@@ -102,7 +102,7 @@ class Difference:
 
     @property
     def amount(self) -> int:
-        """What the step adds to the ledger's total on the way to the service's."""
+        """The net change of the total."""
         return self.added + self.taken_off
 
 
@@ -125,7 +125,7 @@ class StateTotal:
 
 
 States: TypeAlias = Mapping[Status | None, StateTotal]
-"""By state; under None what is not known: no status, or a word without a meaning."""
+"""By state; None stands for no status, or an unknown word."""
 
 
 @frozen(kw_only=True)
@@ -135,10 +135,10 @@ class TieOut:
 
     Attributes:
         ledger_paid_total: Sum of what the ledger states as paid.
-        steps: Every step, also those of nothing.
+        steps: Every step, empty ones included.
         service_paid_total: Sum of what the service has as paid, each reference once.
         rows_without_amount: Ledger rows that state no amount.
-        states: All money by state, that which is not paid as well.
+        states: Rows and money by state, paid or not.
     """
 
     ledger_paid_total: int
@@ -149,13 +149,13 @@ class TieOut:
 
     @property
     def residual(self) -> int:
-        """What the steps leave unexplained."""
+        """The part of the difference that the steps do not explain."""
         return self.ledger_paid_total + sum(step.amount for step in self.steps) - self.service_paid_total
 
 
 @define
 class Bridge:
-    """Adds rows up, one by one."""
+    """Builds the bridge row by row."""
 
     _without_amount: int = field(init=False, default=0)
     _steps: dict[Step, list[int]] = field(init=False, factory=lambda: {step: [0, 0, 0] for step in Step})
@@ -208,14 +208,14 @@ class Bridge:
 
 
 def moved_by(row: Row) -> int:
-    """Return what *row* adds to the ledger's paid total on the way to the service's."""
+    """Return the paid amount of *row* at the service, less that in the ledger."""
     ours = row.ledger_amount if row.ledger_status is Status.PAID else 0
     theirs = row.service_amount if row.service_status is Status.PAID and _is_counted(row) else 0
     return (theirs or 0) - (ours or 0)
 
 
 def step_of(row: Row) -> Step:
-    """Return the step that *row* belongs to; of a break, also what was waived says where its money is."""
+    """Return the step of *row*; for a break, waived findings count too."""
     if row.bucket in (Bucket.OPEN, Bucket.UNRESOLVED, Bucket.REJECTED):
         return Step(row.bucket.value)
     if row.transaction is not None and not row.is_repeat:
@@ -232,7 +232,7 @@ def _step_of_break(row: Row) -> Step:
     codes = [finding.code for finding in row.findings]
     if Code.MISSING_AT_SERVICE in codes:
         return Step.MISSING
-    if row.transaction is None:  # it was answered, and the answer cannot be used
+    if row.transaction is None:  # two answers, and neither could be used
         return Step.UNRESOLVED
     if row.is_repeat:
         return Step.DUPLICATES
@@ -247,5 +247,5 @@ def _step_of_break(row: Row) -> Step:
 
 
 def _is_counted(row: Row) -> bool:
-    """Say whether the service's amount is counted here: it is known, and not counted on a row before."""
+    """Say whether the service's amount counts on this row: it is known, and no earlier row has it."""
     return row.transaction is not None and not row.is_repeat and row.bucket is not Bucket.UNRESOLVED
