@@ -23,6 +23,7 @@ from payclient._config import (
     resolve_workers,
 )
 from payclient._defaults import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT
+from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
 from payclient._session import Session
 from payclient._stream import References, stream
@@ -85,7 +86,9 @@ class AsyncClient(Waits):
     connections and learns how many requests the service accepts.
 
     Args:
-        api_key: The merchant's key; `PAYCLIENT_API_KEY` if not given. Never shown.
+        api_key: The merchant's key, or a function, plain or async, that gives it;
+            `PAYCLIENT_API_KEY` if not given. Never shown. The function is called at the first
+            lookup, and again when the service has refused the key.
         base_url: `https` address of the service; `PAYCLIENT_BASE_URL` if not given. Plain `http`
             is accepted for loopback addresses only.
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
@@ -118,7 +121,7 @@ class AsyncClient(Waits):
     def __init__(  # noqa: PLR0913  one option each, by name only
         self,
         *,
-        api_key: str | None = None,
+        api_key: str | KeySource | None = None,
         base_url: str | None = None,
         environment: Environment | str | None = None,
         max_concurrency: int = MAX_CONCURRENCY,
@@ -136,7 +139,8 @@ class AsyncClient(Waits):
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
-            key, address = resolve_api_key(api_key), resolve_base_url(base_url)
+            keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
+            address = resolve_base_url(base_url)
             reached = resolve_network({**network}, address, is_ours=is_ours)
         finally:
             # A traceback with locals would show the key, or the password in a URL, when any argument is refused.
@@ -144,17 +148,14 @@ class AsyncClient(Waits):
         self._options = Options(timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing)
         environment = resolve_environment(environment)
         self._url = _wire.endpoint(address, environment)
-        self._key_fingerprint = key.fingerprint
-        self._shown = (
-            f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, "
-            f"key_fingerprint={key.fingerprint!r})"
-        )
+        self._keys = keys
+        self._shown = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
         concurrency = resolve_concurrency(max_concurrency)
         rate, workers = resolve_rate(max_rate), resolve_workers(workers)
         self._session = Session(
             transport=_carrier(transport, http_client, reached),
             url=self._url,
-            api_key=key,
+            keys=keys,
             user_agent=_user_agent(),
             max_concurrency=concurrency,
             max_rate=rate,
@@ -189,7 +190,9 @@ class AsyncClient(Waits):
         return view
 
     def __repr__(self) -> str:
-        return getattr(self, "_shown", object.__repr__(self))  # not set if the constructor raised
+        if not hasattr(self, "_shown"):  # the constructor raised
+            return object.__repr__(self)
+        return f"{self._shown}{self.key_fingerprint!r})"
 
     def __reduce__(self) -> NoReturn:
         message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
@@ -219,7 +222,7 @@ class AsyncClient(Waits):
     @property
     def key_fingerprint(self) -> str:
         """A short, non-reversible fingerprint of the API key, for logs and reports."""
-        return self._key_fingerprint
+        return self._keys.fingerprint
 
     @property
     def stats(self) -> Stats:

@@ -24,10 +24,12 @@ from collections.abc import Awaitable, Callable
 from attrs import define, evolve
 
 from payclient._config import Options
+from payclient._keys import Keys
 from payclient._lookup import Lookup
 from payclient._telemetry import Attempt, Stats, logger
 from payclient._until_done import until_done
 from payclient.errors import (
+    AuthenticationError,
     ClientClosedError,
     DeadlineExceededError,
     PayClientError,
@@ -36,7 +38,7 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
-from payclient.protocol import ApiKey, Request, Response, Transaction, _wire, fresh_references, is_conclusive
+from payclient.protocol import Request, Response, Transaction, _wire, fresh_references, is_conclusive
 from payclient.transports import Transport
 
 
@@ -55,7 +57,7 @@ class Session:
     Args:
         transport: Carries the attempts.
         url: The address of the operation.
-        api_key: Added to each request as it is written.
+        keys: The current one is added to each request as it is written.
         user_agent: The `User-Agent` header.
         max_concurrency: Upper bound of the limiter.
         max_rate: Maximum of attempts per second for all workers together; None for no limit.
@@ -70,7 +72,7 @@ class Session:
         *,
         transport: Transport,
         url: str,
-        api_key: ApiKey,
+        keys: Keys,
         user_agent: str,
         max_concurrency: int,
         max_rate: float | None,
@@ -87,8 +89,7 @@ class Session:
         self._transport = transport
         self._discard: Callable[[Response], Awaitable[None]] | None = getattr(transport, "discard", None)
         self._url = url
-        # Bound methods, made once and not per lookup.
-        self._authorization, self._redact = api_key.authorization, api_key.redact
+        self._keys = keys
         self._headers = _wire.request_headers(user_agent)
         self._not_found_messages = not_found_messages
         self._random = random
@@ -193,11 +194,14 @@ class Session:
                 self._drained.set()
 
     async def _attempt_until_final(self, lookup: Lookup, options: Options) -> Transaction:
+        if not self._keys.number:
+            await self._renew_key(0, lookup)
+        known: int | None = self._keys.number
         request = _wire.build_request(
             self._url,
             lookup.reference,
             headers=self._headers,
-            authorization=self._authorization,
+            authorization=self._keys.authorization,
         )
         if lookup.reference in fresh_references.get():
             request = evolve(request, needs_fresh_connection=True)
@@ -215,6 +219,10 @@ class Session:
                 if not (is_repeated or self._is_closed or is_believed):
                     request, is_repeated = evolve(request, needs_fresh_connection=True), True
                     continue
+                if self._is_renewable(error) and known is not None and await self._renew_key(known, lookup):
+                    request, is_repeated = evolve(request, authorization=self._keys.authorization), False
+                    known = None  # once per lookup
+                    continue
                 retries = retries or Retries(options.retry, random=self._random)
                 delay = retries.delay(classify(error))
                 if delay is None or self._is_closed:
@@ -222,6 +230,13 @@ class Session:
             if delay:
                 with lookup.phase("backoff"):
                     await asyncio.sleep(delay)
+
+    def _is_renewable(self, error: PayClientError) -> bool:
+        return self._keys.can_be_renewed and isinstance(error, AuthenticationError) and not self._is_closed
+
+    async def _renew_key(self, known: int, lookup: Lookup) -> bool:
+        with lookup.phase("queued"):
+            return await self._keys.renew(known)
 
     def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
         """Raise at once when the pause is longer than the remaining time of the lookup."""
@@ -250,14 +265,14 @@ class Session:
             transaction = _wire.parse_response(
                 response,
                 lookup.reference,
-                redact=self._redact,
+                redact=self._keys.redact,
                 not_found_messages=self._not_found_messages,
             )
             signal, name = Signal.ACCEPTED, ""
         except DeadlineExceededError:
             raise  # which cancelled the attempt
         except PayClientError as error:
-            error.args = (self._redact(error.message),)  # a transport may quote what came
+            error.args = (self._keys.redact(error.message),)  # a transport may quote what came
             if isinstance(error, TransportError):
                 error.seconds = lookup.now() - ticket.started_at
             classification, name = classify(error), type(error).__name__

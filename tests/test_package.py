@@ -47,7 +47,9 @@ def test_command_is_light(statement, absent):
     assert (done.stdout.count("\n") > 1, done.stdout.splitlines()[-1]) == (True, "set()")
 
 
-@pytest.mark.parametrize("extra", ["rich", "cyclopts", "opentelemetry", "pytest", "respx", "uvicorn", "sqlite3"])
+@pytest.mark.parametrize(
+    "extra", ["rich", "cyclopts", "opentelemetry", "pytest", "respx", "uvicorn", "sqlite3", "pydantic_core"]
+)
 def test_no_extra_is_loaded(extra):
     """The client loads none of the optional dependencies, but for what httpx itself takes when it finds it."""
     program = f"import sys, httpx; sys.modules.pop({extra!r}, 0); from payclient import *"

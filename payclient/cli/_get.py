@@ -18,7 +18,7 @@ from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.cli._streams import Streams, aligned, read_lines
 from payclient.errors import ConfigurationError
 from payclient.policies import classify
-from payclient.protocol import Found, Outcome, masked, transaction_as_json
+from payclient.protocol import Found, Outcome, masked
 
 _COLUMNS = (
     "reference",
@@ -54,7 +54,7 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
     """Return *outcome* as a flat JSON object; `error` is there only when there is no transaction."""
     if isinstance(outcome, Found):
         transaction = outcome.transaction
-        return {**transaction_as_json(transaction), "deviations": list(transaction.deviations)}
+        return {**transaction.as_json(with_payment_code=True), "deviations": list(transaction.deviations)}
     error = outcome.error
     return {
         "reference": outcome.reference,
@@ -118,7 +118,7 @@ class Outcomes:
 
 def _cells(outcome: Outcome) -> dict[str, str]:
     if isinstance(outcome, Found):
-        fields = transaction_as_json(outcome.transaction)
+        fields = outcome.transaction.as_json(with_payment_code=True)
         cells = {name: "" if value is None else escape_unprintable(str(value)) for name, value in fields.items()}
         code = cells["payment_code"]
         return {

@@ -1,6 +1,5 @@
 """The protocol without I/O: build requests, and read responses as transactions or errors."""
 
-from payclient.protocol._codec import transaction_as_json
 from payclient.protocol._http import BODY_LIMIT, Request, Response, fresh_references
 from payclient.protocol._json import JSONProblem, is_object, kind, read_json
 from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcome, Transaction, masked
@@ -30,5 +29,4 @@ __all__ = [
     "masked",
     "plain",
     "read_json",
-    "transaction_as_json",
 ]

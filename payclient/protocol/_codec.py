@@ -1,5 +1,5 @@
 """
-The one cattrs converter: JSON values to `Transaction` and back.
+The one cattrs converter: JSON values to `Transaction`.
 
 Design rules:
 
@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import attrs
 import cattrs
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+from cattrs.gen import make_dict_structure_fn, override
 
 from payclient.protocol._models import Transaction
 
@@ -68,16 +68,6 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
     return attrs.evolve(transaction, deviations=notes + tolerated) if tolerated else transaction
 
 
-def transaction_as_json(transaction: Transaction) -> dict[str, str | int | None]:
-    """
-    Return the ten fields as JSON values, `expdate` in the documented format.
-
-    Note:
-        The fields in the order of the specification; `raw` and `deviations` are left out.
-    """
-    return cast("dict[str, str | int | None]", _converter.unstructure(transaction))
-
-
 def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
     """Return the `expdate` if every field is as documented, so nothing else needs conversion; otherwise None."""
     if data.keys() != _DOCUMENTED.keys():
@@ -101,7 +91,7 @@ def _shown(name: str, value: object) -> str:
         return f"text {value[:40] + '…' if len(value) > 40 else value!r}" if value else "empty text"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, Decimal)):
+    if isinstance(value, (int, float, Decimal)):
         return f"number {value}"
     return "a list" if isinstance(value, list) else "an object"
 
@@ -170,10 +160,6 @@ def _read_expdate(value: object, _: object) -> datetime | None:
         return datetime.fromisoformat(match[1])
     except ValueError:
         return None
-
-
-def _write_expdate(value: datetime | None) -> str | None:
-    return None if value is None else value.isoformat(sep=" ")
 
 
 def _as_it_is(value: object, _: object) -> object:
@@ -246,16 +232,6 @@ def _make_converter() -> cattrs.Converter:
             status=override(struct_hook=_required_text("status")),
             raw=ours,
             deviations=ours,
-        ),
-    )
-    converter.register_unstructure_hook(
-        Transaction,
-        make_dict_unstructure_fn(
-            Transaction,
-            converter,
-            expdate=override(unstruct_hook=_write_expdate),
-            raw=override(omit=True),
-            deviations=override(omit=True),
         ),
     )
     return converter

@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from attrs import field, fields, frozen
+from attrs import evolve, field, fields, frozen
 
 from payclient.errors import PayClientError
 
@@ -103,6 +103,31 @@ class Transaction:
             "expdate": None if self.expdate is None else self.expdate.isoformat(sep=" "),
             "status": self.status,
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Transaction:
+        """
+        Return the transaction that `as_json` was made from.
+
+        Args:
+            data: The fields, read by the same rules as an answer of the service.
+
+        Note:
+            A payment code that was masked stays so.
+
+        Raises:
+            ValueError: When `reference`, `amount` or `status` is missing, or money is not exact.
+        """
+        from payclient.protocol._codec import read_transaction  # noqa: PLC0415  it imports this module
+
+        return evolve(read_transaction(dict(data)), deviations=())
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        """Make it a field of a pydantic model, and a response model of FastAPI; called by pydantic only."""
+        from payclient.protocol._pydantic import transaction_schema  # noqa: PLC0415  it imports pydantic
+
+        return transaction_schema(cls)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}

@@ -10,7 +10,6 @@ from typing import IO, Any
 from payclient._escape import escape_unprintable
 from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.protocol import transaction_as_json as ten_fields
 from payclient.reconcile import Bucket, Finding, Row
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -46,7 +45,7 @@ def rejected_as_json(entry: RejectedEntry) -> dict[str, Any]:
 
 def transaction_as_json(transaction: Transaction) -> dict[str, Any]:
     """Return the ten fields in the order of the specification, and the deviations; not `raw`."""
-    return {**ten_fields(transaction), "deviations": list(transaction.deviations)}
+    return {**transaction.as_json(with_payment_code=True), "deviations": list(transaction.deviations)}
 
 
 def _plain(value: Any) -> Any:

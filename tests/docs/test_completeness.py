@@ -25,6 +25,7 @@ PROJECT = Path(__file__).parents[2]
 REFERENCE = PROJECT / "docs" / "reference"
 MODULES = (
     "payclient",
+    "payclient.blocking",
     "payclient.engines",
     "payclient.engines.arrow",
     "payclient.engines.processes",

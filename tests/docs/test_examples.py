@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import runpy
 from pathlib import Path
 
@@ -56,13 +55,3 @@ async def test_fastapi_could_not_ask(browser, service):
     service.script("T1", Reply(status=429, headers={"Retry-After": "60"}))
     answer = await browser.get("/payments/T1")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "60")
-
-
-async def test_background(service):
-    """The client in a thread answers threads that have no event loop, and ends with close."""
-    background = await asyncio.to_thread(runpy.run_path(str(EXAMPLES / "background.py"))["Background"])
-    try:
-        transaction = await asyncio.to_thread(background.get_transaction, "T1")
-    finally:
-        await asyncio.to_thread(background.close)
-    assert transaction.status == "Paid"

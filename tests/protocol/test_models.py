@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+import sys
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
@@ -25,6 +27,19 @@ TRANSACTION = Transaction(
     raw=MappingProxyType(RAW),
     deviations=("amount: text '15000' read as integer",),
 )
+
+TEN_FIELDS = {
+    "reference": "R",
+    "merchant_reff": None,
+    "payment_method": None,
+    "payment_name": None,
+    "amount": 15000,
+    "fee": None,
+    "amount_received": None,
+    "payment_code": "8800000000000001",
+    "expdate": "2030-01-31 23:59:59",
+    "status": "Canceled",
+}
 
 
 @pytest.mark.parametrize(
@@ -121,3 +136,30 @@ def test_outcome_can_be_matched(outcome, expected):
 def test_environments():
     """There are two environments, and their names are the words that options and variables take."""
     assert [str(environment) for environment in Environment] == ["live", "sandbox"]
+
+
+def test_as_json_masks_payment_code():
+    """JSON has the ten fields in the order of the specification, and the payment code masked unless asked for."""
+    assert TRANSACTION.as_json() == {**TEN_FIELDS, "payment_code": "************0001"}
+    assert list(TRANSACTION.as_json(with_payment_code=True).items()) == list(TEN_FIELDS.items())
+
+
+@pytest.mark.parametrize("fields", [{}, {"payment_code": None, "expdate": None, "fee": None}, {"amount": -5}], ids=str)
+def test_json_round_trip(fields):
+    """A transaction can be made again from its JSON, without deviations of ours."""
+    transaction = attrs.evolve(TRANSACTION, **fields)
+    again = Transaction.from_json(json.loads(json.dumps(transaction.as_json(with_payment_code=True))))
+    assert (again, again.deviations) == (transaction, ())
+
+
+@pytest.mark.parametrize("data", [{}, {"reference": "T1", "amount": "1.5", "status": "Paid"}], ids=str)
+def test_from_unusable_json(data):
+    """JSON that is no transaction is a `ValueError`."""
+    with pytest.raises(ValueError, match=r"reference: absent|amount: text '1.5' is not an exact whole number"):
+        Transaction.from_json(data)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="copy.replace came with Python 3.13")
+def test_copy_replace():
+    """`copy.replace` gives another transaction, and leaves the first as it was."""
+    assert copy.replace(TRANSACTION, status="Paid") == attrs.evolve(TRANSACTION, status="Paid")

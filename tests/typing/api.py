@@ -49,6 +49,7 @@ from payclient import (
     errors,
     transports,
 )
+from payclient.blocking import Client
 from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.engines.processes import FileResult, WorkerLostError, look_up_files
@@ -258,6 +259,22 @@ async def waits(client: AsyncClient) -> None:
     assert_type(found, Confirmation)
     assert_type((found.is_confirmed, found.findings), tuple[bool, tuple[Finding, ...]])
     assert_type((found.reference, found.compared, found.transaction), tuple[str, tuple[str, ...], Transaction | None])
+
+
+def without_a_loop() -> None:
+    """The same, waited for."""
+    with Client(AsyncClient(api_key=lambda: "k")) as pay:
+        assert_type(pay.get_transaction("a"), Transaction)
+        assert_type(pay.get_transactions(["a"], concurrency=2), list[Outcome])
+        assert_type(pay.wait_for("a", until={"Paid"}, deadline=9), Transaction)
+        assert_type(pay.confirm("a", amount=1, status={"Paid"}), Confirmation)
+    pay.close()
+
+
+def values(transaction: Transaction) -> None:
+    """A transaction as JSON, and back."""
+    fields = assert_type(transaction.as_json(with_payment_code=True), dict[str, str | int | None])
+    assert_type(Transaction.from_json(fields), Transaction)
 
 
 def where(error: PayClientError) -> object:

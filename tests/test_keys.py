@@ -1,0 +1,213 @@
+"""The API key from a function: asked at first use, asked again when refused, and kept nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import traceback
+
+import pytest
+
+from payclient import AuthenticationError, ConfigurationError, Failed, Found
+from support.fakes import answer, client, document
+
+pytestmark = pytest.mark.virtual_time
+
+OLD, NEW = "sk-former-key-000001", "sk-current-key-000002"
+
+
+class Guarded:
+    """A transport that accepts one key at a time; each answer takes a second."""
+
+    def __init__(self, accepts=OLD, *, is_fresh=True):
+        self.accepts = accepts
+        self.is_fresh = is_fresh
+        self.sent = []
+
+    async def send(self, request):
+        bearer = request.authorization()
+        self.sent.append(bearer.removeprefix("Bearer "))
+        is_accepted = bearer == f"Bearer {self.accepts}"
+        await asyncio.sleep(1)
+        if is_accepted:
+            return answer(document(json.loads(request.body)["reference"]))
+        return answer(b'{"success": false, "message": "Invalid API key ' + bearer.encode() + b'"}', 401)
+
+    async def aclose(self):
+        pass
+
+
+class Vault:
+    """Gives the keys one after the other, the last one for ever; counts how often it is asked."""
+
+    def __init__(self, *keys):
+        self.keys = list(keys)
+        self.asked = 0
+
+    def __call__(self):
+        self.asked += 1
+        return self.keys.pop(0) if len(self.keys) > 1 else self.keys[0]
+
+
+class AsyncVault(Vault):
+    """The same, and it takes a while."""
+
+    async def __call__(self):
+        await asyncio.sleep(3)
+        return super().__call__()
+
+
+@pytest.mark.parametrize("kind", [Vault, AsyncVault])
+async def test_asked_at_first_use(kind):
+    """The function is not called before the first lookup, and once for all that begin at the same time."""
+    vault = kind(OLD)
+    pay = client(Guarded(), api_key=vault)
+    before = vault.asked
+    await asyncio.gather(*(pay.get_transaction(f"T{number}") for number in range(5)))
+    await pay.get_transaction("T1")
+    assert (before, vault.asked) == (0, 1)
+
+
+@pytest.mark.parametrize("kind", [Vault, AsyncVault])
+async def test_asked_again_when_refused(kind):
+    """A key that is refused is asked for again, and the lookup sent with the new one."""
+    transport, vault = Guarded(accepts=NEW), kind(OLD, NEW)
+    pay = client(transport, api_key=vault)
+    assert (await pay.get_transaction("T1")).reference == "T1"
+    await pay.get_transaction("T2")
+    assert (transport.sent, vault.asked) == ([OLD, NEW, NEW], 2)
+
+
+async def test_refused_twice():
+    """When the new key is refused as well, that is the error; a lookup asks once."""
+    transport, vault = Guarded(accepts="sk-none-of-these-000"), Vault(OLD, NEW, "sk-a-third-key-00003")
+    with pytest.raises(AuthenticationError):
+        await client(transport, api_key=vault).get_transaction("T1")
+    assert transport.sent == [OLD, NEW]
+
+
+async def test_same_key_again():
+    """When the function gives the same key again, the request is not repeated."""
+    transport, vault = Guarded(accepts=NEW), Vault(OLD)
+    with pytest.raises(AuthenticationError):
+        await client(transport, api_key=vault).get_transaction("T1")
+    assert (transport.sent, vault.asked) == ([OLD], 2)
+
+
+async def test_refused_together():
+    """Lookups that are refused together ask once, also when there is no new key."""
+    for keys, kind in (((OLD, NEW), Found), ((OLD,), Failed)):
+        vault = AsyncVault(*keys)
+        pay = client(Guarded(accepts=NEW), api_key=vault, max_concurrency=8)
+        waits = [pay.get_transaction(f"T{number}") for number in range(4)]
+        found = await asyncio.gather(*waits, return_exceptions=True)
+        assert {isinstance(each, AuthenticationError) for each in found} == {kind is Failed}
+        assert vault.asked == 2
+
+
+async def test_rotation_in_the_middle_of_a_stream():
+    """A rotation in the middle of a stream loses no row."""
+    transport, vault = Guarded(), AsyncVault(OLD, NEW)
+    pay = client(transport, api_key=vault, max_concurrency=8)
+    asyncio.get_running_loop().call_later(50.5, setattr, transport, "accepts", NEW)
+    async with pay.stream_transactions([f"T{number}" for number in range(1000)]) as stream:
+        outcomes = [outcome async for outcome in stream]
+    assert {type(outcome) for outcome in outcomes} == {Found}
+    assert sorted(outcome.index for outcome in outcomes) == list(range(1000))
+    assert (vault.asked, len(transport.sent) <= 1008) == (2, True)
+
+
+async def test_polls_ask_too():
+    """A wait survives a rotation."""
+    transport, vault = Guarded(), Vault(OLD, NEW)
+    asyncio.get_running_loop().call_later(20, setattr, transport, "accepts", NEW)
+    began = asyncio.get_running_loop().time()
+
+    def is_late(_):
+        return asyncio.get_running_loop().time() > began + 60
+
+    await client(transport, api_key=vault).wait_for("T1", until=is_late, deadline=900.0)
+    assert vault.asked == 2
+
+
+async def test_cancelled_while_asking():
+    """A lookup that is cancelled while it asks for the key leaves the others to ask."""
+    vault = AsyncVault(OLD)
+    pay = client(Guarded(), api_key=vault)
+    first, second = (asyncio.create_task(pay.get_transaction(name)) for name in ("T1", "T2"))
+    await asyncio.sleep(1)
+    first.cancel()
+    assert (await second).reference == "T2"
+
+
+async def test_deadline_counts_asking():
+    """The deadline of a lookup bounds how long the function may take."""
+
+    async def never():
+        await asyncio.sleep(1000)
+        return OLD
+
+    with pytest.raises(TimeoutError):
+        await client(Guarded(), api_key=never, deadline=5.0).get_transaction("T1")
+    assert asyncio.get_running_loop().time() == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("given", ["", "two words", None, 7])
+async def test_unusable_key(given):
+    """What cannot be a key is refused as such, without being shown."""
+    with pytest.raises(ConfigurationError, match="api_key") as caught:
+        await client(Guarded(), api_key=lambda: given).get_transaction("T1")
+    assert "two words" not in str(caught.value)
+
+
+async def test_error_of_the_function():
+    """An error of the function ends the lookup as it is."""
+
+    def broken():
+        raise LookupError("no such secret")
+
+    with pytest.raises(LookupError, match="no such secret"):
+        await client(Guarded(), api_key=broken).get_transaction("T1")
+
+
+async def test_fingerprint():
+    """There is no fingerprint before the first use, and that of the current key after it."""
+    transport, vault = Guarded(), Vault(OLD, NEW)
+    pay = client(transport, api_key=vault)
+    seen = [pay.key_fingerprint]
+    await pay.get_transaction("T1")
+    seen.append(pay.key_fingerprint)
+    transport.accepts = NEW
+    await pay.get_transaction("T1")
+    seen.append(pay.key_fingerprint)
+    assert seen == ["", *(client(Guarded(), api_key=key).key_fingerprint for key in (OLD, NEW))]
+    assert repr(pay).endswith(f"key_fingerprint='{seen[2]}')")
+
+
+def shown_by(error):
+    """Return all that a traceback with locals, a repr and a pickle show."""
+    frames = traceback.TracebackException.from_exception(error, capture_locals=True)
+    return "".join([*frames.format(), repr(error), repr(vars(error)), str(pickle.dumps(error))])
+
+
+async def test_kept_nowhere(caplog):
+    """Neither key is in a frame, a log or a pickle, also where the service repeats it."""
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(AuthenticationError) as caught:
+        await client(Guarded(accepts="sk-none-of-these-000"), api_key=AsyncVault(OLD, NEW)).get_transaction("T1")
+    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
+    shown = caplog.text + "".join(shown_by(error) for error in chain if error is not None)
+    assert "[api key]" in shown
+    assert [key for key in (OLD, NEW) if key in shown.replace("OLD", "")] == []
+
+
+async def test_unusable_key_is_in_no_frame():
+    """A key that is refused before it was sent is in no frame of ours."""
+    broken = "sk-with a blank-000007"
+    with pytest.raises(ConfigurationError) as caught:
+        await client(Guarded(), api_key=AsyncVault(broken)).get_transaction("T1")
+    frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    ours = [frame for frame in frames.stack if "payclient" in frame.filename and "tests" not in frame.filename]
+    assert [frame.name for frame in ours if broken in str(frame.locals)] == []
