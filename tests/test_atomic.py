@@ -99,7 +99,7 @@ def test_unsafe_disk(folder, monkeypatch):
 
 @pytest.mark.parametrize("number", [os.getpid(), 1], ids=["same process", "other process"])
 def test_left_by_a_killed_run(folder, number):
-    """What a killed run left behind is cleared away, whatever its process number was."""
+    """Files of a killed run are removed, whatever its process id."""
     for name in NAMES:
         (folder / f".{name}.{number}.partial").write_text("half")
     with AtomicFiles(folder, NAMES) as files:
@@ -175,7 +175,7 @@ def test_somebodys(tmp_path):
 
 
 def test_writer_killed(tmp_path):
-    """The death of a writer, whatever its cause, makes its file nobody's."""
+    """The file of a dead writer is stale."""
     path = tmp_path / ".a.1.partial"
     program = (
         "import os, sys; from payclient._atomic import lock\n"
@@ -195,7 +195,7 @@ def test_writer_killed(tmp_path):
 
 
 def test_a_folder_of_that_name(tmp_path):
-    """What cannot be removed is in nobody's way."""
+    """A stale file that cannot be removed has no effect."""
     (tmp_path / ".a.1.partial").mkdir()
     remove_stale_files(tmp_path, ".a.*.partial")
     assert (tmp_path / ".a.1.partial").is_dir()

@@ -76,7 +76,7 @@ def test_process_environment(monkeypatch):
 
 @pytest.mark.parametrize("environ", [{}, {"PAYCLIENT_ENVIRONMENT": ""}], ids=["unset", "empty"])
 def test_live_unless_said(environ):
-    """The environment is live when nobody says anything else."""
+    """The default environment is live."""
     assert resolve_environment(None, environ) is Environment.LIVE
 
 
@@ -90,7 +90,7 @@ def test_live_unless_said(environ):
 )
 @pytest.mark.parametrize(("given", "environ"), [(None, {}), ("", ENVIRON)], ids=["nowhere", "empty-argument"])
 def test_not_set(resolve, message, given, environ):
-    """What is nowhere, or empty on purpose, is asked for under both of its names."""
+    """A missing or empty value is reported with both its names."""
     assert refusal(resolve, given, environ) == message
 
 
@@ -248,7 +248,7 @@ def test_rate(given, rate):
 
 @pytest.mark.parametrize("given", [0, -1.0, math.nan, math.inf, True, "250"], ids=repr)
 def test_rate_is_refused(given):
-    """A rate that nobody could keep is refused."""
+    """An impossible rate is refused."""
     expected = f"max_rate must be a number of attempts per second above 0, or None, got {given!r}"
     assert refusal(resolve_rate, given) == expected
 

@@ -82,7 +82,7 @@ async def test_own_words(status):
 
 
 async def test_soft_finding():
-    """What is worth knowing and no difference is told, and does not stand in the way."""
+    """Remarks are reported, and do not make the claim false."""
     found = await confirmed(fee=None, amount_received=15000)
     assert (found.is_confirmed, codes(found)) == (True, [Code.TOLERATED_DEVIATION])
 

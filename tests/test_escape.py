@@ -27,7 +27,7 @@ def test_visible(text, shown):
 
 @given(st.text(st.characters()))
 def test_always_prints(text):
-    """Whatever comes, what is shown prints, on one line."""
+    """Any text is shown printable and on one line."""
     assert escape_unprintable(text).isprintable()
 
 
@@ -41,7 +41,7 @@ def test_shortened():
     [("a'b", "'a'b'"), (5, "5"), (None, "nothing"), ("x" * 99, f"'{'x' * 79}…'")],
 )
 def test_quoted(value, shown):
-    """In a sentence, text stands in quotes, numbers are bare, and nothing is called nothing."""
+    """In a sentence, text is quoted, numbers are bare, and None is "nothing"."""
     assert quote(value) == shown
 
 
@@ -63,5 +63,5 @@ def test_look_alike(text, shown):
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0 rows"), (1, "1 row"), (2000, "2,000 rows")])
 def test_plural(count, said):
-    """One is no plural."""
+    """A count of one is singular."""
     assert plural(count, "row") == said

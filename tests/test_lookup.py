@@ -37,13 +37,13 @@ async def exceeded(lookup, *phases):
     ids=["none", "until", "budget"],
 )
 async def test_in_time(until, budget):
-    """Work that is done in time gives what it returns."""
+    """A block that finishes in time is not ended."""
     lookup = make(until=until, budget=budget)
     assert await spend(lookup, ("attempts", 9), ("backoff", 0.5)) == "done"
 
 
 async def test_until_covers_the_queue():
-    """A lookup with a moment to end at ends there, in whatever phase it is."""
+    """A lookup with a deadline ends at it, in every phase."""
     error = await exceeded(make(until=10.0), ("queued", 4), ("attempts", 3), ("queued", 100))
     assert error.seconds == {"queued": 7, "attempts": 3, "backoff": 0}
 
@@ -84,7 +84,7 @@ async def test_attempt_is_bounded(bounds):
 
 @pytest.mark.parametrize("at_most", [10.0, 11.0], ids=["as-long", "longer"])
 async def test_the_lookup_ends_first(at_most):
-    """What may take as long as the lookup, or longer, ends with the lookup and not for itself."""
+    """A phase with more time than the lookup ends with the lookup's deadline."""
     with pytest.raises(DeadlineExceededError):
         with make(until=10.0).phase("attempts", at_most=at_most):
             await asyncio.sleep(100)
@@ -116,7 +116,7 @@ async def test_remaining_time_ends_with_the_lookup():
 
 @pytest.mark.parametrize("budget", [None, 5.0], ids=["unbounded", "budget"])
 async def test_remaining_time_without_an_end(budget):
-    """A lookup that need not end at any moment waits as long as the policy says, for a pause is no part of a budget."""
+    """A lookup without a deadline waits up to `max_retry_after`, because a pause does not use its budget."""
     assert make(budget=budget).remaining_time(900.0) == 900.0
 
 
@@ -128,7 +128,7 @@ async def test_foreign_timeout():
 
 
 async def test_error_of_the_work():
-    """An error of the lookup comes out as itself, a deadline of somebody else's too."""
+    """Exceptions in a phase propagate unchanged, also another deadline."""
     error = DeadlineExceededError("theirs")
     with pytest.raises(DeadlineExceededError) as caught, make(until=10.0).phase("attempts"):
         raise error

@@ -41,7 +41,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".holder"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_journal(folder, kind, suffix):
-    """A journal refuses whatever stands where it or a file beside it should be."""
+    """A journal refuses anything but regular files at its paths."""
     path = folder / f"journal.sqlite{suffix}"
     kind(path)
     for must_exist in (True, False):
@@ -53,7 +53,7 @@ def test_journal(folder, kind, suffix):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("name", ["rows.jsonl", MANIFEST])
 def test_report(folder, kind, name):
-    """A report refuses what stands where one of its files should be, before anything is replaced; verify tells."""
+    """A report refuses anything but regular files at its paths before it replaces any; `verify` reports them."""
     kind(folder / name)
     with pytest.raises(OSError, match="no regular file"), ReportFiles(folder, formats=["rows.jsonl"]):
         pass
@@ -63,7 +63,7 @@ def test_report(folder, kind, name):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_stale_file(folder, kind):
-    """What looks like a file of a killed run is left, and neither followed nor waited for."""
+    """A link or pipe with the name of a stale file is neither followed nor waited for."""
     kind(folder / ".rows.jsonl.1.partial")
     remove_stale_files(folder, ".rows.jsonl.*.partial")
     assert os.path.lexists(folder / ".rows.jsonl.1.partial")

@@ -40,7 +40,7 @@ DATA = ["sqlite3", "payclient.engines", "payclient.ledger", "payclient.reconcile
     ],
 )
 def test_command_is_light(statement, absent):
-    """The command loads only what it was asked for."""
+    """A command imports only what it needs."""
     program = f"import sys; from payclient import cli; {statement}; print(sys.modules.keys() & {absent})"
     environ = {**os.environ, "PAYCLIENT_API_KEY": "test-key-0123456789", "PAYCLIENT_BASE_URL": "http://127.0.0.1:9"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, env=environ)

@@ -56,13 +56,13 @@ def test_no_complaint(page, front_page):
 
 
 def test_no_network(page, front_page):
-    """Everything the page shows lies beside it: it asks no other host for anything."""
+    """A page loads nothing from another host."""
     page.goto(front_page)
     assert [url for url in page.requests if not url.startswith("file://")] == []
 
 
 def test_fits(page, front_page):
-    """Nobody has to scroll sideways to read."""
+    """The page needs no horizontal scrolling."""
     page.goto(front_page)
     # Each block's edge, for the document has no overflow: on a narrow screen the theme scrolls a part of the page.
     blocks = page.locator("article section > *")

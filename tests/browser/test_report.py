@@ -129,7 +129,7 @@ def test_policy_holds(open_page):
 
 @pytest.mark.parametrize("width", [390, 768, 1024, 1280])
 def test_fits(open_page, width):
-    """Nobody has to scroll sideways to read, and no block reaches beyond the edge."""
+    """The page needs no horizontal scrolling, and no block exceeds its width."""
     page = open_page(width=width)
     beyond = "() => [...document.querySelectorAll('body :not(.scroll *, .unseen, .skip, .rows thead, .rows thead *)')]"
     edge = f"({beyond})().filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML)"
@@ -159,7 +159,7 @@ def test_contrast(open_page, scheme, media):
 
 
 def test_accessible_names(open_page):
-    """Who hears the page finds its parts by role and name."""
+    """A screen reader finds the parts of the page by role and name."""
     page = open_page()
     found = [
         page.get_by_role("main").count(),
@@ -177,13 +177,13 @@ def test_accessible_names(open_page):
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_tables_stay_tables(open_page, width):
-    """A row is a row with a header for who hears it, also where a narrow screen shows it as a card."""
+    """For a screen reader a row is a row with a header, even if a narrow screen shows it as a card."""
     rows = open_page(width=width).get_by_role("table", name="Underpaid").get_by_role("row")
     assert rows.get_by_role("rowheader").count() == rows.count() - 1
 
 
 def test_filter(open_page, example):
-    """As one types, the rows that have every word remain, and their number is told."""
+    """The filter leaves the rows that have every word, and shows their number."""
     page, row = open_page(), next(row for row in example if row.bucket is Bucket.BREAK)
     box = page.get_by_role("searchbox")
     everything = listed(page)
@@ -213,7 +213,7 @@ def test_filter_by_amount(open_page, example):
 
 
 def test_filter_without_match(open_page):
-    """Where nothing matches, that is told, and no empty table is left."""
+    """Without a match the page says so, and shows no empty table."""
     page = open_page()
     page.get_by_role("searchbox").fill("no such thing")
     status = page.get_by_role("status").inner_text()
@@ -240,7 +240,7 @@ def test_without_script(open_page):
 
 
 def test_print(open_page):
-    """On paper there is no filter and no list of links, and a table that goes on repeats its header."""
+    """In print there is no filter and no list of links, and tables repeat their header on each page."""
     page = open_page()
     page.emulate_media(media="print")
     display = page.locator(".rows thead").first.evaluate("head => getComputedStyle(head).display")

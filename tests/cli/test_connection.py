@@ -8,7 +8,7 @@ KEY = "fake-api-key"
 
 
 def test_key_from_file(configured, monkeypatch, tmp_path):
-    """The key may stand in a file, with a line end after it."""
+    """The key can be read from a file, with a line end after it."""
     monkeypatch.delenv("PAYCLIENT_API_KEY")
     file = tmp_path / "key"
     file.write_text(f"{KEY}\n")
@@ -22,7 +22,7 @@ def test_key_from_stdin(configured, monkeypatch):
 
 
 def test_file_before_environment(configured, monkeypatch):
-    """What stands on the command line wins over the environment."""
+    """Options have priority over the environment."""
     monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
     assert configured("get", "T1", "--api-key-file", "-", stdin=KEY.encode()).status == 0
 
@@ -47,14 +47,14 @@ def test_max_rate(configured):
 
 
 def test_no_key(command, base_url):
-    """Without a key the user is told where one may come from."""
+    """Without a key the message says how to provide one."""
     result = command("get", "T1", "--base-url", base_url)
     expected = "payclient: no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH\n"
     assert (result.status, result.err) == (2, expected)
 
 
 def test_no_address(command):
-    """Without an address the user is told where one may come from."""
+    """Without an address the message says how to provide one."""
     result = command("get", "T1")
     expected = "payclient: no service address: pass --base-url https://… or set PAYCLIENT_BASE_URL\n"
     assert (result.status, result.err) == (2, expected)

@@ -26,7 +26,7 @@ T1         Paid       15000  2500            12500  VA              ************
 
 
 def test_all_found(configured):
-    """When everything was found, the status is 0 and nobody is told anything."""
+    """If everything was found, the status is 0 and standard error is empty."""
     result = configured("get", "T1", "T2")
     assert (result.status, result.err) == (0, "")
 
@@ -63,7 +63,7 @@ def test_json_failed(configured):
 
 
 def test_deviations(configured, service):
-    """What was tolerated stands beside the row it was tolerated in."""
+    """Deviations are shown next to their row."""
     service.script("T1", MALFORMED["amount_as_text"])
     assert lines(configured("get", "T1", "--json"))[0]["deviations"] == ["amount: text '15000' read as integer"]
 
@@ -74,13 +74,13 @@ def test_deviations(configured, service):
     ids=["not found", "not a reference", "no answer", "both"],
 )
 def test_status(configured, service, references, status):
-    """The status tells an answer that is a no from an answer that never came, and the latter is more urgent."""
+    """The exit status of "could not ask" differs from that of "not found", and has priority."""
     service.script("BUSY", *[Reply(status=500)] * 4)
     assert configured("get", *references).status == status
 
 
 def test_refused_key(configured, monkeypatch):
-    """A refused key is said once, in one line, and has a status of its own."""
+    """A refused key is reported once, in one line, with its own exit status."""
     monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
     result = configured("get", "T1", "T2")
     assert (result.status, result.out, result.err) == (
@@ -121,7 +121,7 @@ def test_undecodable_line(configured):
 
 
 def test_empty_stdin(configured):
-    """No references on standard input are no error: there was nothing to ask."""
+    """Empty standard input is not an error."""
     result = configured("get", "-", stdin=b"")
     assert (result.status, result.out) == (0, "")
 
@@ -141,7 +141,7 @@ def test_hostile_text(configured, service):
 
 
 def test_terminal(configured):
-    """On a terminal what is no transaction is painted."""
+    """On a terminal, rows without a transaction are coloured."""
     result = configured("get", "T1", "NOPE", is_terminal=True)
     assert "\x1b[33m" in result.out
 

@@ -25,7 +25,7 @@ def part(tmp_path):
 
 
 def test_found(configured, part, tmp_path):
-    """The results are in the folder, the totals on standard output, and each file is told of."""
+    """The results are in the folder, the totals on standard output, and each file is reported."""
     paths = [part("T1", "T2"), part("T1", name="part-1.parquet")]
     out = tmp_path / "out"
     options = ["--reference", "trx", "--keep", "order", "--prefix", "pay_", "--processes", "2", "--out", out]
@@ -52,7 +52,7 @@ def test_not_found(configured, part, tmp_path):
 
 
 def test_unresolved(configured, service, part, tmp_path):
-    """A row that could not be asked for makes the status 75, and the user is told how to ask again."""
+    """An unresolved row gives status 75, and the message says how to ask again."""
     service.script("T2", *[Reply(status=400, body="<html>")] * 2)  # asked again over a fresh connection
     out = tmp_path / "out"
     result = configured("lookup", str(part("T1", "T2")), "--reference", "trx", "--out", str(out))
@@ -62,7 +62,7 @@ def test_unresolved(configured, service, part, tmp_path):
 
 
 def test_refused_key(configured, part, tmp_path, monkeypatch):
-    """A refused key is told once."""
+    """A refused key is reported once."""
     monkeypatch.setenv("PAYCLIENT_API_KEY", "another-key-0123456789")
     result = configured("lookup", str(part("T1")), "--reference", "trx", "--out", str(tmp_path / "out"))
     assert (result.status, result.err) == (

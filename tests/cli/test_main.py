@@ -98,7 +98,7 @@ def test_closed_output(configured, arguments):
 
 
 def test_bug(configured, monkeypatch):
-    """A fault of payclient itself has a status of its own and shows where it is."""
+    """A bug of payclient has its own exit status and shows the traceback."""
 
     async def broken(*_, **__):
         message = "a \x1b[31mslip"
@@ -114,7 +114,7 @@ def test_bug(configured, monkeypatch):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(configured, interrupt, number):
-    """The first signal ends a command in order, with a status of its own."""
+    """The first signal ends a command cleanly, with its own exit status."""
     interrupt(number)
     result = configured("get", "T1")
     assert (result.status, result.err) == (130, "payclient: interrupted\n")

@@ -199,7 +199,7 @@ def test_reconcile_killed(reconciling, asked, service, tmp_path):
 
 
 def test_two_at_once(reconciling, server, service):
-    """A second run on one journal is refused and told who holds it, and the first is not disturbed."""
+    """A second run on the same journal is refused, names the process that holds it, and does not disturb it."""
     arrived, released = threading.Event(), threading.Event()
     server.on_request = lambda: arrived.set() or released.wait(60)
     with reconciling("--timeout", "60") as first:
@@ -213,7 +213,7 @@ def test_two_at_once(reconciling, server, service):
 
 
 def test_reconcile_closed_pipe(reconciling, tmp_path):
-    """When nobody reads the verdict, the report is written nevertheless, and the process ends without a traceback."""
+    """If standard output is closed, the report is still written, and the process ends without a traceback."""
     with reconciling("--progress", "none") as process:
         process.stdout.close()
         _, err = process.communicate(timeout=60)

@@ -217,7 +217,7 @@ def test_unresolved(reconcile, service):
 
 
 def test_breaks_and_unresolved(reconcile, service):
-    """Breaks give 1 also when rows are unresolved, and both are said, with the command for each."""
+    """Breaks give status 1 even if rows are unresolved, and the output names both, with the command for each."""
     service.script("T2", Reply(status=403), Reply(status=403))
     result = reconcile(lines=["T1,14000,Paid", "T2,9000,Canceled"])
     assert (result.status, "1 break, 1 unresolved" in result.out) == (1, True)
@@ -238,7 +238,7 @@ def test_nothing_found(reconcile, service):
 
 
 def test_confirm_after(reconcile):
-    """A wait that is no duration is refused before anything is asked."""
+    """An invalid duration is refused before anything is asked."""
     result = reconcile("--confirm-after", "soon", lines=["T1,15000,Paid"])
     assert (result.status, "--confirm-after must be like 90m" in result.err) == (2, True)
 
@@ -357,7 +357,7 @@ def test_assumption_is_part_of_the_run(reconcile):
     ],
 )
 def test_refused_before_asking(reconcile, service, header, line, arguments, message):
-    """A ledger that could not be compared as meant is refused with the option that helps, and nothing is asked."""
+    """A ledger with an unusable column is refused before any lookup, with the option that helps."""
     result = reconcile(*arguments, header=header, lines=[] if line is None else [line])
     assert (result.status, message in result.err, len(service.requests)) == (2, True, 0)
 

@@ -116,7 +116,7 @@ def test_other_service(refusal, options):
 
 
 def test_damaged(refusal, report):
-    """A damaged journal is refused, and never begun anew."""
+    """A damaged journal is refused, and never replaced."""
     journal = report / "journal.sqlite"
     status, told = refusal(change=lambda: journal.write_bytes(journal.read_bytes()[:5000]))
     assert (status, "damaged" in told) == (2, True)

@@ -23,14 +23,14 @@ def test_limit(rate, limit):
 
 @pytest.mark.parametrize("rate", ["", "50", "0/s", "-1/s", "1.5/s", "50/h", "\u0665/s"])
 def test_no_limit(rate):
-    """What is no rate is refused with an example."""
+    """An invalid rate is refused with an example."""
     with pytest.raises(ConfigurationError, match="--rate-limit must be like 50/s or 600/min"):
         limit_of(rate)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 1.0])
 def test_faults(share):
-    """The kinds of faults share what was asked for among them."""
+    """The kinds of faults share the requested share of faults."""
     assert sum(fault.share for fault in faults_of(share)) == pytest.approx(share)
 
 
@@ -56,7 +56,7 @@ def test_load(tmp_path):
     ],
 )
 def test_unusable_line(tmp_path, line, problem):
-    """A line that is no transaction is refused with its number, and says what it is."""
+    """An invalid line of transactions is refused with its number and content."""
     file = tmp_path / "transactions.jsonl"
     file.write_text(f'{{"reference": "T1"}}\n{line}\n')
     with pytest.raises(ConfigurationError, match=rf"transactions\.jsonl, line 2: {re.escape(problem)}"):

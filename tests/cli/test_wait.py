@@ -43,7 +43,7 @@ def test_terminal(configured, changing):
     ids=["reached", "cannot be any more", "not yet", "both", "nobody there"],
 )
 def test_status(configured, changing, arguments, status):
-    """The status tells what cannot be any more from what is not yet."""
+    """The exit status distinguishes "never" from "not yet"."""
     assert configured("wait", *arguments, *QUICK).status == status
 
 

@@ -79,7 +79,7 @@ def test_incomplete_and_then_breaks(night):
 
 
 def test_incomplete_all_night(night):
-    """Runs are bounded, and then somebody is told."""
+    """The number of runs is limited, and then a mail is sent."""
     mails = ["Ledger: incomplete after 12 runs: it@example.com", "VERDICT"]
     assert night(*[75] * 20) == (75, 12, ["600"] * 11, mails)
 

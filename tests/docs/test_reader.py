@@ -52,7 +52,7 @@ def test_languages():
 
 
 def test_good(try_out):
-    """A page that tells the truth passes."""
+    """A correct page passes."""
     page = "'''python\nprint(1 + 1)\n'''\n\n'''output\n2\n'''\n\n'''console\n$ echo a\na\n$ false\n$ echo $?\n1\n'''\n"
     assert try_out(page) is None
 
@@ -81,7 +81,7 @@ def test_exception(try_out):
 
 
 def test_failing_test(try_out):
-    """A test that a page shows is run by pytest, and its failure is told."""
+    """A test on a page is run by pytest, and its failure is reported."""
     assert "assert 1 == 2" in try_out("'''python\ndef test_sum():\n    assert 1 == 2\n'''\n")
 
 

@@ -193,7 +193,7 @@ def ledger(**columns):
 
 
 def test_reconciled(background, transport):
-    """A row that agrees is matched; one that differs was asked for twice, and says how."""
+    """An equal row is matched; a different one was looked up twice, and has a finding."""
     (batch,) = reconciled(background, [ledger()], keep=["amount"])
     names = ["s_reference", "amount", "s_amount", "s_bucket", "s_finding", "s_severity", "s_attempts"]
     assert [tuple(row.values()) for row in batch.select(names).to_pylist()] == [
@@ -211,14 +211,14 @@ def test_reconciled(background, transport):
 
 
 def test_seen_once(background, transport):
-    """A difference that is gone when it is asked for again is none."""
+    """A difference that is gone in the second lookup does not count."""
     transport.script("T2", answer(document("T2", amount=1)), answer(document("T2", amount=14000)))
     (batch,) = reconciled(background, [ledger()])
     assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
 
 
 def test_second_lookup_fails(background, transport):
-    """A difference that could not be seen again is unresolved, with what was seen first beside why."""
+    """A difference that could not be confirmed is unresolved, with the first finding and the reason."""
     transport.script("T2", answer(document("T2", amount=1)), ODD)
     (batch,) = reconciled(background, [ledger()])
     row = batch.select(["s_bucket", "s_outcome", "s_status_code", "s_amount", "s_deviations"]).to_pylist()[1]
@@ -227,7 +227,7 @@ def test_second_lookup_fails(background, transport):
 
 
 def test_rules(background):
-    """Rules come with the specification, and what they waive is not asked for again."""
+    """Rules are part of the specification, and a waived difference gets no second lookup."""
     rules = Rules(tolerances={"amount": Tolerance(above=1000)}, columns={"amount": "Total"})
     given = ledger().rename_columns(["reference", "Total", "status"])
     (batch,) = reconciled(background, [given], rules=rules)

@@ -80,7 +80,7 @@ def test_share():
 
 
 def test_share_of_the_unknown():
-    """Without a rate a worker is told of the others all the same, and then has no gap."""
+    """Without a rate a worker still learns the number of workers, and has no gap."""
     spec = LookupSpec(base_url=URL)
     share_rate(spec, workers=3)
     assert (limiter_of(spec)._gap, limiter_of(spec)._workers) == (0.0, 3)

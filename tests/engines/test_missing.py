@@ -14,7 +14,7 @@ import pytest
     ],
 )
 def test_missing(monkeypatch, module, needed, message):
-    """What is missing is told with the extra that brings it."""
+    """A missing library is reported with the extra that installs it."""
     for name in [name for name in sys.modules if name.partition(".")[0] == needed]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, f"payclient.engines.{module}", raising=False)

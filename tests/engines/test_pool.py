@@ -51,7 +51,7 @@ def test_raised(work, error):
 
 
 def test_leaving_early():
-    """Who leaves early leaves no process behind."""
+    """Leaving early leaves no process behind."""
     with closing(run_in_processes(double, range(20), processes=2)) as done:
         next(done)
     assert multiprocessing.active_children() == []

@@ -31,7 +31,7 @@ def test_living(registry):
 
 
 def test_struck_off(registry, clock):
-    """Who has not signed three times in a row is struck off, and not before."""
+    """A worker expires after three missed heartbeats."""
     registry.heartbeat("a", 2)
     heard = []
     for _ in range(4):
@@ -41,7 +41,7 @@ def test_struck_off(registry, clock):
 
 
 def test_back(registry, clock):
-    """Who signs again counts again."""
+    """A worker counts again after its next heartbeat."""
     registry.heartbeat("a", 2)
     clock.now += 100 * HEARTBEAT_SECONDS
     assert (registry.heartbeat("b", 2), registry.heartbeat("a", 2)) == (1, 2)

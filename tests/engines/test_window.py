@@ -84,7 +84,7 @@ def test_slow_row(background, transport):
 
 
 def test_ahead(background, transport):
-    """However slow a row of the first batch is, no more is taken than four windows."""
+    """With a slow row in the first batch, at most four windows are read."""
     gate = Gate(transport, background, "T3")
     taken = []
 
@@ -101,7 +101,7 @@ def test_ahead(background, transport):
 
 
 def test_pace(background, transport):
-    """Whoever does not read on is not read ahead for, beyond four windows."""
+    """If the result is not read, at most four windows are read ahead."""
     taken = []
 
     def source():
@@ -149,7 +149,7 @@ def test_source_in_the_callers_thread(background):
 
 
 def test_leaving_early(background, transport):
-    """Who leaves early leaves no lookup and no task behind."""
+    """Leaving early leaves no lookup and no task behind."""
     Gate(transport, background, "T9")
     with closing(Window(background, rows=10).through(iter(batches(3, 9)))) as got:
         next(got)
@@ -187,7 +187,7 @@ def test_fatal(background, transport):
 
 @pytest.mark.parametrize("place", [0, 4, 9])
 def test_poison(background_clients, place):
-    """A row that always fails has its error in the end, wherever it is, and holds nothing up for good."""
+    """A row that always fails gets its error in the end, at any position, and does not block others."""
     transport = ScriptedTransport(latency=0.01)
     given = batches(10, 5)
     poison = given[place].references[2]
@@ -200,7 +200,7 @@ def test_poison(background_clients, place):
 
 
 def test_attempts(background_clients, transport):
-    """A result counts every attempt, and tells the status of the last."""
+    """A result has the number of all attempts, and the status of the last."""
     transport.script("T1", answer(b"", 503), answer(b"", 502))
     background = background_clients(transport, loop=VirtualTimeLoop())
     (got,) = Window(background, rows=10).through(iter([batch("T1", "T2")]))
@@ -249,7 +249,7 @@ def test_canary(background, transport):
 
 
 def test_closed(background, transport):
-    """When the process ends, who waits for a batch is told so."""
+    """When the process ends, waiting for a batch raises."""
     Gate(transport, background, "T0")
 
     def source():
@@ -261,7 +261,7 @@ def test_closed(background, transport):
 
 
 def test_fork(background):
-    """In a fork, what was begun before it is refused at once, and its end waits for nobody."""
+    """In a fork, earlier work is refused at once, and the end of the process waits for nothing."""
     got = Window(background, rows=1).through(iter(batches(50, 1)))
     next(got)
     child = os.fork()

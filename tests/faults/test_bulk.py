@@ -217,7 +217,7 @@ async def test_random_failures(seed, row):
 
 
 async def test_one_at_a_time(row):
-    """A back end that locks its session answers one request after the other, and nobody is hurt."""
+    """A back end that answers one request at a time causes no failures."""
     row("a session lock that lets one request in at a time", Found.__name__)
     lock = asyncio.Lock()
 
@@ -233,7 +233,7 @@ async def test_one_at_a_time(row):
 
 
 async def test_answers_to_the_wrong_lookup(row):
-    """A proxy that mixes up who asked what never makes one transaction pass for another."""
+    """A proxy that mixes up responses never causes a wrong transaction."""
     row("answers that are mixed up between connections", Found.__name__)
     draw, asked = random.Random(7), ["T0"]
 

@@ -107,7 +107,7 @@ async def test_coalesced(place, moment, row):
 
 @pytest.mark.virtual_time
 async def test_all_coalesced(row):
-    """When the last of equal lookups is cancelled, nobody asks any more."""
+    """When the last of equal lookups is cancelled, no request is in flight."""
     row("all of three equal lookups cancelled", "CancelledError")
     transport = ScriptedTransport(latency=10)
     async with client(transport) as pay:

@@ -51,7 +51,7 @@ def self_signed(tmp_path):
 
 
 async def test_refused(row):
-    """A refused connection is tried again, tells of an overload, and names the host."""
+    """A refused connection is retried, signals an overload, and its error has the host."""
     row("a port that nobody listens on", ConnectionFailedError.__name__)
     async with RawServer() as gone:
         url = gone.url
@@ -64,7 +64,7 @@ async def test_refused(row):
 
 
 async def test_unknown_host(monkeypatch, row):
-    """A name that cannot be resolved is tried again, tells of an overload, and stands in the message."""
+    """An unresolvable host is retried, signals an overload, and is in the message."""
     row("a host that nobody knows", ConnectionFailedError.__name__)
     resolve = socket.getaddrinfo
 

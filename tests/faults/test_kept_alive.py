@@ -62,7 +62,7 @@ ROWS = (
 @pytest.mark.parametrize("carrier", ["own", "fast"])
 @pytest.mark.parametrize("kept", ROWS, ids=lambda kept: kept.sentence)
 async def test_second_lookup(kept, carrier, row):
-    """Whatever happens on a kept connection, the next lookup gets its own answer, with no attempt wasted."""
+    """After any fault on a kept connection, the next lookup gets its own answer, without an extra attempt."""
     row(kept.sentence, Transaction.__name__)
     server = RawServer(Script(kept.first, kept.second, [ok]))
     async with stage(server, carrier=carrier) as pay:

@@ -81,7 +81,7 @@ async def test_passing(fault, carrier, row):
 
 @each_over_ours
 async def test_signal(fault, carrier, row):
-    """The limiter is told of the fault what it must be told, and nothing more."""
+    """Each fault gives the limiter the expected signal, and no other."""
     row(fault.sentence, fault.verdict.__name__)
     async with stage(server_with(fault), carrier=carrier, **{**fault.options, "retry": None}) as pay:
         assert await signal_of(pay) is fault.signal
@@ -90,7 +90,7 @@ async def test_signal(fault, carrier, row):
 @pytest.mark.parametrize("carrier", ["own", "fast"])
 @pytest.mark.parametrize("fault", bodies.BOMBS, ids=str)
 async def test_memory(fault, carrier, row):
-    """However much the service sends, or has sent compressed, memory grows by less than eight mebibytes."""
+    """For any size of a response, also compressed, memory grows by less than 8 MiB."""
     row(fault.sentence, fault.verdict.__name__)
     async with stage(server_with(fault), carrier=carrier, retry=None) as pay:
         tracemalloc.start()

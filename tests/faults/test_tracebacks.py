@@ -39,7 +39,7 @@ async def ended(lookup):
 
 @pytest.mark.parametrize("carrier", ["own", "fast"])
 async def test_at_each_await(carrier, row):
-    """Wherever a lookup over a transport of ours is cancelled, its traceback is ours alone."""
+    """The traceback of a lookup cancelled at any await has no frames of the HTTP library."""
     row("a traceback of a lookup cancelled at each await", "CancelledError")
     async with stage(RawServer(), carrier=carrier) as pay:
         for number in range(1, 1000):
@@ -53,7 +53,7 @@ async def test_at_each_await(carrier, row):
 
 @pytest.mark.parametrize("carrier", ["own", "fast", "httpx", "httpx2"])
 async def test_at_each_turn(carrier, row):
-    """Whenever a lookup is cancelled, at whatever turn of the event loop, its traceback is ours alone."""
+    """The traceback of a lookup cancelled at any turn of the event loop has no frames of the HTTP library."""
     row("a traceback of a lookup cancelled at each turn", "CancelledError")
     async with stage(RawServer(), carrier=carrier) as pay:
         for number in range(1, 1000):

@@ -40,7 +40,7 @@ def test_project(rule):
 
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
 def test_clean(rule, tree):
-    """A tree without violations gives no complaint."""
+    """A tree without violations passes."""
     assert list(rule(tree("payclient/py.typed"))) == []
 
 
@@ -57,7 +57,7 @@ def test_missing_file(tree):
 
 
 def test_dot_files_and_builds(tree):
-    """Dot files and what tools build are nobody's clutter."""
+    """Dot files and build results are allowed."""
     tree("dist/payclient.whl")
     assert list(rules.top_level_is_exact(tree(".editorconfig"))) == []
 

@@ -79,7 +79,7 @@ def test_last_days(days, expected):
     ],
 )
 def test_listed(cases, expected):
-    """It is listed when it meets no row or another difference, and not when its row could not be asked for."""
+    """An acceptance without a row or with another difference is listed, but not if its row is unresolved."""
     assert [state for state, _ in notices(ANA, *cases)] == expected
 
 

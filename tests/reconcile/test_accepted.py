@@ -43,7 +43,7 @@ def test_waiver():
 
 
 def test_hostile_waiver():
-    """What stands in a rules file cannot act on the terminal that shows it."""
+    """Control characters of a rules file do not reach the terminal."""
     waiver = Accepted(**FIELDS | {"reason": "\x1b[2J\u202e" + "x" * 5000}).waiver
     assert (waiver.isprintable(), len(waiver) < 1000) == (True, True)
 

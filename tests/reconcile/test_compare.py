@@ -102,7 +102,7 @@ def test_fields(transaction, expected):
     ids=str,
 )
 def test_no_difference(entry, transaction):
-    """What an ordinary ledger writes in other words than the service is no difference."""
+    """The usual variants of a ledger's notation are not a difference."""
     found = compare(Entry(line=1, reference="T1", **entry), attrs.evolve(TRANSACTION, **transaction), at=BEFORE)
     assert [finding.sentence for finding in found if finding.is_decisive] == []
 
@@ -279,13 +279,13 @@ def test_tolerance(field, value, code, other):
 
 @pytest.mark.parametrize(("ours", "theirs"), [(None, 5), (5, None)])
 def test_nothing_is_not_near(ours, theirs):
-    """Nothing is near no other number than 0, whatever the tolerance."""
+    """An absent number is within no tolerance, except for a fee of 0."""
     rules = {"tolerances": {"fee": Tolerance(above=9, below=9)}}
     assert ("fee_differs", "") in waivers({"fee": ours}, {"fee": theirs}, **rules)
 
 
 def test_waived_come_last():
-    """What is waived stands behind what is not, however severe."""
+    """Waived findings come after the others, whatever their severity."""
     rules = {"tolerances": {"amount": Tolerance(below=10)}}
     found = waivers(transaction={"amount": 14_990, "expdate": None}, **rules)
     assert [code for code, _ in found] == ["expiry_differs", "service_arithmetic", "underpaid"]
@@ -447,7 +447,7 @@ def test_short_received_tolerance():
 
 
 def test_acceptance_is_not_comparing():
-    """What two sides say does not depend on what somebody accepts: that is for the row."""
+    """Comparison does not depend on accepted differences."""
     assert waivers(transaction={"amount": 1})[0] == ("underpaid", "")
 
 

@@ -214,7 +214,7 @@ def test_garbled(full, page):
 
 @POSIX
 def test_emptied(path):
-    """A journal that is empty while its answers wait beside it is refused: SQLite alone would begin anew."""
+    """An empty journal with a write-ahead log is refused; SQLite would start an empty database."""
     with held(path) as process:
         process.kill()
         process.wait()
@@ -283,7 +283,7 @@ def note(database, name, size=10):
 
 
 def test_full(small):
-    """What does not fit is an error of ours, with the remedy, and no error of a lookup."""
+    """A full disk is a `JournalWriteError` with the remedy, not an error of a lookup."""
     with pytest.raises(JournalWriteError) as caught:
         note(small, "big", 100_000)
     assert str(caught.value) == (

@@ -35,7 +35,7 @@ def refusal(path):
 
 
 def test_flips(tmp_path):
-    """A flipped bit is refused, by `verify` too, or makes no difference: nothing else, wherever it is."""
+    """A flipped bit anywhere is refused, by `verify` too, or has no effect."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     outcomes = Counter(became for *_, became in flipping.flip(tmp_path, 90, seed))
@@ -195,7 +195,7 @@ def test_log_is_emptied(tmp_path):
 
 
 def test_verify_where_nothing_can_be_written(made):
-    """Verifying a journal writes nothing beside it, and not a byte of it."""
+    """Verifying a journal changes no file."""
     before = made[0].read_bytes()
     verify_journal(made[0])
     assert ([each.name for each in made[0].parent.iterdir()], made[0].read_bytes()) == (["journal.sqlite"], before)
@@ -214,6 +214,6 @@ def test_derived_types(tmp_path):
 
 
 def test_checksum_is_the_same_everywhere():
-    """A checksum is the same in every Python, and tells every type from others."""
+    """A checksum is the same in every Python, and differs for equal values of different types."""
     assert checksum((1, None, b"", "Tü1", 2**40, -5)) == 368609424
     assert len({checksum((cell,)) for cell in (1, "1", b"1", None, "None", "")}) == 6

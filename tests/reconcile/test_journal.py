@@ -152,7 +152,7 @@ async def cut_run(ledger, answers, path, folder, how, at):
 @examples(80)
 @given(ledger=ENTRIES, answers=ANSWERS, cuts=CUTS)
 async def test_resumed(ledger, answers, cuts):
-    """A run that is broken off anywhere, however often, and resumed equals an unbroken one."""
+    """A run that is interrupted anywhere, any number of times, and resumed equals an uninterrupted one."""
     whole = Lookup(answers)
     with Journal() as journal:
         expected = await rows_of(ledger, whole, journal)
@@ -188,7 +188,7 @@ async def test_committed_in_time(path, tmp_path, concurrency):
 
 
 async def test_failures_are_asked_again(path):
-    """The next run asks for what could not be answered, and for nothing else."""
+    """The next run looks up the unanswered references only."""
     ledger, answers = ledger_of("ABC"), {"A": paid("A"), "B": REFUSED, "C": NOT_FOUND}
     with Journal(path) as journal:
         first = await rows_of(ledger, Lookup(answers), journal)
@@ -211,7 +211,7 @@ async def test_same_journal_again(path):
 
 
 async def test_stopped(path):
-    """When it is told to stop, a run asks nothing more, and keeps what was under way."""
+    """A stopped run starts no lookup, and keeps the answers of those in flight."""
     stop, names = asyncio.Event(), [f"T{number}" for number in range(50)]
     lookup, progress = Lookup({name: paid(name) for name in names}), []
 
@@ -237,7 +237,7 @@ def stored_in(journal):
 
 
 async def test_stopped_while_reading(path):
-    """A run that is told to stop while it reads asks nothing."""
+    """A run that is stopped while reading looks up nothing."""
     stop, lookup = asyncio.Event(), Lookup({})
     stop.set()
     with Journal(path) as journal, pytest.raises(StoppedError):
@@ -246,7 +246,7 @@ async def test_stopped_while_reading(path):
 
 
 async def test_ended_early(path):
-    """What ended a run is known to whoever opens the journal next, until the next run begins."""
+    """The journal holds the error that ended the run, until the next run starts."""
     ledger, refused = ledger_of("ABC"), errors.AuthenticationError("the service refuses the API key", status_code=401)
     with Journal(path) as journal, pytest.raises(errors.AuthenticationError):
         await rows_of(ledger, Lookup({"A": paid("A"), "B": refused}), journal, concurrency=1)
@@ -276,7 +276,7 @@ async def test_canary_is_remembered(path):
 
 
 async def test_replay(path):
-    """A replay gives the rows of the run, all of them or those of one reference, by other rules if it is told so."""
+    """A replay gives all rows of the run, or those of one reference, also with other rules."""
     answers = {"A": paid("A", amount=90), "B": paid("B", status="done")}
     with Journal(path) as journal:
         rows = await rows_of(ledger_of("ABA"), Lookup(answers), journal)
@@ -344,7 +344,7 @@ BEGUN = [entry(2, "A"), entry(3, "B", fee=1), RejectedEntry(line=4, reason="bad"
     ],
 )
 async def test_other_ledger(path, ledger, found):
-    """A journal takes no other ledger than it began with, says where they part, and is none the worse for it."""
+    """A journal refuses another ledger, says where they differ, and is unchanged."""
     with Journal(path) as journal:
         rows = await rows_of(BEGUN, Lookup({"A": paid("A")}), journal)
     lookup = Lookup({})
@@ -390,7 +390,7 @@ def test_other_identity(path, identity, found):
 
 
 def test_notes(path):
-    """A note is there for whoever opens the journal next, until it is forgotten."""
+    """A note stays in the journal until it is removed."""
     with Journal(path) as journal:
         journal.set_note("a", "1")
         journal.set_note("b", "2")

@@ -49,7 +49,7 @@ def test_break():
 
 
 def test_seen_once():
-    """What differs in one lookup is no break: it is unresolved."""
+    """A difference in a single lookup is unresolved, not a break."""
     row = judge(Case(entry=ENTRY, first=found(amount=90), ended_by=failed(DOWN)))
     assert (row.bucket, row.findings) == (Bucket.UNRESOLVED, ())
     assert "seen once and is not confirmed: the run ended early, because the service cannot" in row.reason
@@ -75,14 +75,14 @@ def test_confirmation_failed():
 
 
 def test_missing():
-    """Not found twice is missing when somebody else was found."""
+    """Two answers "not found" are missing if another reference was found."""
     row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), other_found=1))
     assert (row.bucket, row.primary.code) == (Bucket.BREAK, "missing_at_service")
     assert "amount of 100" in row.primary.sentence
 
 
 def test_missing_without_witness():
-    """Not found twice is unresolved when nobody was found."""
+    """Two answers "not found" are unresolved if no reference was found."""
     row = judge(Case(entry=ENTRY, first=failed(NOT_FOUND), second=failed(NOT_FOUND, LATER), other_found=0))
     assert (row.bucket, row.error) == (Bucket.UNRESOLVED, "TransactionNotFoundError")
     assert ("wrong key or environment" in row.reason, row.lacks_probe) == (True, True)
@@ -157,7 +157,7 @@ def test_not_asked():
 
 
 def test_reference_cannot_be_asked():
-    """A reference that no service could be asked for is the ledger's fault: the row is rejected."""
+    """A row with an invalid reference is rejected."""
     row = judge(Case(entry=ENTRY, first=failed(errors.InvalidReferenceError("reference is empty"))))
     assert (row.bucket, row.reason) == (Bucket.REJECTED, "reference is empty")
 
@@ -173,7 +173,7 @@ def test_rejected_entry():
     [("pending", "Pending", Bucket.OPEN), ("paid", "paid", Bucket.MATCHED)],
 )
 def test_open(ours, theirs, expected):
-    """Pending on both sides, and nothing else the matter, is open."""
+    """A row that is pending on both sides, without other findings, is open."""
     entry = Entry(line=1, reference="T1", status=ours)
     assert judge(Case(entry=entry, first=found(status=theirs))).bucket is expected
 
@@ -205,7 +205,7 @@ def test_soft_findings():
     [{"first": found()}, {"first": failed(DOWN)}, {}, {"first": failed(NOT_FOUND), "second": failed(NOT_FOUND)}],
 )
 def test_duplicate(case):
-    """Each row of a doubled reference is marked, whatever else becomes of it."""
+    """Each row of a repeated reference has the finding, in any bucket."""
     row = judge(Case(entry=ENTRY, rows=2, is_repeat=True, other_found=1, **case))
     assert ("duplicate_reference" in [f.code for f in row.findings], row.is_repeat) == (True, True)
 
@@ -256,7 +256,7 @@ def test_hostile_reason():
     ],
 )
 def test_needs_confirmation(first, expected):
-    """A second lookup is for what differs and for what was not found, and for nothing else."""
+    """Only differences and "not found" get a second lookup."""
     assert needs_confirmation(ENTRY, first) is expected
 
 
@@ -309,7 +309,7 @@ def test_within_tolerance_and_pending():
     ],
 )
 def test_accepted(seen, code):
-    """A difference that somebody answers for is matched when it was seen twice, and until then unresolved."""
+    """An accepted difference is matched if it was seen twice, and unresolved before."""
     rules = rules_accepting(code)
     assert needs_confirmation(ENTRY, seen, rules=rules)
     assert judged(ENTRY, seen, rules=rules) == ("unresolved", [])
@@ -372,7 +372,7 @@ def test_accepted_in_part():
 
 
 def test_tolerance_before_acceptance():
-    """What a tolerance waives needs nobody to answer for it."""
+    """A tolerated difference needs no acceptance."""
     rules = rules_accepting("underpaid", tolerances=TEN_BELOW.tolerances)
     assert judged(ENTRY, found(amount=90), rules=rules) == ("matched", [("underpaid", WITHIN)])
 
@@ -395,7 +395,7 @@ def test_accepted_paid_twice():
 
 
 def test_accepted_missing_without_witness():
-    """Accepted or not, a row is missing only when somebody else was found."""
+    """Accepted or not, a row is missing only if another reference was found."""
     seen = failed(NOT_FOUND)
     assert judged(ENTRY, seen, seen, rules=rules_accepting("missing_at_service"), other_found=0)[0] == "unresolved"
 
@@ -465,7 +465,7 @@ def test_words_of_the_rules():
 
 
 def test_every_code_can_be_accepted():
-    """There is no code that nobody may answer for."""
+    """Every code can be accepted."""
     assert [rules_accepting(code).acceptance(code, "T1").code for code in Code] == list(Code)
 
 

@@ -165,7 +165,7 @@ def test_rules_only_excuse(case, rules):
 @examples(200)
 @given(case=cases(), rules=rules_of(days=DAYS))
 def test_any_row_ties(case, rules):
-    """Whatever a row and the rules are, the bridge leaves nothing over, and what is waived stands last."""
+    """For any row and rules, the residual is 0, and waived findings are last."""
     row = judge(case, rules=rules)
     tally = Tally()
     tally.add(row)

@@ -191,7 +191,7 @@ def test_as_json():
     ],
 )
 def test_zone(zone, text):
-    """A time zone is written so that it can be read again, whatever it calls itself."""
+    """Any time zone survives a round trip."""
     rules = Rules(time_zone=zone)
     assert rules_as_json(rules)["time_zone"] == text
     assert rules_from_json(rules_as_json(rules)) == rules
@@ -217,7 +217,7 @@ def test_round_trip(rules):
     ],
 )
 def test_fingerprint_changes(change):
-    """Whatever changes a judgement changes the fingerprint."""
+    """Every change of the rules that changes a judgement changes the fingerprint."""
     assert attrs.evolve(FULL, **change).fingerprint != FULL.fingerprint
 
 
@@ -275,7 +275,7 @@ def test_fee(schedule, amount, fee):
 
 @given(amount=st.integers(0, 10**18), millionths=st.integers(0, 10**8), rounding=st.sampled_from(list(Rounding)))
 def test_exact(amount, millionths, rounding):
-    """However large the amount, the percentage is rounded once, from its exact value."""
+    """For any amount, the percentage is rounded once, from its exact value."""
     fee = FeeSchedule(percent=Decimal(millionths).scaleb(-6), rounding=rounding).fee_of(amount)
     down, rest = divmod(amount * millionths, 10**8)
     expected = {"down": down, "up": down + bool(rest), "half_up": down + (2 * rest >= 10**8)}[rounding]
@@ -344,7 +344,7 @@ def test_negative():
 
 @given(ours=MONEY, theirs=MONEY, percent=PERCENT)
 def test_exact_of_tolerance(ours, theirs, percent):
-    """However large the numbers, the percentage is compared exactly."""
+    """For any numbers, the percentage is compared exactly."""
     is_within = bool(Tolerance(above_percent=percent, below_percent=percent).waiver(ours, theirs))
     millionths = int(percent.scaleb(6))
     assert is_within == (abs(theirs - ours) * 100 * 10**6 <= abs(ours) * millionths)

@@ -203,7 +203,7 @@ def test_twice():
 
 @pytest.mark.parametrize("text", ["a = [" * 5000, "a = " + "9" * 5000, "\x00", "a = '\n"])
 def test_no_toml(text):
-    """What is not TOML is refused as that, however odd."""
+    """Text that is not TOML is refused as such."""
     assert "it is not TOML" in refusal(text)[0]
 
 
@@ -381,7 +381,7 @@ def test_nowhere(key):
 
 @given(before=st.lists(st.sampled_from(["", "# x", "a = 1"]), max_size=40), after=st.integers(0, 40))
 def test_anywhere(before, after):
-    """However much stands before and behind it, a key is found on its own line."""
+    """A key is reported with its line, with any text before and after it."""
     lines = [f"{line.replace('a', f'a{place}')}" for place, line in enumerate(before)]
     text = "\n".join([*lines, "key = 1", *["# y"] * after])
     assert line_of(text, ("key",)) == len(lines) + 1

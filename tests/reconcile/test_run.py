@@ -161,7 +161,7 @@ async def test_no_witness(service_of, rows_of):
 
 
 async def test_own_witness(service_of, rows_of):
-    """A reference that was found and then was not is no witness for itself."""
+    """A reference that was found once does not count as another found reference for itself."""
     (row,) = await rows_of([entry(2, "A", amount=5)], service_of({"A": [paid("A"), NOT_FOUND]}))
     assert row.bucket is Bucket.UNRESOLVED
 
@@ -233,7 +233,7 @@ async def test_no_probe_asks_again(service_of, clock_from, tmp_path):
 
 @pytest.mark.virtual_time
 async def test_confirm_after(service_of, clock_from):
-    """The second lookup waits until so long after the first, and what it waits for is told."""
+    """The second lookup waits for `confirm_after`, and the progress says so."""
     loop, service, told, start = asyncio.get_running_loop(), service_of({"A": [paid("A", amount=5)]}), [], NOON
     options = {"clock": lambda: start + timedelta(seconds=loop.time()), "on_progress": told.append}
     rows = [row async for row in reconcile([entry(2, "A")], service, confirm_after=600, **options)]
@@ -308,7 +308,7 @@ async def test_fatal(service_of, until_error):
 
 @pytest.mark.virtual_time
 async def test_stalled(service_of, until_error):
-    """A service that answers nobody ends the run, and every row is there to say so."""
+    """A service that answers nothing ends the run, and every row is reported."""
     async with asyncio.timeout(3600):
         rows, error = await until_error([entry(2, "A")], service_of({"A": [DOWN]}), stall_timeout=60)
     assert isinstance(error, errors.DeadlineExceededError)
@@ -358,7 +358,7 @@ async def test_empty(service_of, rows_of):
 
 @pytest.mark.virtual_time
 async def test_concurrency(rows_of):
-    """As many lookups as asked for are under way at once, and never more."""
+    """Lookups in flight reach the concurrency, and never exceed it."""
     now = peak = 0
 
     async def lookup(reference):
@@ -420,7 +420,7 @@ async def test_times_are_utc(service_of, rows_of, clock_from):
 
 
 async def test_clock_without_zone(service_of, rows_of):
-    """A clock that tells no zone is the caller's mistake."""
+    """A clock without a zone is refused."""
     with pytest.raises(ValueError, match="clock must return an aware datetime"):
         await rows_of(
             [entry(2, "A")],
@@ -430,7 +430,7 @@ async def test_clock_without_zone(service_of, rows_of):
 
 
 async def test_progress(service_of, rows_of):
-    """The beginning of each phase and each answer are told, with what is known of the differences and their money."""
+    """Progress is reported at the start of each phase and for each answer, with the differences and their money."""
     told = []
     answers = {"A": [paid("A")], "B": [paid("B", amount=90)], "C": [errors.PermissionDeniedError("no")]}
     service = service_of(answers)

@@ -247,7 +247,7 @@ def test_ledgers_expiry():
 
 @pytest.mark.parametrize("entry", [UNDATED, Entry(line=1, reference="T1", expdate=None)])
 def test_no_expiry(entry):
-    """Where nobody gives an expiry, nothing has passed."""
+    """Without an expiry on either side, nothing has expired."""
     transaction = Transaction(reference="T1", amount=1, status="pending")
     assert not is_expired(entry, transaction, TEN_UTC.replace(year=9999), UTC)
 

@@ -145,7 +145,7 @@ def test_not_compared(words, not_paid, status):
 
 
 def test_tolerated():
-    """What is within tolerance, or accepted, is told apart from what is the same."""
+    """Tolerated and accepted rows are counted separately from equal ones."""
     waived = Finding(Code.UNDERPAID, "", waived="agreed")
     rows = MATCHED, attrs.evolve(row(Bucket.MATCHED, Code.UNDERPAID), findings=(waived,))
     assert summary(*rows).sentence.endswith(": 2 matched (1 within tolerance or accepted).")

@@ -107,7 +107,7 @@ def test_unusable_answer():
 
 
 def test_gross():
-    """What single rows add and take off stands beside the net, so that ten more and ten less do not vanish."""
+    """The sums added and taken off are shown next to the net, so ten more and ten less stay visible."""
     more, less = judged("Paid", "Paid", service=110), judged("Paid", "Paid", service=90)
     unknown = judged("Paid", UNKNOWN), judged(UNKNOWN, "Paid")
     found = {
@@ -137,7 +137,7 @@ ANY_ROW = st.builds(
 
 @given(rows=st.lists(ANY_ROW, max_size=12))
 def test_any_rows(rows):
-    """Whatever both sides say, nothing is left over, and both totals are sums that need no bridge to check."""
+    """For any data, the residual is 0, and both totals are sums that can be checked without the bridge."""
     result = bridge(*rows)
     assert result.residual == 0
     assert sum(step.rows for step in result.steps) == len(rows)

@@ -84,7 +84,7 @@ amounts = st.integers(-(10**30), 10**30)
 
 @given(amounts, st.lists(amounts, max_size=len(Step)))
 def test_inside(total, steps):
-    """Every bar lies in the chart and can be seen, whatever the amounts."""
+    """For any amounts, every bar is inside the chart and visible."""
     bars = bridge_chart(tie_out(total, *steps)).bars
     assert all(0 <= bar.start < edges(bar)[1] <= 100 and bar.width >= 0.5 and 0 <= bar.end <= 100 for bar in bars)
 

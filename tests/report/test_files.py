@@ -123,7 +123,7 @@ async def test_hostile_content(tmp_path, report_in):
 @examples(25)
 @given(st.text(st.characters(), min_size=1))
 def test_no_text_gets_through(text):
-    """Whatever text a ledger or a service holds, no file of text has a character in it that does not print."""
+    """For any text of ledger and service, no text file has an unprintable character."""
     entry = Entry(line=1, reference=text, merchant_reff=text, status=text, payment_method=text)
     said = Transaction(reference=text, amount=1, merchant_reff=text, status=text, deviations=(text,))
     finding = Finding(Code.UNKNOWN_STATUS, "x", ledger=text, service=text)
@@ -228,7 +228,7 @@ async def test_disk_full(out, report_in, full_after, size):
 
 
 def test_manifest_comes_last(out):
-    """Where not all files can take their places, the manifest is still the old one, so that `verify` tells."""
+    """If not all files can be replaced, the manifest is still the old one, so `verify` detects it."""
     with ReportFiles(out) as files:
         (out / "report.html").unlink()
         (out / "report.html").mkdir()

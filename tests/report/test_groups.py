@@ -11,7 +11,7 @@ from payclient.report._groups import RowGroups, amount_at_stake, breaks
 
 
 def test_paid_twice():
-    """Rows of one invoice that was paid twice stand side by side, whatever stands between them in the ledger."""
+    """Rows of an invoice that was paid twice are adjacent, regardless of their order in the ledger."""
     groups = RowGroups(10)
     for line, reff in enumerate(("INV-1", "INV-2", "inv-1", "INV-2"), 2):
         reference = f"T{line}"
@@ -44,7 +44,7 @@ def grouped(*rows, room=10):
 
 
 def test_breaks():
-    """Breaks stand under the most severe thing to say of them, each in one top, the most severe top first."""
+    """Breaks are grouped by their most severe finding, the most severe group first."""
     groups = grouped(row(UNDERPAID, NET), row(CASE_ONLY), row(NET), row(OTHER), row(UNDERPAID))
     assert [(severity, code, top.total.rows) for severity, code, top in groups.breaks()] == [
         (Severity.CRITICAL, Code.MERCHANT_REFF_DIFFERS, 1),
@@ -69,13 +69,13 @@ def test_same_line():
 
 @pytest.mark.parametrize("bucket", [Bucket.MATCHED, Bucket.OPEN])
 def test_nothing_to_see(bucket):
-    """A row without a finding that needs nobody is not kept."""
+    """A row without findings is not kept."""
     groups = grouped(row(bucket=bucket))
     assert (groups.breaks(), groups.remarks(), groups.of(bucket).rows) == ([], [], ())
 
 
 def test_remarks():
-    """A row that is no break, but about which there is something to say, stands under that."""
+    """A row with findings that is not a break is listed under its finding."""
     matched = row(ALLOWED, bucket=Bucket.MATCHED)
     ((code, top),) = grouped(matched).remarks()
     assert (code, top.rows) == (Code.UNDERPAID, (matched,))
@@ -83,7 +83,7 @@ def test_remarks():
 
 @pytest.mark.parametrize("bucket", [Bucket.UNRESOLVED, Bucket.REJECTED])
 def test_without_answer(bucket):
-    """Unresolved and rejected rows stand together, whatever else was found."""
+    """Unresolved and rejected rows are listed together, whatever their findings."""
     found, plain = row(UNDERPAID, bucket=bucket), row(bucket=bucket, amount=1)
     groups = grouped(found, plain)
     assert (groups.of(bucket).rows, groups.breaks(), groups.remarks()) == ((found, plain), [], [])

@@ -179,7 +179,7 @@ def test_policy(example):
 
 
 def test_policy_comes_first(page):
-    """The policy stands before all that it is about."""
+    """The Content-Security-Policy precedes styles and scripts."""
     head = [tag for tag, values in page.tags if tag in {"style", "script", "title"} or "http-equiv" in values]
     assert (head[0], head[-1], head.count("style"), head.count("script")) == ("meta", "script", 1, 1)
 
@@ -261,7 +261,7 @@ def test_bridge(example, page):
 
 
 def test_chart_says_the_same(example, page):
-    """Who cannot see the chart hears its numbers."""
+    """The chart has a text alternative with its numbers."""
     tie_out = summary_of(example).tie_out
     moved = (step.amount for step in tie_out.steps if step.added or step.taken_off)
     amounts = [tie_out.ledger_paid_total, *moved, tie_out.service_paid_total]
@@ -346,7 +346,7 @@ def test_links_to_what_is_there(written, expected):
 
 
 def test_size():
-    """However many rows there are, the page stays under a megabyte."""
+    """With any number of rows, the page stays under a megabyte."""
     rows = [
         broken(
             f"a sentence of a usual length about {code} and both sides of it",

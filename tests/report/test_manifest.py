@@ -39,7 +39,7 @@ def report(tmp_path, written):
 
 
 def test_unchanged(report):
-    """A report that nobody touched has no problem."""
+    """An unchanged report verifies."""
     assert verify(report) == ()
 
 
@@ -70,7 +70,7 @@ def test_longer(report):
 
 
 def test_not_listed(report):
-    """A file of a report that the manifest does not know is told; any other file is nobody's business."""
+    """A report file that is not in the manifest is reported; other files are ignored."""
     with ReportFiles(report, formats=["summary.json"]) as files:
         files.finish(about())
     (report / "notes.txt").touch()
@@ -83,7 +83,7 @@ def test_no_manifest(tmp_path):
 
 
 def test_folder_for_manifest(tmp_path):
-    """A manifest that cannot be read is told, and nothing is raised."""
+    """An unreadable manifest is reported, and nothing is raised."""
     (tmp_path / MANIFEST).mkdir()
     (problem,) = verify(tmp_path)
     assert problem.what.startswith("it cannot be read: ")
@@ -100,13 +100,13 @@ def test_folder_for_manifest(tmp_path):
     ids=range(11),
 )
 def test_damaged(tmp_path, content):
-    """A manifest that payclient cannot have written is told, and no file that it names is opened."""
+    """A forged manifest is reported, and none of its files is opened."""
     (tmp_path / MANIFEST).write_bytes(content)
     assert verify(tmp_path) == (DAMAGED,)
 
 
 def test_file_cannot_be_read(report):
-    """A file that cannot be read is told, and the others are looked at all the same."""
+    """An unreadable file is reported, and the others are still checked."""
     (report / "rows.jsonl").unlink()
     (report / "rows.jsonl").mkdir()
     (report / "report.html").unlink()

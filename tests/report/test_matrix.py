@@ -60,14 +60,14 @@ def test_by():
 
 
 def test_bounded():
-    """However many words a service makes up, there are no more cells than there is room, and one for the rest."""
+    """With many words, the number of cells is limited, with one more for the rest."""
     matrix = matrix_of((row(theirs=f"word {number}") for number in range(10)), room=3)
     assert [cell.service_status for cell in matrix.cells] == ["word 0", "word 1", "word 2", REST.service_status]
     assert matrix.cells[REST] == Total(7, 700, 630)
 
 
 def test_known_cell_when_full():
-    """A cell that has its place goes on counting when there is no more room."""
+    """An existing cell still counts when the table is full."""
     matrix = matrix_of([row(theirs="a"), row(theirs="b"), row(theirs="a")], room=1)
     assert [total.rows for total in matrix.cells.values()] == [2, 1]
 
@@ -80,7 +80,7 @@ def test_long_word():
 
 @given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "c", None])] * 3), max_size=30), st.integers(0, 5))
 def test_nothing_is_lost(words, room):
-    """Whatever the words and the room, every row and all money is in one cell."""
+    """For any words and size, every row and all money is in one cell."""
     rows = [row(*each, amounts=(3, 2)) for each in words]
     totals = matrix_of(rows, room=room).cells.values()
     assert sum(total.rows for total in totals) == len(rows)

@@ -78,7 +78,7 @@ def test_all_rows_on_request(rows, tmp_path):
 
 @pytest.mark.parametrize("name", ["Breaks", "Unresolved"])
 def test_room_to_work(rows, tmp_path, name):
-    """Breaks and unresolved rows have empty columns for who does what, and each of their cells takes text."""
+    """Breaks and unresolved rows have empty text columns for owner, resolution and comment."""
     sheet = written(rows, tmp_path)[name]
     titles = [cell.value for cell in sheet[1]]
     for title in ("Owner", "Resolution", "Comment"):

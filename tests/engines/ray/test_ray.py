@@ -71,7 +71,7 @@ def test_worker_killed(served, run, tmp_path):
 
 
 def test_poison(served, run, ray):
-    """A row that kills whoever asks for it fails the job, after as many attempts as were allowed."""
+    """A row that kills its worker fails the job, after the allowed number of attempts."""
     service = served(400)
     service.poison = "T7"
     with pytest.raises(ray.exceptions.RayError):

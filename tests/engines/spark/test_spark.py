@@ -69,7 +69,7 @@ def test_worker_killed(served, run, tmp_path):
 
 
 def test_poison(served, run):
-    """A row that kills whoever asks for it fails the job, after as many attempts as Spark was told."""
+    """A row that kills its worker fails the job, after Spark's configured number of attempts."""
     service = served(400)
     service.poison = "T7"
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
@@ -130,7 +130,7 @@ def test_examples(served, session, tmp_path):
 
 
 def test_no_stream(session, engine):
-    """A data frame that is no stream is refused, because nothing could be gone on with."""
+    """A data frame that is not a stream is refused, because it cannot be resumed."""
     spec = ReconcileSpec(base_url="https://pay.example")
     with pytest.raises(ConfigurationError, match="needs a streaming data frame"):
         engine.reconcile(session.sql("select 'T1' as reference"), spec, output="out", checkpoint="state")
@@ -146,7 +146,7 @@ def test_connect(served, tmp_path):
 
 
 def test_same_reference(served, session, engine):
-    """A reference that many rows of many partitions have is asked for once, when partitions are asked for."""
+    """With `partitions`, a reference in many rows is looked up once."""
     service = served(10)
     df = session.range(500, numPartitions=5).selectExpr("concat('T', id % 10) as reference")
     rows = engine.lookup(df, LookupSpec(), partitions=2).collect()
@@ -198,7 +198,7 @@ def test_refused_columns(session, engine, query, problem):
 
 
 def test_partitions(session, engine):
-    """So many partitions are counted that none has more than its rows, and at least one."""
+    """`partitions_of` returns enough partitions for the rows, and at least one."""
     assert [engine.partitions_of(session.range(rows), rows=10) for rows in (0, 1, 10, 11, 95)] == [1, 1, 1, 2, 10]
     with pytest.raises(ConfigurationError, match="rows must be at least 1"):
         engine.partitions_of(session.range(1), rows=0)
