@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import ssl
 import traceback
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ OK = http(FOUND)
 ok = send(OK)
 AT_ONCE = RetryPolicy(initial_backoff=0)
 LIBRARIES = {"httpx": httpx, "httpx2": httpx2}
+TRUST = ssl.create_default_context()  # one for all: to load the certificates takes longer than most rows
 DESCRIPTORS = Path("/proc/self/fd")
 NOTHING = {"in flight": 0, "queued": 0, "flights": 0, "busy connections": 0}
 
@@ -46,8 +48,8 @@ async def stage(server, *, carrier="own", scheme=None, **options):
         await stack.enter_async_context(server)
         if library := LIBRARIES.get(carrier):
             limits = library.Limits(max_connections=10)  # few, so that those which are never given back are missed
-            habits = {"trust_env": False, "follow_redirects": True, "auth": ("somebody", "else")}  # neither may hold
-            http_client = library.AsyncClient(limits=limits, **habits)
+            habits = {"follow_redirects": True, "auth": ("somebody", "else")}  # neither may hold
+            http_client = library.AsyncClient(limits=limits, trust_env=False, verify=TRUST, **habits)
             options["http_client"] = await stack.enter_async_context(http_client)
         elif carrier == "fast":
             options.setdefault("transport", "fast")

@@ -30,6 +30,7 @@ from support.raw_server import RawServer, head, http, well_behaved
 from support.tls_server import AUTHORITY, Server
 
 AT_ONCE = RetryPolicy(initial_backoff=0)
+TRUST = ssl.create_default_context()  # one for all: to load the certificates takes longer than most tests
 
 
 @pytest.fixture(params=[HttpxTransport, FastTransport])
@@ -50,7 +51,7 @@ async def kind(request):
 async def connect(request):
     """Make clients over our own transport, and over a client of the caller's, of either library."""
     library = httpx2 if request.param == "httpx2" else httpx
-    async with library.AsyncClient(trust_env=False) as http_client:
+    async with library.AsyncClient(trust_env=False, verify=TRUST) as http_client:
 
         def make(server, **options):
             url = server if isinstance(server, str) else server.url

@@ -145,7 +145,7 @@ async def test_sentry(connect):
                         sentry.capture_exception()
         finally:
             sentry.get_client().close()
-            sentry.init()
+            sentry.init(default_integrations=False)  # which would patch threads and processes of every later test
     (spans,) = (payload["spans"] for payload in sent if "spans" in payload)
     assert [span["op"] for span in spans] == ["http.client"]
     assert any("exception" in payload for payload in sent)
