@@ -16,7 +16,7 @@ from payclient._defaults import MAX_CONCURRENCY, TIMEOUT
 from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
-from payclient.transports import TransportName
+from payclient.transports import NetworkOptions, TransportName
 
 if TYPE_CHECKING:  # `get` need not load it
     from payclient.engines import LookupSpec
@@ -36,6 +36,10 @@ class Connection:
         max_concurrency: Attempts in flight at once, at most; payclient adapts to what the service takes.
         max_rate: Attempts per second, at most; as many as the service takes if not given.
         not_found_message: A whole message that means "no such transaction" at this service; may be repeated.
+        proxy: Address of a proxy without a password; `PAYCLIENT_PROXY`, or else `HTTPS_PROXY`, if not given.
+        ca_file: PEM file with the authorities to trust; `SSL_CERT_FILE`, or else the system's, if not given.
+        client_cert: PEM file with the certificate to show to the service.
+        client_key: PEM file with its key, if that is not in the same file.
     """
 
     base_url: str | None = None
@@ -45,6 +49,10 @@ class Connection:
     max_concurrency: int = MAX_CONCURRENCY
     max_rate: float | None = None
     not_found_message: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
+    proxy: str | None = None
+    ca_file: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
 
     @property
     def environment_name(self) -> str:
@@ -81,7 +89,28 @@ class Connection:
             transport=_transport(),
             max_rate=self.max_rate,
             not_found_messages=(*self.not_found_message, *not_found_messages),
+            **self.network(),
         )
+
+    def network(self) -> NetworkOptions:
+        """
+        Return how the service is reached.
+
+        Raises:
+            ConfigurationError: When the proxy has a password.
+        """
+        if self.proxy is not None and "@" in self.proxy:
+            message = "--proxy takes no password, which others could read: set PAYCLIENT_PROXY"
+            raise ConfigurationError(message)
+        is_system = self.ca_file is None and not any(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+        is_secure = (self.base_url or os.environ.get("PAYCLIENT_BASE_URL", "")).startswith("https:")
+        return {
+            "proxy": self.proxy,
+            "ca_file": self.ca_file,
+            "client_cert": self.client_cert,
+            "client_key": self.client_key,
+            "trust": "system" if is_system and is_secure and find_spec("truststore") else None,
+        }
 
     def spec(
         self,
@@ -131,6 +160,7 @@ class Connection:
             timeout=self.timeout,
             deadline=deadline,
             not_found_messages=self.not_found_message,
+            network=self.network(),
         )
 
     def _check_address(self) -> None:

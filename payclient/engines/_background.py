@@ -18,7 +18,7 @@ from attrs import define, field
 
 from payclient._client import AsyncClient
 from payclient._config import resolve_workers
-from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
+from payclient.engines._spec import LookupSpec, key_of, network_of, not_found_messages_of
 
 _CLOSE_SECONDS: Final = 2.0
 """How long the exit of the process waits for connections to close."""
@@ -133,6 +133,7 @@ def _connect(spec: LookupSpec) -> AsyncClient:
         deadline=spec.deadline,
         retry=spec.retry,
         not_found_messages=not_found_messages_of(spec),
+        **network_of(spec),
     )
 
 

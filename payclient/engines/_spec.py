@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 from attrs import Attribute, field, frozen
 
@@ -26,7 +26,7 @@ from payclient.errors import ConfigurationError
 from payclient.policies import RetryPolicy
 from payclient.protocol import Environment
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
-from payclient.transports import TransportName, resolve_transport
+from payclient.transports import NetworkOptions, TransportName, resolve_transport
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 
@@ -71,6 +71,18 @@ def _to_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
 
 def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(resolve_messages(messages)))
+
+
+def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
+    """Return the options in order, without a secret; the client checks the rest."""
+    given = {name: os.fspath(each) if isinstance(each, os.PathLike) else each for name, each in dict(options).items()}
+    if "@" in str(given.get("proxy")):
+        message = "network must not hold a password: workers take the proxy from their PAYCLIENT_PROXY or HTTPS_PROXY"
+        raise ConfigurationError(message)
+    if not all(isinstance(value, str | bool | None) for value in given.values()):
+        message = "network must hold options of AsyncClient that are text, True or False"
+        raise ConfigurationError(message)
+    return tuple(sorted((name, value) for name, value in given.items() if value is not None))
 
 
 def _to_path(path: str | os.PathLike[str] | None) -> str | None:
@@ -118,6 +130,9 @@ class LookupSpec:
         deadline: Seconds for one lookup, queueing excluded; None for no bound other than the attempts.
         retry: When to ask again; None for never.
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
+        network: How the service is reached, as with `AsyncClient`: any of `proxy`, `trust_env`, `trust`, `ca_file`,
+            `client_cert` and `client_key`. The files are the worker's. A proxy's password is not among them: the worker
+            takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
         stall_timeout: Seconds without any answer after which a worker gives up.
         window: Rows in flight below which the next batch is read.
 
@@ -140,6 +155,7 @@ class LookupSpec:
     deadline: float | None = DEADLINE
     retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen
     not_found_messages: tuple[str, ...] = field(default=(), converter=_to_messages)
+    network: tuple[tuple[str, object], ...] = field(default=(), converter=_to_network)
     stall_timeout: float = field(default=STALL_TIMEOUT, validator=is_seconds)
     window: int = field(default=4000, validator=is_count)
 
@@ -168,6 +184,11 @@ class ReconcileSpec(LookupSpec):
 def rules_of(spec: ReconcileSpec) -> Rules:
     """Return the rules that *spec* carries."""
     return rules_from_json(json.loads(spec.rules))
+
+
+def network_of(spec: LookupSpec) -> NetworkOptions:
+    """Return how the service is reached, as arguments of `AsyncClient`."""
+    return cast("NetworkOptions", dict(spec.network))
 
 
 def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:

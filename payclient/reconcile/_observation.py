@@ -90,7 +90,9 @@ def observe(
         answer=answer,
         at=at,
         error=type(seen).__name__,
-        message=str(seen),
+        message=seen.message
+        if isinstance(seen, errors.TransportError)
+        else str(seen),  # seconds differ from run to run
         status_code=status_code,
         attempts=attempts,
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from payclient.cli._connection import Connection
 
 KEY = "fake-api-key"
 
@@ -91,3 +95,49 @@ def test_key_as_argument(configured, name, argument):
     """A key among the arguments is refused by every command, and not repeated."""
     result = configured(name, "T1", argument, "hunter2hunter2")
     assert (result.status, "never an argument" in result.err, "hunter2" in result.err) == (2, True, False)
+
+
+def test_proxy_with_password(configured):
+    """A password is no argument: other users of the machine can read those. It is not repeated either."""
+    result = configured("get", "T1", "--proxy", "http://clerk:of-mine@proxy:3128")
+    expected = "payclient: --proxy takes no password, which others could read: set PAYCLIENT_PROXY\n"
+    assert (result.status, result.err) == (2, expected)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        (
+            "--proxy",
+            "socks5://p",
+            "--proxy must be an http:// or https:// proxy; payclient cannot use one of socks5://",
+        ),
+        ("--proxy", "http://p", "--proxy: plain http does not go through a proxy, which would see the API key; use an"),
+        ("--ca-file", "/no/file", "--ca-file /no/file cannot be read: No such file or directory"),
+        ("--client-cert", "/no/file", "--client-cert /no/file cannot be read: No such file or directory"),
+        ("--client-key", "/no/file", "--client-key needs a client_cert"),
+    ],
+)
+def test_network(configured, option, value, message):
+    """The options of the network reach the client, which refuses them in the words of the command line."""
+    result = configured("get", "T1", option, value)
+    assert (result.status, result.err.removeprefix("payclient: ")[: len(message)]) == (2, message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "trust"),
+    [
+        ({"base_url": "https://pay.example"}, {}, "system"),
+        ({"base_url": "https://pay.example"}, {"SSL_CERT_FILE": "/x"}, None),
+        ({"base_url": "https://pay.example"}, {"SSL_CERT_DIR": "/x"}, None),
+        ({"base_url": "https://pay.example", "ca_file": Path("/x")}, {}, None),
+        ({"base_url": "http://127.0.0.1"}, {}, None),
+    ],
+)
+def test_trust(arguments, environ, trust, monkeypatch):
+    """With truststore, the operating system decides whom to trust, unless the user has named authorities."""
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert Connection(**arguments).network()["trust"] == trust

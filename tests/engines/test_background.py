@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import threading
 
 import pytest
@@ -62,6 +63,14 @@ def test_not_found_messages():
     spec = ReconcileSpec(base_url=URL, not_found_messages=["Unknown Code"], rules=rules)
     client = background_client(spec).client
     assert client._session._not_found_messages == {"unknown code", "kode tak dikenal"}
+
+
+def test_network():
+    """The client goes through the proxy of its specification, which can be stored and compared as before."""
+    url = "https://pay.example"
+    spec = LookupSpec(base_url=url, transport="fast", network={"proxy": "http://proxy:3128", "trust_env": False})
+    assert hash(pickle.loads(pickle.dumps(spec))) == hash(spec)
+    assert repr(background_client(spec).client._session._transport._dialer._proxy) == "Proxy('http://proxy:3128')"
 
 
 def limiter_of(spec):

@@ -84,6 +84,8 @@ def test_rules(rules):
         ({"timeout": 0}, "timeout must be a number of seconds above 0"),
         ({"deadline": -1}, "deadline must be a number of seconds above 0"),
         ({"retry": 3}, "retry must be a RetryPolicy or None"),
+        ({"network": {"proxy": "http://clerk:of-mine@proxy"}}, "network must not hold a password: workers take"),
+        ({"network": {"ssl_context": object()}}, "network must hold options of AsyncClient that are text, True or"),
         ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
         ({"stall_timeout": 0}, "stall_timeout must be a number of seconds above 0"),
         ({"window": True}, "window must be an integer of at least 1"),
