@@ -1,4 +1,4 @@
-"""The methods of the client that ask more than once, or compare: a base class of `AsyncClient`."""
+"""The base class of `AsyncClient` that waits, watches and confirms."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 @frozen(kw_only=True)
 class Confirmation:
     """
-    What the service says about a claim.
+    The result of `AsyncClient.confirm`.
 
     Attributes:
-        reference: What was asked for.
+        reference: The reference that was looked up.
         compared: The fields that were compared.
-        findings: What differs, with the codes of a report; the most severe first.
-        transaction: What the service stated; None when it has no such transaction.
+        findings: The differences, with the codes of a report; the most severe first.
+        transaction: The service's transaction; None if it has none.
     """
 
     reference: str
@@ -56,12 +56,12 @@ class Confirmation:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the service says the same in all that was compared."""
+        """Whether all compared fields are equal."""
         return self.transaction is not None and not any(finding.is_decisive for finding in self.findings)
 
 
 class Waits:
-    """What waits, watches and confirms; the client sets the attributes."""
+    """The methods that poll or compare; the client sets the attributes."""
 
     _session: Session
     _options: Options
@@ -82,33 +82,32 @@ class Waits:
         grace: float | None = None,
     ) -> Transaction:
         """
-        Look one transaction up again and again, until its status is one of those.
+        Poll one transaction until its status is one of *until*.
 
-        All who wait for one reference share its lookups, and their turn comes after that of all other
-        lookups. Failures for passing reasons, and pauses that the service asks for, are waited out.
+        All waits for one reference share its polls, and polls queue behind all other lookups. Temporary
+        failures, and pauses that the service asks for, do not end the wait.
 
         Args:
             reference: The service's reference code.
-            until: Statuses in the service's own words, compared exactly, or a predicate over
-                `Transaction`. There is no default, because no status is documented to be final.
-            unless: Statuses, or a predicate, from which `until` cannot come any more.
-            deadline: Seconds for the whole wait, whatever happens in it.
-            appear: Seconds in which "not found" is tolerated: a reference may be newer than the
-                service's own copies of its data.
-            interval: Seconds between the first two lookups, at most; it grows by half from lookup to
-                lookup, and a random fifth is taken off, so that waits do not keep step.
-            max_interval: Where the growth ends, in seconds.
-            time_zone: What the service's expiry times mean; only with *grace*.
-            grace: Seconds after its expiry at which a payment is no longer waited for. Without it an
-                expiry ends nothing: an expired payment may still be paid.
+            until: Status words of the service, compared exactly, or a predicate over `Transaction`.
+                There is no default, because no status is documented to be final.
+            unless: Statuses, or a predicate, after which `until` cannot hold any more.
+            deadline: Seconds for the whole wait.
+            appear: Seconds for which "not found" is tolerated, because a reference may be new.
+            interval: Maximum of seconds between the first two polls; it grows by half with each poll,
+                and is shortened at random by up to 20 %.
+            max_interval: Maximum of the interval, in seconds.
+            time_zone: The zone of the service's expiry times; only with *grace*.
+            grace: Seconds after the expiry at which the wait ends. Without it an expiry does not end
+                the wait, because an expired payment may still be paid.
 
         Raises:
             UnreachableStatusError: When `unless` holds.
             WaitDeadlineError: When neither holds after *deadline* seconds.
             StillOpenError: When neither holds *grace* seconds after the expiry.
             TransactionNotFoundError: When there is no such transaction for *appear* seconds.
-            PayClientError: When no other lookup could succeed either, such as `AuthenticationError`.
-            ConfigurationError: When an argument cannot be used.
+            PayClientError: When every other lookup would fail too, such as with an `AuthenticationError`.
+            ConfigurationError: When an argument is invalid.
         """
         check_reference(reference)
         terms = Terms(
@@ -137,7 +136,7 @@ class Waits:
         at_once: int = AT_ONCE,
     ) -> AbstractAsyncContextManager[AsyncIterator[Seen]]:
         """
-        Look many transactions up again and again, and tell of each new status, until `until` holds.
+        Poll many transactions, and report each new status, until `until` holds for each.
 
         Args:
             references: Iterable or async iterable, read lazily.
@@ -147,20 +146,20 @@ class Waits:
             interval: As in `wait_for`, for each reference.
             max_interval: As in `wait_for`. The limiter stretches it: ten thousand references at fifty
                 lookups a second take 200 s a round.
-            at_once: References that are watched at once; the next one is read when one has ended.
+            at_once: Maximum of references watched at a time; the next one is read when one has ended.
 
         Note:
             A `Change` for the first status of a reference and for each new one; the last has
             `is_last`. `Failed` for a reference that cannot be watched, and, with a
             `WaitDeadlineError`, for each that is still open at the deadline. Memory grows with
-            *at_once*. Leaving the block ends every lookup of the watch.
+            *at_once*. Leaving the block cancels all lookups of the watch.
 
         Raises:
-            PayClientError: Out of the iteration, once, when no other lookup could succeed either.
-            WaitDeadlineError: Out of the iteration, when there were more *references* than were watched.
-            RuntimeError: Out of the iteration, when the block has ended.
-            TypeError: At once, when *references* is one string.
-            ConfigurationError: At once, when an argument cannot be used.
+            PayClientError: From the iteration, once, when every other lookup would fail too.
+            WaitDeadlineError: From the iteration, when not all *references* could be watched in time.
+            RuntimeError: From the iteration, when the block has ended.
+            TypeError: At once, when *references* is a single string.
+            ConfigurationError: At once, when an argument is invalid.
         """
         check_references(references)
         terms = Terms(until=until, deadline=deadline, appear=appear, interval=interval, max_interval=max_interval)
@@ -183,13 +182,13 @@ class Waits:
         status: Collection[str],
     ) -> Confirmation:
         """
-        Ask the service whether a claim about a transaction is true, such as that of a callback.
+        Check a claim about a transaction, such as that of a callback.
 
         Args:
             reference: The service's reference code.
-            amount: What you expect, in the unit of the service.
-            merchant_reff: What you expect; not compared if not given.
-            status: The statuses that will do, in the service's own words, compared exactly.
+            amount: The expected amount, in the unit of the service.
+            merchant_reff: The expected merchant reference; not compared if not given.
+            status: The accepted status words of the service, compared exactly.
 
         Note:
             "Not found" is an answer: the claim is not confirmed.

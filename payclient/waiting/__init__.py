@@ -1,4 +1,4 @@
-"""Wait for transactions: the rules of a wait, one poll for all who wait for a reference, and many at once."""
+"""Wait for transactions: the rules of a wait, shared polls, and watching many at once."""
 
 from payclient.waiting._polls import Polls, wait_until_held
 from payclient.waiting._wait import APPEAR, INTERVAL, MAX_INTERVAL, Condition, Terms, Wait

@@ -1,11 +1,11 @@
 """
-The polls of one client: one lookup at a time for each reference, and its result for all who wait for it.
+The polls of one client: one lookup at a time for each reference, with its result shared by all waits.
 
 Design rules:
 
-- A poll is made by one of those who wait, in its own task. If that one is cancelled, or has no more time, another
-  one makes the poll.
-- What a poll brings counts for all: each plans its next poll from then on.
+- A poll is made by one of the waits, in its own task. If that is cancelled, or its time is over, another one makes
+  the poll.
+- The result of a poll counts for all waits of the reference: each plans its next poll from then on.
 - A wait sleeps by one timer of the event loop, so ten thousand of them cost nothing until one is due.
 """
 
@@ -21,14 +21,14 @@ from payclient.protocol import Transaction
 from payclient.waiting._wait import Result, Wait
 
 Poll: TypeAlias = Callable[[], Awaitable[Transaction]]
-"""Looks one reference up, within the time of the one who asks."""
+"""Looks up one reference, within the time of the calling wait."""
 
 Listener: TypeAlias = Callable[[Result | None], None]
-"""Gets what a poll brought; None when it ended without a result, so another one has to make it."""
+"""Gets the result of a poll; None if there is none, so another wait has to make the poll."""
 
 
 class Polls:
-    """The references that are waited for in one client, each with those who wait."""
+    """The references that are polled by one client, each with its listeners."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[Listener, None]] = {}
@@ -38,12 +38,12 @@ class Polls:
         return len(self._listeners)
 
     def __contains__(self, reference: str) -> bool:
-        """Say whether a poll for *reference* is under way."""
+        """Return whether a poll for *reference* is in flight."""
         return reference in self._under_way
 
     @contextmanager
     def listen(self, reference: str, listener: Listener) -> Generator[None]:
-        """Tell *listener* what each poll for *reference* brings, during the block."""
+        """Pass the result of each poll for *reference* to *listener*, during the block."""
         self.add(reference, listener)
         try:
             yield
@@ -51,24 +51,24 @@ class Polls:
             self.remove(reference, listener)
 
     def add(self, reference: str, listener: Listener) -> None:
-        """Tell *listener* what each poll for *reference* brings, from now on."""
+        """Pass the result of each poll for *reference* to *listener* from now on."""
         self._listeners.setdefault(reference, {})[listener] = None
 
     def remove(self, reference: str, listener: Listener) -> None:
-        """Tell *listener* nothing more."""
+        """Remove *listener*."""
         others = self._listeners[reference]
         del others[listener]
         if not others:
             del self._listeners[reference]
 
     async def make(self, reference: str, poll: Poll) -> None:
-        """Make a poll, and tell all who listen; none for *reference* may be under way."""
+        """Make a poll, and pass its result to the listeners; none for *reference* may be in flight."""
         self._under_way.add(reference)
         result: Result | None = None
         try:
             result = await poll()
         except DeadlineExceededError:
-            pass  # the time of the one who asks is over; others may have more
+            pass  # the time of this wait is over; others may have more
         except PayClientError as error:
             error.__traceback__ = None  # it may be kept for long
             result = error
@@ -79,7 +79,7 @@ class Polls:
 
 
 class _Ear:
-    """What one wait has heard, and the future by which it sleeps."""
+    """The results for one wait, and the future by which it sleeps."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -96,7 +96,7 @@ class _Ear:
         return heard
 
     async def sleep_until(self, when: float) -> None:
-        """Sleep until there is something to hear, or until *when*."""
+        """Sleep until there is a result, or until *when*."""
         if self._heard:
             return
         self._waiter = self._loop.create_future()
@@ -113,11 +113,11 @@ class _Ear:
 
 async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
     """
-    Ask for one reference, or hear what others have asked, until `until` holds.
+    Poll one reference, or get the results of other waits, until `until` holds.
 
     Raises:
-        WaitError: When it does not hold in time, or never can.
-        PayClientError: When the next lookup could not bring anything else either.
+        WaitError: When it does not hold in time, or cannot hold any more.
+        PayClientError: When every other lookup would fail too.
     """
     loop = asyncio.get_running_loop()
     ear = _Ear(loop)

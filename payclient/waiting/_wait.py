@@ -1,4 +1,4 @@
-"""What one reference is waited for, and when it is asked again: the rules of a wait, without I/O."""
+"""The rules of a wait, without I/O: when to poll again, and when the wait ends."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from payclient.policies import classify
 from payclient.protocol import Transaction
 
 Condition: TypeAlias = Collection[str] | Callable[[Transaction], object]
-"""Statuses in the service's own words, compared exactly, or a predicate."""
+"""Status words of the service, compared exactly, or a predicate."""
 
 Result: TypeAlias = Transaction | PayClientError
-"""What one lookup brought."""
+"""The result of one lookup."""
 
 _Error = TypeVar("_Error", bound=WaitError)
 
@@ -63,16 +63,16 @@ def _is_zone(_: object, attribute: Any, value: Any) -> None:
 @frozen(kw_only=True)
 class Terms:
     """
-    What a wait is for, and how long and how often it asks.
+    The options of a wait.
 
     Attributes:
-        until: What ends it well.
-        unless: What can never become that.
+        until: The condition that ends it successfully.
+        unless: The condition after which `until` cannot hold any more.
         deadline: Seconds for the whole wait.
-        appear: Seconds in which "not found" is tolerated, from the beginning or from when it was found last.
-        interval: Seconds between the first two lookups, at most; it grows by half from lookup to lookup.
-        max_interval: Where the growth ends, in seconds.
-        time_zone: What the service's expiry times mean.
+        appear: Seconds for which "not found" is tolerated, from the start or from when it was last found.
+        interval: Maximum of seconds between the first two polls; it grows by half with each poll.
+        max_interval: Maximum of the interval, in seconds.
+        time_zone: The zone of the service's expiry times.
         grace: Seconds after the expiry at which the wait ends with an error; needs the time zone.
     """
 
@@ -105,17 +105,17 @@ def _holds(condition: Condition, transaction: Transaction) -> bool:
 
 class Wait:
     """
-    One reference that is waited for: what was seen, and when it is asked again.
+    The state of one wait.
 
     Args:
-        reference: As it was given.
-        terms: What is waited for.
-        began_at: On the event loop's clock, like every time here.
+        reference: The reference, as given.
+        terms: The options.
+        began_at: Start time on the event loop's clock, like all times here.
         random: Draws from 0 to 1, for jitter.
 
     Attributes:
-        due_at: When to ask again.
-        transaction: What the service stated last.
+        due_at: Time of the next poll.
+        transaction: The service's last transaction.
     """
 
     __slots__ = (
@@ -148,16 +148,16 @@ class Wait:
 
     @property
     def ends_at(self) -> float:
-        """When the deadline is."""
+        """Time of the deadline."""
         return self._began_at + self._terms.deadline
 
     def take(self, result: Result, now: float) -> bool:
         """
-        Take what a lookup brought, and say whether `until` holds.
+        Process the result of a poll, and return whether `until` holds.
 
         Raises:
-            WaitError: When it can never hold, or the payment is open beyond expiry and grace.
-            PayClientError: What was brought, when another lookup could not bring anything else.
+            WaitError: When it cannot hold any more, or the payment is open beyond expiry and grace.
+            PayClientError: The result, if every other lookup would fail too.
         """
         self._lookups += 1
         self.due_at = now + self._interval * (_MIN_PART + (1 - _MIN_PART) * self._random())
@@ -170,7 +170,7 @@ class Wait:
         if _holds(self._terms.until, result):
             return True
         if _holds(self._terms.unless, result):
-            message = f"{quote(self.reference)} is {quote(result.status)}, so what was waited for cannot come any more"
+            message = f"{quote(self.reference)} is {quote(result.status)}, so the awaited status cannot come any more"
             raise self._ended(UnreachableStatusError, message, now)
         self._check_expiry(result, now)
         return False
@@ -187,7 +187,7 @@ class Wait:
         self._failure = error
         is_missing = isinstance(error, TransactionNotFoundError) and now - self._found_at < self._terms.appear
         if not (is_missing or classify(error).is_passing):
-            raise copy.copy(error)  # others may wait for the same, and each has its own traceback
+            raise copy.copy(error)  # other waits may raise it too, each with its own traceback
 
     def _check_expiry(self, transaction: Transaction, now: float) -> None:
         terms = self._terms

@@ -3,11 +3,11 @@ Watch many references through one client: bounded, lazy and safe to cancel.
 
 Design rules:
 
-- What is due is asked in the order in which it became due, by at most *concurrency* tasks at once.
-- A reference has at most one change that was not taken yet; as long as it has one, it is not asked again. So a slow
-  reader loses no change, and memory follows the references that are watched.
-- A reference that ends makes room for the next one of the input.
-- Every task ends before the block does, however often the block is cancelled.
+- Due references are polled in the order in which they became due, by at most *concurrency* tasks at once.
+- A reference has at most one unread change, and is not polled as long as it has one. So a slow reader loses no
+  change, and memory depends on the number of watched references.
+- When a reference ends, the next one is read from the input.
+- All tasks end before the block does, even if the block is cancelled repeatedly.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ AT_ONCE = 10_000
 @frozen
 class Change:
     """
-    What is new about a reference that is watched.
+    A new status of a watched reference.
 
     Attributes:
-        reference: As it was given.
+        reference: The reference, as given.
         previous: The status before; None in the first change of a reference.
-        transaction: What the service states now.
-        is_last: Whether `until` holds: the reference is not asked for again.
+        transaction: The service's transaction now.
+        is_last: Whether `until` holds, so the reference is not polled again.
         index: Position of the reference in the input, from 0.
     """
 
@@ -83,15 +83,15 @@ async def watch(
     random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Seen]]:
     """
-    Ask for *references* again and again, and give what is new.
+    Poll *references*, and yield their changes.
 
     Args:
-        poll: Looks one reference up, before a time.
+        poll: Looks up one reference, until a time.
         references: Read lazily, one at a time.
-        terms: What is waited for.
-        polls: Of the client.
-        concurrency: Polls under way at once.
-        at_once: References that are watched at once.
+        terms: The options of the waits.
+        polls: The polls of the client.
+        concurrency: Maximum of polls in flight.
+        at_once: Maximum of references watched at a time.
         random: Draws from 0 to 1, for jitter.
     """
     run = _Watch(poll, terms, polls, concurrency, at_once, random)
@@ -103,7 +103,7 @@ async def watch(
 
 
 class _Watch:
-    """The tasks of one watch, and the iterator over what they bring."""
+    """The tasks of one watch, and the iterator over its changes."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class _Watch:
     # The input
 
     def start(self, references: References) -> None:
-        """Begin to read."""
+        """Start to read the input."""
         self._begin(self._read(references))
 
     async def _read(self, references: References) -> None:
@@ -174,7 +174,7 @@ class _Watch:
                 await self._room.wait()
             self._add(self._count, reference)
             self._count += 1
-            await asyncio.sleep(0)  # a long list does not keep the event loop
+            await asyncio.sleep(0)  # a long list must not block the event loop
         self._is_read = True
         self._news.set()
 
@@ -202,7 +202,7 @@ class _Watch:
         while self._due and self._due[0][0] <= now and self._asking < self._concurrency and not self._is_over:
             due_at, index = heappop(self._due)
             watched = self._watched.get(index)
-            # What was heard of since is planned again, and what is asked for now will be.
+            # A reference with a newer result has a newer entry here, and one in flight will get one.
             is_due = watched is not None and watched.wait.due_at == due_at and not watched.has_news
             if watched is not None and is_due and watched.wait.reference not in self._polls:
                 self._asking += 1
@@ -215,7 +215,7 @@ class _Watch:
     async def _ask(self, watched: _Watched) -> None:
         reference = watched.wait.reference
         try:
-            # Another one who waits for it may have begun meanwhile, or have brought a result.
+            # Another wait for it may have started a poll meanwhile, or have got a result.
             if reference not in self._polls and watched.wait.due_at <= self._loop.time():
                 await self._polls.make(reference, partial(self._poll, reference, self._ends_at))
         finally:
@@ -276,7 +276,7 @@ class _Watch:
         self._end(failure)
 
     def _end(self, failure: BaseException | None) -> None:
-        """Ask nothing more; what is ready is handed out first."""
+        """Make no more polls; changes that are ready are still yielded."""
         if self._is_over:
             return
         self._is_over, self._failure = True, failure
@@ -288,7 +288,7 @@ class _Watch:
         self._news.set()
 
     async def stop(self) -> None:
-        """End every task, however often this is cancelled, and all readers."""
+        """End all tasks and readers, even if this is cancelled repeatedly."""
         self._is_stopping = True
         self._end(None)
         try:
