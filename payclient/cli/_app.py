@@ -76,8 +76,8 @@ def _version() -> str:
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What a disk says that is full or fails: the same command may well succeed when that is mended."""
 _OPTION = re.compile(
-    r"\A(?:(?:timeout|deadline|interval|max_interval|max_concurrency|max_rate|processes|canary)(?= must )"
-    r"|(?:proxy|ca_file|client_cert|client_key)\b)"
+    r"\A(?:(?:timeout|deadline|interval|max_interval|max_concurrency|max_rate|processes|canary|time_zone|grace)"
+    r"(?= must )|(?:proxy|ca_file|client_cert|client_key)\b)"
 )
 """An option as the library calls it, in front of what is wrong with it."""
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")

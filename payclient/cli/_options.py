@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Annotated, Any
 
 import attrs
 from attrs import frozen
@@ -60,7 +58,7 @@ class Judging:
 
     Attributes:
         rules_file: TOML file with tolerances, status words, fees, accepted differences and more.
-        time_zone: What the service's expiry times mean, such as `Asia/Jakarta`; goes before the rules file.
+        time_zone: What the service's expiry times mean, such as `Asia/Jakarta` or `+07:00`; goes before the rules file.
         assume_status: What each row says where the ledger has no status column: `paid`, or `none`, with which the
             status is not compared and the verdict is never clean; goes before the rules file.
         grace: How young a row may be and still differ, such as `90m`, `24h` or `1d 12h`; goes before the rules file.
@@ -83,11 +81,8 @@ class Judging:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
-        if self.time_zone is not None:
-            rules = attrs.evolve(rules, time_zone=_zone(self.time_zone))
-        if self.assume_status is not None:
-            rules = attrs.evolve(rules, assume_status=self.assume_status)
-        return rules if self.grace is None else attrs.evolve(rules, grace=_duration("--grace", self.grace))
+        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
+        return attrs.evolve(rules, **{name: value for name, value in given.items() if value is not None})
 
     @property
     def confirm_after_seconds(self) -> float:
@@ -97,23 +92,11 @@ class Judging:
         Raises:
             ConfigurationError: When it is not a duration.
         """
-        return 0.0 if self.confirm_after is None else _duration("--confirm-after", self.confirm_after).total_seconds()
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        message = f"--time-zone: there is no time zone {name!r}; an example is Asia/Jakarta"
-        raise ConfigurationError(message) from error
-
-
-def _duration(option: str, text: str) -> timedelta:
-    duration = read_duration(text)
-    if duration is None:
-        message = f"{option} must be like 90m, 24h or 1d 12h, got {text!r}"
-        raise ConfigurationError(message)
-    return duration
+        duration = read_duration(self.confirm_after or "0s")
+        if duration is None:
+            message = f"--confirm-after must be a duration such as '90m', '12h' or '1d 12h', got {self.confirm_after!r}"
+            raise ConfigurationError(message)
+        return duration.total_seconds()
 
 
 @Parameter(name="*", group=Group("Ledger", sort_key=5))

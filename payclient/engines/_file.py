@@ -51,7 +51,8 @@ def look_up_file(path: Path, out: Path, spec: LookupSpec) -> Mapping[str, int]:
             with _parquet.ParquetWriter(files.binary(path.name), schema) as writer:
                 for table in _tables(lookup_batches(_batches(source, path, spec), spec), schema):
                     writer.write_table(table, row_group_size=_GROUP_ROWS)
-                    counts.update(_outcomes(table, spec))
+                    counted = table.column(f"{spec.prefix}outcome").value_counts().to_pylist()
+                    counts.update({each["values"]: each["counts"] for each in counted})
                 writer.add_key_value_metadata({_SPEC: _result_spec(spec), _OUTCOMES: json.dumps(counts)})
             files.commit()
     return counts
@@ -121,8 +122,3 @@ def _tables(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
             held.clear()
     if held:
         yield _arrow.Table.from_batches(held, schema)
-
-
-def _outcomes(table: Any, spec: LookupSpec) -> dict[str, int]:
-    counted = table.column(f"{spec.prefix}outcome").value_counts()
-    return {each["values"]: each["counts"] for each in counted.to_pylist()}

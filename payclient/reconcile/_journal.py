@@ -260,19 +260,18 @@ class Journal:
             return Case(entry=entry)
         first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
         is_found = any(each is not None and each.transaction is not None for each in (first, second))
+        same_reff = paid_reff, first_position or position
+        paid_with = [] if paid_reff is None else self._database.fetch(schema.PAID_WITH, same_reff)
         return Case(
             entry=entry,
             first=first,
             second=second,
             rows=rows or 1,
             is_repeat=first_position is not None and first_position != position,
-            paid_with=() if paid_reff is None else self._paid_with(paid_reff, first_position or position),
+            paid_with=tuple(reference for (reference,) in paid_with),
             other_found=found - is_found,
             ended_by=ended_by,
         )
-
-    def _paid_with(self, paid_reff: str, position: int) -> tuple[str, ...]:
-        return tuple(reference for (reference,) in self._database.fetch(schema.PAID_WITH, (paid_reff, position)))
 
 
 def _check_identity(path: Path | None, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta, timezone, tzinfo
+from datetime import UTC, date, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import Attribute
 
@@ -19,6 +19,9 @@ _DECIMAL_PLACES = 6
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(\d{1,9})s)?", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
+_ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
+DURATION = "a duration such as '90m', '12h' or '1d 12h'"
 _Member = TypeVar("_Member", bound=StrEnum)
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
 """The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
@@ -87,6 +90,21 @@ def is_date(_: object, attribute: Attribute[Any], value: object) -> None:
         raise problem(attribute.name, "a date such as 2026-12-31", value)
 
 
+def to_zone(value: tzinfo | str | None) -> tzinfo | None:
+    """Return text such as `Asia/Jakarta` or `+07:00` as a time zone, and everything else as it is, for a validator."""
+    if value == "UTC":
+        return UTC
+    if not isinstance(value, str):
+        return value
+    if match := _OFFSET.fullmatch(value):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-offset if match[1] == "-" else offset)
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones raises OSError
+        raise problem("time_zone", _ZONE, value) from error
+
+
 def zone_text(value: tzinfo | None) -> str | None:
     """Return a time zone as rules write it: a name, or an offset such as `+07:00`; None if it has neither."""
     if isinstance(value, ZoneInfo):
@@ -102,7 +120,7 @@ def zone_text(value: tzinfo | None) -> str | None:
 def is_zone_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
     """Refuse a time zone that has no text, because a report could not be made with it again."""
     if value is not None and (not isinstance(value, tzinfo) or zone_text(value) is None):
-        raise problem(attribute.name, "a ZoneInfo with a name, or a timezone of whole minutes", value)
+        raise problem(attribute.name, _ZONE, value)
 
 
 def to_member(kind: type[_Member], name: str, value: object) -> _Member:
@@ -110,6 +128,14 @@ def to_member(kind: type[_Member], name: str, value: object) -> _Member:
     if not isinstance(value, str) or value not in set(kind):
         raise problem(name, f"one of {', '.join(kind)}", value)
     return kind(value)
+
+
+def to_duration(value: timedelta | str) -> timedelta:
+    """Return text such as `1d 12h` as a duration, and everything else as it is, for a validator to refuse."""
+    found = read_duration(value) if isinstance(value, str) else value
+    if found is None:
+        raise problem("grace", DURATION, value)
+    return found
 
 
 def duration_text(value: timedelta) -> str:

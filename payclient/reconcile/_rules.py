@@ -23,6 +23,7 @@ from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
 from payclient.reconcile._rule_values import (
+    DURATION,
     duration_text,
     is_percent,
     is_whole,
@@ -30,8 +31,10 @@ from payclient.reconcile._rule_values import (
     percent_text,
     plain_value,
     problem,
+    to_duration,
     to_member,
     to_percent,
+    to_zone,
     zone_text,
 )
 from payclient.reconcile._status import WORDS, Assumed, Status, normalise, read_status
@@ -218,7 +221,7 @@ def _names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
 
 def _is_time(_: object, attribute: Attribute[Any], value: object) -> None:
     if not isinstance(value, timedelta) or value < timedelta(0) or value.microseconds:
-        raise problem(attribute.name, "a duration in whole seconds that is not negative", value)
+        raise problem(attribute.name, DURATION, value)
 
 
 @frozen(kw_only=True)
@@ -227,6 +230,12 @@ class Rules:
     How differences are judged.
 
     Attributes:
+        time_zone: What the service's and the ledger's times mean; without it, an expiry has passed when it
+            has passed in every zone, and a row is young when it is young in every zone.
+        grace: A row younger than this that is missing, or pending on one side only, is open. The
+            ledger's `created_at` tells its age; a row without is never young.
+        assume_status: What a row says where the ledger has no status column: `paid`, or `none`, with which the status
+            is not compared and no report is clean.
         columns: Name of the ledger's column, by field, where it is not one that is known.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, although they look like money or like a field.
@@ -235,12 +244,6 @@ class Rules:
         tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
         statuses: What other words for a state mean, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
-        assume_status: What a row says where the ledger has no status column: `paid`, or `none`, with which the status
-            is not compared and no report is clean.
-        grace: A row younger than this that is missing, or pending on one side only, is open. The
-            ledger's `created_at` tells its age; a row without is never young.
-        time_zone: What the service's and the ledger's times mean; without it, an expiry has passed when it
-            has passed in every zone, and a row is young when it is young in every zone.
         fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
         accepted: Accepted differences, in the order of their references.
 
@@ -248,6 +251,9 @@ class Rules:
         RulesError: When a rule cannot be used.
     """
 
+    time_zone: tzinfo | None = field(default=None, eq=zone_text, converter=to_zone, validator=is_zone_or_none)
+    grace: timedelta = field(default=timedelta(0), converter=to_duration, validator=_is_time)
+    assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
     columns: Mapping[str, str] = field(
         default=EMPTY,
         converter=_to_columns,
@@ -258,9 +264,6 @@ class Rules:
     not_found_messages: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=_to_tolerances, validator=_is_table_of(*MONEY))
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
-    assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
-    grace: timedelta = field(default=timedelta(0), validator=_is_time)
-    time_zone: tzinfo | None = field(default=None, eq=zone_text, validator=is_zone_or_none)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=_to_fees)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     _accepted_by: Mapping[tuple[Code, str], Accepted] = field(

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from datetime import UTC, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import NOTHING, fields
 
 from payclient._escape import escape_unprintable, quote
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._rule_values import problem, read_duration
 from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
 
 _MAX_OPEN_LINES = 50
@@ -89,7 +86,6 @@ def _has(document: Any, key: Key) -> bool:
 
 
 _MAX_BYTES = 4 * 2**20
-_OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
@@ -173,47 +169,18 @@ def _not_toml(name: str, why: str, text: str) -> RulesError:
 
 
 def _rules(document: Mapping[str, Any]) -> Rules:
-    readers: dict[str, Callable[[Any], Any]] = {
-        "time_zone": _time_zone,
-        "grace": _grace,
-        "assume_status": lambda value: value,
-        "columns": _table("columns"),
-        **dict.fromkeys(("require", "ignore_columns", "not_found_messages"), lambda value: value),
-        "tolerances": lambda value: _tables(Tolerance, "tolerances", value),
-        "statuses": _table("statuses"),
-        "fees": lambda value: _tables(FeeSchedule, "fees", value),
-        "accepted": _accepted,
+    _check_keys((), document, [each.name for each in fields(Rules) if each.init])
+    tables: dict[str, Any] = {
+        name: _checked_table((name,), document[name])
+        for name in ("columns", "statuses", "tolerances", "fees")
+        if name in document
     }
-    _check_keys((), document, readers)
-    return Rules(**{name: readers[name](value) for name, value in document.items() if value is not None})
-
-
-def _time_zone(value: object) -> tzinfo:
-    if value == "UTC":
-        return UTC
-    match = _OFFSET.fullmatch(value) if isinstance(value, str) else None
-    if match:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-offset if match[1] == "-" else offset)
-    try:
-        return ZoneInfo(value if isinstance(value, str) else "")
-    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones raises OSError
-        raise problem("time_zone", "a name such as Asia/Jakarta, or an offset such as +07:00", value) from error
-
-
-def _grace(value: object) -> timedelta:
-    duration = read_duration(value) if isinstance(value, str) else None
-    if duration is None:
-        raise problem("grace", "a duration such as '90m', '12h' or '1d 12h'", value)
-    return duration
-
-
-def _table(name: str) -> Callable[[Any], Mapping[str, Any]]:
-    return lambda value: _checked_table((name,), value)
-
-
-def _tables(kind: type[_Value], name: str, value: Any) -> dict[str, _Value]:
-    return {key: _made(kind, (name, key), each) for key, each in _checked_table((name,), value).items()}
+    kinds: dict[str, Any] = {"tolerances": Tolerance, "fees": FeeSchedule}
+    for name in filter(tables.__contains__, kinds):
+        tables[name] = {key: _made(kinds[name], (name, key), each) for key, each in tables[name].items()}
+    if "accepted" in document:
+        tables["accepted"] = _accepted(document["accepted"])
+    return Rules(**{**document, **tables})
 
 
 def _accepted(value: _Plain) -> list[Accepted]:

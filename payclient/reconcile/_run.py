@@ -299,12 +299,15 @@ class _Reconciler:
             return
         needs_confirmation = self._is_different(pending, observation)
         self._unresolved += observation.answer is Answer.FAILED
+        found, paid_reff = observation.transaction, None
+        if found is not None and self._rules.read_status(found.status) is Status.PAID:
+            paid_reff = reff_key(found.merchant_reff)
         self._journal.answers.add(
             pending.position,
             observation,
             is_second=self._is_second,
             needs_confirmation=needs_confirmation,
-            paid_reff=self._paid_reff(observation.transaction),
+            paid_reff=paid_reff,
         )
 
     def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
@@ -317,11 +320,6 @@ class _Reconciler:
             self._differences += 1
             self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
         return True
-
-    def _paid_reff(self, transaction: Transaction | None) -> str | None:
-        if transaction is None or self._rules.read_status(transaction.status) is not Status.PAID:
-            return None
-        return reff_key(transaction.merchant_reff)
 
     def _now(self) -> datetime:
         now = self._clock()

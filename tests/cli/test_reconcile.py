@@ -162,8 +162,14 @@ def test_column_option(reconcile):
         (["--column", "amount"], "payclient: --column must be like amount=Betrag, got 'amount'"),
         (["--column", "betrag=amount"], "payclient: the ledger cannot be read like this: columns: there"),
         (["--column", "amount=Betrag"], "payclient: no column is called 'Betrag', which was chosen for amount"),
-        (["--time-zone", "Mars/Base"], "payclient: --time-zone: there is no time zone 'Mars/Base'"),
-        (["--time-zone", "../etc"], "payclient: --time-zone: there is no time zone '../etc'"),
+        (
+            ["--time-zone", "Mars/Base"],
+            "payclient: --time-zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got 'Mars/Base'",
+        ),
+        (
+            ["--time-zone", "../etc"],
+            "payclient: --time-zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got '../etc'",
+        ),
         (["--canary", "NOPE"], "payclient: the service does not know the canary 'NOPE'"),
     ],
 )
@@ -240,7 +246,7 @@ def test_nothing_found(reconcile, service):
 def test_confirm_after(reconcile):
     """An invalid duration is refused before anything is asked."""
     result = reconcile("--confirm-after", "soon", lines=["T1,15000,Paid"])
-    assert (result.status, "--confirm-after must be like 90m" in result.err) == (2, True)
+    assert (result.status, "--confirm-after must be a duration such as '90m'" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize(("fail_on", "status"), [("low", 1), ("medium", 0)])
