@@ -246,6 +246,13 @@ def killloop(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def simulate(session: nox.Session) -> None:
+    """Run the client in a simulated world, with 200 seeds; `-- --controls` finds out what the oracles can see."""
+    install(session, "test")
+    session.run("python", "-m", "simulation", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
 def laws(session: nox.Session) -> None:
     """Run the property tests with ten times as many examples, different in each run."""
     install(session, "test")

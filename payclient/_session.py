@@ -8,7 +8,7 @@ Design rules:
 - Errors are raised outside of the handlers that caught foreign ones, so no traceback holds the
   HTTP library's frames, and with them the request.
 - A final answer that names no reference is believed from a fresh connection only, because there it
-  cannot belong to another request. From a reused one, the request is sent once more over a fresh
+  cannot belong to another request. From a reused one, the request is sent again over a fresh
   connection, and not counted as an attempt.
 """
 
@@ -35,6 +35,7 @@ from payclient.errors import (
     PayClientError,
     RateLimitedError,
     ResponseError,
+    TransactionNotFoundError,
     TransportError,
 )
 from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
@@ -206,7 +207,7 @@ class Session:
         if lookup.reference in fresh_references.get():
             request = evolve(request, needs_fresh_connection=True)
         retries: Retries | None = None  # most lookups need none
-        is_repeated = False
+        unbelieved: PayClientError | None = None  # the last answer that could not be believed
         while True:
             self._check_remaining_time(lookup, options)
             try:
@@ -215,12 +216,12 @@ class Session:
                 raise
             except PayClientError as error:
                 lookup.last_error = error
-                is_believed = not names_no_reference(error) or (lookup.is_fresh and is_conclusive(error))
-                if not (is_repeated or self._is_closed or is_believed):
-                    request, is_repeated = evolve(request, needs_fresh_connection=True), True
+                if not _is_believed(error, unbelieved, is_fresh=lookup.is_fresh):
+                    self._check_open()  # an answer in doubt is none, and it cannot be asked for again
+                    request, unbelieved = evolve(request, needs_fresh_connection=True), error
                     continue
                 if self._is_renewable(error) and known is not None and await self._renew_key(known, lookup):
-                    request, is_repeated = evolve(request, authorization=self._keys.authorization), False
+                    request, unbelieved = evolve(request, authorization=self._keys.authorization), None
                     known = None  # once per lookup
                     continue
                 retries = retries or Retries(options.retry, random=self._random)
@@ -230,6 +231,10 @@ class Session:
             if delay:
                 with lookup.phase("backoff"):
                     await asyncio.sleep(delay)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise _closed() from None
 
     def _is_renewable(self, error: PayClientError) -> bool:
         return self._keys.can_be_renewed and isinstance(error, AuthenticationError) and not self._is_closed
@@ -316,6 +321,15 @@ class Session:
                     error=error or None,
                 ),
             )
+
+
+def _is_believed(error: PayClientError, unbelieved: PayClientError | None, *, is_fresh: bool) -> bool:
+    """Say whether *error* may be the last word of a lookup, after an answer that was unbelieved, if there was one."""
+    if not names_no_reference(error):
+        return True
+    if is_conclusive(error):
+        return is_fresh or unbelieved is not None
+    return isinstance(unbelieved, TransactionNotFoundError)  # only the same, said twice
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

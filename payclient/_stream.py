@@ -145,7 +145,7 @@ class _Stream:
         self._concurrency = concurrency
         self._stall_timeout = stall_timeout
         self._deferral = deferral
-        self._deferred: list[tuple[float, int, PendingRow]] = []
+        self._deferred: list[tuple[float, int, PendingRow, asyncio.TimerHandle]] = []  # a heap
         self._results: asyncio.Queue[Outcome | object] = asyncio.Queue(maxsize=concurrency)
         self._workers: set[asyncio.Task[None]] = set()
         self._started = 0
@@ -234,6 +234,8 @@ class _Stream:
         try:
             await until_done(self._workers)
         finally:
+            while self._deferred:
+                self._pop_deferred()
             while not self._results.empty():
                 self._results.get_nowait()
             self._results.put_nowait(_END)
@@ -289,7 +291,7 @@ class _Stream:
                     return row  # even if draining has begun: the row has been taken out of the input
             if not self._deferred:
                 return None
-            due, _, row = heappop(self._deferred)
+            due, row = self._pop_deferred()
             self._asleep += 1  # the row is nowhere else while its worker sleeps
             try:
                 await asyncio.sleep(due - now)
@@ -334,9 +336,13 @@ class _Stream:
             self._fail(error)
         else:
             due = self._clock.now() + decision.wait
-            heappush(self._deferred, (due, row.index, row))
-            self._clock.loop.call_at(due, self._help, due)
+            heappush(self._deferred, (due, row.index, row, self._clock.loop.call_at(due, self._help, due)))
         return None
+
+    def _pop_deferred(self) -> tuple[float, PendingRow]:
+        due, _, row, timer = heappop(self._deferred)
+        timer.cancel()  # the caller looks after the row from now on
+        return due, row
 
     def _help(self, due: float) -> None:
         """Start another worker for a row that is due, because all others may be waiting for the input."""
@@ -346,6 +352,6 @@ class _Stream:
     async def _work_on_what_is_due(self, due: float) -> None:
         # Includes rows that become due meanwhile, whose own call found no free slot.
         while self._deferred and self._deferred[0][0] <= max(due, self._clock.now()) and not self._is_draining:
-            await self._work_on(heappop(self._deferred)[2])
+            await self._work_on(self._pop_deferred()[1])
         if self._source.is_exhausted:  # then the other workers may have ended, and the row may be deferred again
             await self._work()

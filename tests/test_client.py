@@ -751,6 +751,31 @@ async def test_no_retry_after_close():
 
 
 @pytest.mark.virtual_time
+async def test_doubtful_verdict_while_closing():
+    """A "not found" that may belong to another request is not the last word because nobody can be asked any more."""
+    not_found = attrs.evolve(answer(b'{"success": false, "message": "Transaction not found"}', 404), is_fresh=False)
+    transport = ScriptedTransport(latency=3, default=lambda: not_found)
+    pay = client(transport)
+    lookup = asyncio.create_task(pay.get_transaction("T1"))
+    await asyncio.sleep(1)
+    await pay.aclose()
+    with pytest.raises(ClientClosedError):
+        await lookup
+
+
+@pytest.mark.virtual_time
+async def test_no_timer_of_equal_lookups():
+    """Nor is a timer left where equal lookups still wait for their shared answer when the client is closed."""
+    transport = ScriptedTransport(latency=3)
+    pay = client(transport)
+    lookups = [asyncio.create_task(pay.get_transaction("T1")) for _ in range(3)]
+    await asyncio.sleep(1)
+    await pay.aclose()
+    await asyncio.gather(*lookups)
+    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
+
+
+@pytest.mark.virtual_time
 async def test_not_found_messages():
     """A message in `not_found_messages` means "no such transaction"."""
     transport = ScriptedTransport(default=lambda: answer(b'{"success": false, "message": "Kode tak dikenal"}', 404))
@@ -785,3 +810,17 @@ async def test_doubtful_refusal_that_was_another_request_s():
     transport.script("T1", attrs.evolve(answer(b"{}", 401), is_fresh=False))
     async with client(transport, retry=None) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
+
+
+@pytest.mark.virtual_time
+async def test_bare_not_found_needs_the_same_before():
+    """A bare "Not Found" is believed when it was said twice; another refusal before it does not count."""
+    transport = ScriptedTransport()
+    rejected, bare = b'{"success": false, "message": "no"}', b'{"success": false, "message": "Not Found"}'
+    transport.script("T1", attrs.evolve(answer(rejected, 422), is_fresh=False), answer(bare, 404))
+    transport.script("T2", attrs.evolve(answer(rejected, 422), is_fresh=False), answer(bare, 404), answer(bare, 404))
+    async with client(transport) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+        with pytest.raises(TransactionNotFoundError):
+            await pay.get_transaction("T2")
+    assert [request.needs_fresh_connection for request in transport.sent] == [False, True, True] * 2

@@ -767,3 +767,14 @@ async def test_random_failures(seed):
     outcomes = await collect(lookup, map(str, range(2000)), concurrency=50)
     failed = sum(isinstance(o, Failed) for o in outcomes)
     assert failed <= 2000 * 0.3**4 * 2, f"seed {seed}"
+
+
+@pytest.mark.virtual_time
+async def test_no_timer_of_a_deferred_row_is_left():
+    """A stream that is left while rows wait for a later pass leaves no timer behind, and so nothing that it held."""
+    down = failing(ServiceError("down", status_code=500), "T2", "T3")
+    async with stream(down, ["T1", "T2", "T3", "T4"], concurrency=2) as outcomes:
+        await anext(outcomes)
+        await anext(outcomes)
+        await asyncio.sleep(1)
+    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []

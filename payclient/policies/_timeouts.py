@@ -31,6 +31,7 @@ class Clock:
         self._timeouts: dict[Timeout, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._fires_at = math.inf
+        self._is_stopped = False
 
     def schedule(self, timeout: Timeout, when: float) -> None:
         """Fire *timeout* at *when*, or as soon as possible after it; never if infinite."""
@@ -41,9 +42,12 @@ class Clock:
     def cancel(self, timeout: Timeout) -> None:
         """Cancel *timeout*; no effect if it has fired."""
         self._timeouts.pop(timeout, None)
+        if self._is_stopped:
+            self.stop()
 
     def stop(self) -> None:
-        """Cancel the loop timer if no time-out is pending."""
+        """Cancel the loop timer as soon as no time-out is pending."""
+        self._is_stopped = True
         if self._timer is not None and not self._timeouts:
             self._timer.cancel()
             self._timer, self._fires_at = None, math.inf

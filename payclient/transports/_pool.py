@@ -26,14 +26,14 @@ class Pool(Generic[_Connection]):
     """
 
     def __init__(self, keepalive: float) -> None:
-        self.connections: set[_Connection] = set()
+        self.connections: dict[_Connection, None] = {}  # in the order they were made
         self.idle: deque[_Connection] = deque()  # the most recently used at the right
         self._keepalive = keepalive
         self._most_in_use = 0
 
     def add(self, connection: _Connection) -> None:
         """Add a new connection, which is in use."""
-        self.connections.add(connection)
+        self.connections[connection] = None
         self._most_in_use = max(self._most_in_use, len(self.connections) - len(self.idle))
 
     def take(self, now: float) -> _Connection | None:
@@ -58,6 +58,6 @@ class Pool(Generic[_Connection]):
 
     def remove(self, connection: _Connection) -> None:
         """Remove a closed connection."""
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         if connection in self.idle:
             self.idle.remove(connection)

@@ -7,8 +7,8 @@ so half a minute later. Printed is a table that the documentation takes.
 import math
 from contextlib import closing
 
-from conftest import VirtualTimeLoop
 from support.simulated import limits_of, share_key
+from support.virtual_time import VirtualTimeLoop
 
 LEAVING, TOLD, END = 90.0, 120.0, 180.0
 WORKERS = (1, 4, 16, 64, 256)

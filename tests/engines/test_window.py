@@ -8,7 +8,6 @@ from contextlib import closing
 
 import pytest
 
-from conftest import VirtualTimeLoop
 from payclient import (
     AuthenticationError,
     ClientClosedError,
@@ -19,6 +18,7 @@ from payclient import (
 from payclient.engines._window import Batch, Window
 from payclient.reconcile import Answer
 from support.fakes import ScriptedTransport, answer, document
+from support.virtual_time import VirtualTimeLoop
 
 
 def batch(*references):

@@ -95,6 +95,18 @@ async def test_one_timer(clock):
     assert (found, under_way, still, timers(loop)) == ({"done"}, 1, 1, [])
 
 
+async def test_stopped_while_pending(clock):
+    """A clock that is stopped lets what is pending end in time, and its timer goes with the last of it."""
+    loop = asyncio.get_running_loop()
+    never, soon = loop.create_future(), loop.create_future()
+    tasks = [asyncio.create_task(bounded(clock, when, what)) for when, what in ((2.0, never), (10.0, soon))]
+    await asyncio.sleep(1)
+    clock.stop()
+    ended = await tasks[0]
+    soon.set_result("done")
+    assert (ended, await tasks[1], timers(loop)) == ("ended at 2", "done", [])
+
+
 async def test_works_again_after_rest(clock):
     """After `stop`, a clock still fires later time-outs."""
     await bounded(clock, 5.0, asleep(1))

@@ -31,7 +31,7 @@ def test_cold():
     pool.give_back(only, 0.0)
     assert (pool.take(10.5), pool.surplus(10.5)) == (None, only)
     pool.remove(only)
-    assert (pool.surplus(10.5), pool.connections, list(pool.idle)) == (None, set(), [])
+    assert (pool.surplus(10.5), pool.connections, list(pool.idle)) == (None, {}, [])
 
 
 def test_no_more_than_were_in_use():

@@ -1,0 +1,121 @@
+"""
+Run the whole client under one seed, many times: `python -m simulation --seeds 10000`.
+
+A seed that fails is printed with its plan, shrunk, and with the command that runs it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from hashlib import blake2b
+
+from simulation.plan import draw
+from simulation.shrink import shrink
+from simulation.world import run
+
+TWICE = 50
+"""One in so many seeds is run twice, and must give the same trace."""
+
+
+def main(arguments=None):
+    """Run what the command line asks for; return the exit status."""
+    options = _parser().parse_args(arguments)
+    with contextlib.suppress(OSError):
+        os.nice(options.nice)
+    if options.seed is not None:
+        return _show(options.seed)
+    return _run_many(range(options.first, options.first + options.seeds), options)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="how many to run")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--seed", type=int, help="run this one alone, and show its plan")
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no other seed after that")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--nice", type=int, default=0, help="how much to stand back behind other processes")
+    return parser
+
+
+def _show(seed):
+    plan = draw(seed)
+    first, second = run(plan), run(plan)
+    _print_plan(plan)
+    print(f"trace {first.trace}, {first.ticks} steps, {first.requests} requests, {first.seconds:.1f} virtual seconds")
+    if first.trace != second.trace:
+        print(f"a second run gave another trace, {second.trace}")
+        return 1
+    if not first.problems:
+        print("every oracle is content")
+        return 0
+    _explain(plan, first)
+    return 1
+
+
+def _print_plan(plan):
+    faults = "".join(f"\n    {fault}" for fault in plan.faults)
+    print(f"seed {plan.seed}: {plan.work} over {plan.transport}, {len(plan.references)} references{faults}")
+
+
+def _explain(plan, result):
+    for problem in dict.fromkeys(result.problems):
+        print(f"  {problem}")
+    smallest = shrink(plan, run)
+    print(f"  of {len(plan.faults)} faults it needs {len(smallest.faults)}:")
+    print(f"  {smallest!r}")
+    for problem in run(smallest).problems[:3]:
+        print(f"  {problem}")
+    print(f"  again: python3 noxfile.py -s simulate -- --seed {plan.seed}")
+
+
+def attempt(seed):
+    """Return the result of a seed, and whether a second run gave the same trace."""
+    plan = draw(seed)
+    result = run(plan)
+    is_same = seed % TWICE != 0 or run(plan).trace == result.trace
+    return result, is_same
+
+
+def _run_many(seeds, options):
+    began, failed, traces = time.monotonic(), [], {}
+    total, seconds, ticks, requests = Counter(), 0.0, 0, 0
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        for result, is_same in pool.imap_unordered(attempt, seeds, chunksize=5):
+            traces[result.seed] = result.trace
+            seconds, ticks, requests = seconds + result.seconds, ticks + result.ticks, requests + result.requests
+            total.update(result.counts)
+            if result.problems or not is_same:
+                failed.append(result.seed)
+                print(f"seed {result.seed}: {result.problems or 'another trace at the second time'}", flush=True)
+            if len(traces) % 500 == 0:
+                print(f"{len(traces)} seeds, {seconds / 3600:.1f} virtual hours, {len(failed)} failed", flush=True)
+            if time.monotonic() - began > options.minutes * 60:
+                print(f"stopped after {options.minutes:g} minutes")
+                break
+    _report(traces, total, seconds, ticks, requests, time.monotonic() - began)
+    for seed in failed[:5]:
+        plan = draw(seed)
+        _print_plan(plan)
+        _explain(plan, run(plan))
+    return 1 if failed else 0
+
+
+def _report(traces, total, seconds, ticks, requests, took):
+    digest = blake2b(digest_size=8)
+    for seed in sorted(traces):
+        digest.update(f"{seed} {traces[seed]}\n".encode())
+    print(f"simulate: {len(traces)} seeds, {seconds / 3600:.1f} virtual hours, {took / 60:.1f} minutes")
+    print(f"simulate: {requests} requests, {ticks} steps of the event loop, hash of all traces {digest.hexdigest()}")
+    ends = ", ".join(f"{name} {number}" for name, number in sorted(total.items()) if not name.startswith("answers to"))
+    print(f"simulate: {ends}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

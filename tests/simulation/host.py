@@ -1,0 +1,143 @@
+"""The simulated host: reads requests from connections, through TLS or plain, and sends what the service answers."""
+
+from __future__ import annotations
+
+import functools
+import json
+import ssl
+from contextlib import suppress
+
+import trustme
+
+from simulation.network import END, RESET
+
+NAME = "pay.example"
+ADDRESSES = {NAME: ["10.0.0.1", "10.0.0.2"], "127.0.0.1": ["127.0.0.1"]}
+
+
+@functools.cache
+def contexts():
+    """Return what the service shows, and what a client that trusts it has."""
+    # RSA: its signatures have one length, so the same run has the same number of bytes.
+    authority = trustme.CA(key_type=trustme.KeyType.RSA)
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert(NAME, key_type=trustme.KeyType.RSA).configure_cert(server)
+    authority.configure_trust(client)
+    return server, client
+
+
+class _Tls:
+    """The service's side of TLS."""
+
+    def __init__(self):
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = contexts()[0].wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._is_established = False
+
+    def receive(self, data):
+        """Take what came; return what must be sent, and what was said."""
+        self._incoming.write(data)
+        plain = b""
+        with suppress(ssl.SSLWantReadError, ssl.SSLZeroReturnError):
+            if not self._is_established:
+                self._ssl.do_handshake()
+                self._is_established = True
+            while part := self._ssl.read(65536):  # nothing: the client has said that nothing follows
+                plain += part
+        return self._outgoing.read(), plain
+
+    def encrypted(self, plain):
+        self._ssl.write(plain)
+        return self._outgoing.read()
+
+
+class Request:
+    """One request: its head, the key in it, and the reference that it asks for."""
+
+    def __init__(self, head, body):
+        self.head, self.body = head, body
+        self.reference = json.loads(body)["reference"]
+
+
+class Peer:
+    """
+    What the service has of one connection.
+
+    Args:
+        connection: Of the network.
+        is_tls: Whether it speaks TLS.
+        on_request: Called with this and each request.
+        on_bytes: Called with what came, as it came over the wire.
+
+    Attributes:
+        is_open: Whether the service can still send over it.
+        is_busy: Whether it owes an answer.
+        behind: What the service sends before its next answer.
+        lagging: The answer that it sends instead of the next one; None when it is in step.
+        requests: How many came.
+    """
+
+    def __init__(self, connection, *, is_tls, on_request, on_bytes):
+        self.connection = connection
+        self._tls = _Tls() if is_tls else None
+        self._on_request, self._on_bytes = on_request, on_bytes
+        self._text = b""
+        self.is_open = True
+        self.is_busy = False
+        self.behind = b""
+        self.lagging = None
+        self.requests = 0
+
+    def receive(self, item):
+        """Take what the client sent."""
+        if not self.is_open:
+            if isinstance(item, bytes):
+                self.connection.to_client.send(RESET)
+        elif isinstance(item, bytes):
+            self._take(item)
+        else:
+            self.close()
+
+    def _take(self, data):
+        plain = data
+        if self._tls is not None:
+            try:
+                reply, plain = self._tls.receive(data)
+            except ssl.SSLError:
+                self.reset()
+                return
+            if reply:
+                self.connection.to_client.send(reply)
+        self._on_bytes(data)
+        self._text += plain
+        while self.is_open and (request := self._next()) is not None:
+            self.requests += 1
+            self._on_request(self, request)
+
+    def _next(self):
+        head, found, rest = self._text.partition(b"\r\n\r\n")
+        if not found:
+            return None
+        lines = head.lower().split(b"\r\n")
+        size = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+        if len(rest) < size:
+            return None
+        self._text = rest[size:]
+        return Request(head, rest[:size])
+
+    def send(self, data):
+        """Say *data*."""
+        if self.is_open and data:
+            self.connection.to_client.send(data if self._tls is None else self._tls.encrypted(data))
+
+    def close(self):
+        """Say no more."""
+        if self.is_open:
+            self.is_open = False
+            self.connection.to_client.send(END)
+
+    def reset(self):
+        """Break the connection."""
+        if self.is_open:
+            self.is_open = False
+            self.connection.to_client.send(RESET)

@@ -1,0 +1,165 @@
+"""What must hold in every run, whatever goes wrong, and who notices when it does not."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections import deque
+
+from payclient import Transaction, errors
+from payclient.policies._concurrency import ConcurrencyController
+from payclient.policies._limiter import Limiter
+from payclient.policies._retry import Signal
+from simulation.service import amount_of, is_known
+from support.fakes import KEY
+
+LATE_TIMER = 0.01
+"""Seconds by which a late timer may shorten the gap after it."""
+PASSING = (
+    errors.RateLimitedError,
+    errors.ServiceError,
+    errors.TransportError,
+    errors.DeadlineExceededError,
+    errors.UnexpectedResponseError,
+)
+"""What a lookup may end with when something goes wrong that passes."""
+
+
+class ObservedController(ConcurrencyController):
+    """A controller that says when it cuts its limit twice for one congestion."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.fail = lambda *_: None
+        self._cut_until = self._youngest_refused = self._in_a_row = 0
+
+    def accepted(self, ticket, now):
+        before = self.limit
+        super().accepted(ticket, now)
+        if ticket.number >= self._youngest_refused:
+            self._in_a_row = 0
+        if self.limit < before - 1e-9:
+            self.fail("limiter", f"an accepted attempt lowered the limit from {before:.3f} to {self.limit:.3f}")
+
+    def _refused(self, ticket, now, granted, cut):
+        before = self.limit
+        super()._refused(ticket, now, granted, cut)
+        self._in_a_row += 1
+        self._youngest_refused = max(self._youngest_refused, ticket.number)
+        is_old = ticket.number <= self._cut_until
+        if self.limit < before - 1e-9 and is_old and self._in_a_row < 3:
+            self.fail("limiter", f"ticket {ticket.number} cut a limit that was cut after it was granted")
+        if not is_old and self._in_a_row < 3 and self.limit >= before > 1:
+            self.fail("limiter", f"ticket {ticket.number} was refused, and the limit stayed at {before:.3f}")
+        if not is_old:
+            self._cut_until = granted
+
+
+class ObservedLimiter(Limiter):
+    """A limiter that holds itself to its laws at each grant."""
+
+    def __init__(self, world, *, max_concurrency, max_rate=None, workers=1, **options):
+        self._world = world
+        self._most = max_concurrency
+        self._expected_gap = None if max_rate is None else workers / max_rate
+        self._granted_at = deque(maxlen=40)
+        self._outstanding = set()
+        self.paused_by_service_until = float("-inf")
+        self.pause_begins = float("inf")
+        super().__init__(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, **options)
+        self.controller.fail = world.fail
+        world.limiters.append(self)
+
+    def _grant(self, now):
+        ticket = super()._grant(now)
+        self._outstanding.add(ticket.number)
+        fail = self._world.fail
+        if self._in_flight > self._most:
+            fail("limiter", f"{self._in_flight} attempts in flight where {self._most} are allowed")
+        if self._in_flight > self.controller.whole + 1:
+            fail("limiter", f"{self._in_flight} attempts in flight at a limit of {self.controller.limit:.3f}")
+        if self.limit > self._most:
+            fail("limiter", f"a limit of {self.limit}, above {self._most}")
+        if now < self.paused_by_service_until - 1e-6:
+            fail("pause", f"granted {self.paused_by_service_until - now:.3f} s before the end of a pause")
+        self._check_rate(now)
+        self._granted_at.append(now)
+        return ticket
+
+    def _check_rate(self, now):
+        if self._expected_gap is None:
+            return
+        for count, earlier in enumerate(reversed(self._granted_at), 1):
+            if now - earlier < count * self._expected_gap - LATE_TIMER - 1e-6:
+                seconds = now - earlier
+                self._world.fail("rate", f"{count + 1} grants in {seconds:.3f} s at a gap of {self._expected_gap:.3f}")
+                return
+
+    def release(self, ticket, signal, *, retry_after=None):
+        if ticket.number not in self._outstanding:
+            self._world.fail("slots", f"ticket {ticket.number} was released twice")
+        self._outstanding.discard(ticket.number)
+        self._world.signals[signal] = self._world.signals.get(signal, 0) + 1
+        if signal is Signal.SILENT and retry_after:
+            self._world.fail("pause", "a silent attempt brought a pause")
+        super().release(ticket, signal, retry_after=retry_after)
+
+
+def check_answer(world, reference, answer):
+    """Complain of an answer that is not true, and of an error that cannot be explained."""
+    if isinstance(answer, Transaction):
+        if answer.reference != reference or not is_known(reference) or answer.amount != amount_of(reference):
+            world.fail("another transaction", f"{answer.reference}, {answer.amount} was returned for {reference}")
+        return
+    check_secret(world, answer)
+    if isinstance(answer, errors.TransactionNotFoundError):
+        if reference[0] != "U":
+            world.fail("not found", f"said of {reference}, which the service knows")
+    elif isinstance(answer, errors.RejectedError):
+        if reference[0] != "R":
+            world.fail("rejected", f"said of {reference}: {answer}")
+    elif isinstance(answer, errors.TLSVerificationError) or not isinstance(answer, PASSING):
+        world.fail("error", f"{type(answer).__name__} for {reference}: {answer}")
+    elif isinstance(answer, errors.UnexpectedResponseError) and "base_url" in answer.message:
+        world.fail("error", f"a wrong address for {reference}: {answer}")
+    elif world.is_quiet and reference[0] != "C":
+        world.fail("unanswered", f"{type(answer).__name__} for {reference}, where nothing went wrong: {answer}")
+
+
+def check_secret(world, error):
+    """Complain of the key in what an error shows."""
+    texts = [str(error), repr(error), repr(pickle.dumps(error))]
+    if world.count("errors searched") <= 3:  # with locals it takes milliseconds
+        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+        texts.append("".join(shown.format()))
+    if any(KEY in text for text in texts):
+        world.fail("key", f"in what {type(error).__name__} shows")
+
+
+def check_bytes(world, data):
+    """Complain of the key in bytes that leave over TLS, before the service has decrypted them."""
+    if KEY.encode() in data:
+        world.fail("key", "in plain text over TLS")
+
+
+def check_request(world, request):
+    """Complain of the key anywhere but in the header that is for it."""
+    for line in (*request.head.split(b"\r\n"), request.body):
+        if KEY.encode() in line and not line.lower().startswith(b"authorization:"):
+            world.fail("key", f"in {line[:20]!r}")
+
+
+def check_nothing_left(world, client):
+    """Complain of what a client still holds when nobody uses it."""
+    session = client._session
+    limiter = session._limiter
+    left = {
+        "slots": limiter.in_flight,
+        "places in the queue": limiter.waiting,
+        "lookups": session._under_way,
+        "equal lookups": len(client._calls),
+        "time-outs": 0 if session._clock is None else len(session._clock._timeouts),
+    }
+    for what, number in left.items():
+        if number:
+            world.fail("left behind", f"{number} {what}")

@@ -1,0 +1,216 @@
+"""What one seed comes to: the client, the work, the service and the faults, all drawn before the run begins."""
+
+from __future__ import annotations
+
+from random import Random
+
+from attrs import evolve, field, frozen
+
+MAX_FAULTS_OF_ONE = 3
+"""Answers about one reference that the service spoils, at most: so that a stream has to answer it in the end."""
+
+THROTTLING = ("throttled", "throttled until", "throttled bare", "unavailable")
+FAILING = ("error 500", "gateway page", "maintenance")
+BROKEN = ("garbage", "empty", "cut", "reset before", "reset within", "end before", "no content")
+SLOW = ("stall", "drip", "late")
+WRONG = ("other transaction", "bare 404", "one behind")
+EXTRA = tuple(
+    f"extra {what}, {when}"
+    for what in ("found", "missing", "rejected", "unauthorized", "elsewhere")
+    for when in ("same write", "later", "next")
+)
+HARMLESS = ("interim", "chunked", "close after")
+ANSWERS = (*THROTTLING, *FAILING, *BROKEN, *SLOW, *WRONG, *EXTRA, *HARMLESS)
+"""By the number of the request that is answered so."""
+
+CONNECTING = ("refuse", "hang", "vanish", "reset handshake")
+"""By the number of the attempt to connect."""
+
+TIMED = ("partition", "restart", "idle end", "wall clock", "dead address", "dead name")
+"""By the virtual time."""
+
+TICKS = ("cancel", "close", "jump")
+"""By the step of the event loop."""
+
+
+@frozen
+class Fault:
+    """
+    One thing that goes wrong.
+
+    Attributes:
+        kind: Its name.
+        at: The number of the request, of the attempt to connect or of the step, or the second.
+        value: How much of it: seconds, or the number of a task.
+    """
+
+    kind: str
+    at: float
+    value: float = 0.0
+
+    def __str__(self):
+        return f"{self.kind} at {self.at:g}" + (f" ({self.value:g})" if self.value else "")
+
+
+@frozen
+class Limit:
+    """
+    What the service takes before it throttles.
+
+    Attributes:
+        kind: `none`, `bucket`, `window` or `cap`.
+        count: Requests: of a burst and per second, of a window, or at once.
+        seconds: Of a window.
+        tells: Whether it says how long to wait.
+    """
+
+    kind: str = "none"
+    count: int = 0
+    seconds: float = 1.0
+    tells: bool = False
+
+
+@frozen
+class Plan:
+    """
+    One run.
+
+    Attributes:
+        seed: Of it all.
+        work: `lookups`, `stream`, `batch` or `reconcile`.
+        transport: `httpx`, `fast`, `injected` (an httpx client with its own pool), or `mounted` (one with ours).
+        is_tls: Whether the service is asked over TLS.
+        clients: How many share the key.
+        concurrency: Attempts in flight of each, at most.
+        max_rate: Attempts per second of all clients together, or None.
+        timeout: Seconds for one attempt.
+        deadline: Seconds for one lookup.
+        references: In the order in which they are asked for; some twice.
+        spread: Seconds over which single lookups begin.
+        is_shuffled: Whether tasks run in any order.
+        tick: The most seconds that a step of the loop takes.
+        latency: The least and the most seconds that a part of a message takes.
+        loss: The chance that a part is lost and sent again.
+        pieces: In how many parts a message arrives, at most.
+        work_seconds: The most that the service works on a request.
+        limit: What the service takes.
+        faults: In the order in which they were drawn.
+    """
+
+    seed: int
+    work: str = "lookups"
+    transport: str = "httpx"
+    is_tls: bool = False
+    clients: int = 1
+    concurrency: int = 4
+    max_rate: float | None = None
+    timeout: float = 5.0
+    deadline: float = 60.0
+    references: tuple[str, ...] = ("T1", "T2", "T3")
+    spread: float = 1.0
+    is_shuffled: bool = True
+    tick: float = 0.0
+    latency: tuple[float, float] = (0.005, 0.03)
+    loss: float = 0.0
+    pieces: int = 1
+    work_seconds: float = 0.2
+    limit: Limit = Limit()
+    faults: tuple[Fault, ...] = field(factory=tuple)
+
+    def only(self, numbers):
+        """Return the same run with these faults only, by their numbers."""
+        return evolve(self, faults=tuple(fault for n, fault in enumerate(self.faults) if n in numbers))
+
+
+WORKS = ("lookups", "lookups", "stream", "stream", "batch", "reconcile")
+TRANSPORTS = ("httpx", "httpx", "fast", "fast", "injected", "mounted")
+
+
+def draw(seed):
+    """Return the plan of a seed."""
+    chance = Random(f"plan {seed}")
+    work = chance.choice(WORKS)
+    concurrency = chance.choice((1, 2, 3, 4, 8))
+    plan = Plan(
+        seed=seed,
+        work=work,
+        transport=chance.choice(TRANSPORTS),
+        is_tls=chance.random() < 0.3,
+        clients=chance.choice((1, 1, 1, 2, 3)) if work in ("lookups", "stream") else 1,
+        concurrency=concurrency,
+        max_rate=chance.choice((None, None, None, 2.0, 10.0, 50.0)),
+        timeout=chance.choice((2.0, 5.0, 10.0)),
+        deadline=chance.choice((3.0, 20.0, 60.0, 120.0)),
+        references=tuple(_references(chance)),
+        spread=chance.choice((0.0, 1.0, 10.0, 60.0)),
+        is_shuffled=chance.random() < 0.75,
+        tick=chance.choice((0.0, 0.0, 0.0, 0.0005)),
+        latency=chance.choice(((0.001, 0.001), (0.005, 0.03), (0.01, 0.4))),
+        loss=chance.choice((0.0, 0.0, 0.02, 0.1)),
+        pieces=chance.choice((1, 1, 3, 8)),
+        work_seconds=chance.choice((0.0, 0.2, 1.0)),
+        limit=_limit(chance),
+    )
+    return evolve(plan, faults=tuple(_faults(chance, plan)))
+
+
+def _references(chance):
+    """Yield references: `T…` are known, `U…` unknown, `R…` rejected, and `C…` are known and never answered."""
+    shares = (("T", 1.0), ("U", chance.choice((0.0, 0.2))), ("R", chance.choice((0.0, 0.1))))
+    kinds, weights = [kind for kind, _ in shares], [weight for _, weight in shares]
+    different = max(1, chance.choice((3, 6, 12, 24)) - chance.randrange(3))
+    for number in range(different):
+        yield f"{chance.choices(kinds, weights)[0]}{number}"
+        if chance.random() < 0.15:
+            yield f"T{chance.randrange(number + 1)}" if chance.random() < 0.5 else "T0"
+    if chance.random() < 0.15:
+        yield f"C{different}"
+
+
+def _limit(chance):
+    kind = chance.choice(("none", "none", "none", "bucket", "window", "cap"))
+    if kind == "window":
+        return Limit(kind, chance.choice((5, 10)), chance.choice((1.0, 5.0)), tells=chance.random() < 0.5)
+    return Limit(kind, chance.choice((1, 2, 4)) if kind == "cap" else chance.choice((2, 5, 10)))
+
+
+def _faults(chance, plan):
+    """Yield faults of the kinds that this seed has switched on."""
+    share = chance.choice((0.1, 0.3, 0.6))
+
+    def swarm(kinds):
+        return [kind for kind in kinds if chance.random() < share]
+
+    answers, connecting, timed, ticks = (swarm(kinds) for kinds in (ANSWERS, CONNECTING, TIMED, TICKS))
+    rate = chance.choice((0.0, 0.05, 0.2, 0.5))
+    for number in range(80):
+        if answers and chance.random() < rate:
+            kind = chance.choice(answers)
+            yield Fault(kind, number, round(chance.choice((1.0, 3.0, 10.0, 30.0)) * chance.random(), 3))
+    rate = chance.choice((0.0, 0.1, 0.4))
+    for number in range(20):
+        if connecting and chance.random() < rate:
+            yield Fault(chance.choice(connecting), number, chance.randrange(4))
+    for kind in timed:
+        for _ in range(chance.choice((1, 1, 3))):
+            seconds = chance.choice((1.0, 10.0, 60.0)) * chance.random()
+            yield Fault(kind, round(seconds, 3), round(chance.choice((0.5, 5.0, 40.0)) * chance.random(), 3))
+    yield from _faults_of_steps(chance, plan, ticks)
+
+
+def _faults_of_steps(chance, plan, ticks):
+    if "cancel" in ticks:
+        for _ in range(chance.choice((1, 3, 12))):
+            yield Fault("cancel", _step(chance), chance.randrange(len(plan.references)))
+    if "jump" in ticks:
+        for _ in range(chance.choice((1, 3))):
+            yield Fault("jump", _step(chance), round(chance.choice((0.5, 5.0, 100.0)) * chance.random(), 3))
+    if "close" in ticks and plan.work in ("lookups", "stream"):
+        yield Fault("close", _step(chance))
+    if plan.work == "reconcile" and chance.random() < 0.7:
+        for _ in range(chance.choice((1, 2, 3))):
+            yield Fault(chance.choice(("kill", "kill", "kill", "disk full")), _step(chance))
+
+
+def _step(chance):
+    return int(10 ** chance.uniform(0.7, 3.7))

@@ -1,0 +1,177 @@
+"""The workload of a reconciliation: killed, resumed, and compared with one that nothing disturbs."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+from payclient import errors
+from payclient.ledger import Entry
+from payclient.reconcile import Journal, JournalWriteError, reconcile
+from payclient.report import About, ReportFiles
+from simulation import oracles
+from simulation.loop import KilledError
+from simulation.service import amount_of
+from simulation.world import NOON
+
+FORMATS = ("rows.jsonl", "breaks.csv", "summary.json")
+
+
+def entries(plan):
+    """Yield the ledger of a plan: an entry for each reference, some with an amount that differs."""
+    for line, reference in enumerate(plan.references, 2):
+        number = int(reference[1:])
+        yield Entry(line=line, reference=reference, amount=amount_of(reference) + (number % 5 == 3))
+
+
+class _Process:
+    """
+    One run of a reconciliation, as far as it comes.
+
+    Attributes:
+        found: References whose transaction the reconciliation has got.
+        ended_by: What ended it early, or None.
+        is_complete: Whether it has written its report.
+    """
+
+    def __init__(self, world, folder):
+        self._world, self._folder = world, folder
+        self.found = set()
+        self.ended_by = None
+        self.is_complete = False
+        self.journal = None
+        self._task, self._clients = None, []
+
+    async def run(self):
+        """Look up, judge, and write the report, unless something ends it early."""
+        self._task = asyncio.create_task(self._run())
+        await asyncio.wait([self._task])
+        if self._task.cancelled():
+            self.ended_by = asyncio.CancelledError()
+        elif (error := self._task.exception()) is not None:
+            if not isinstance(error, (errors.PayClientError, JournalWriteError)):
+                raise error
+            self.ended_by = error
+        for client in self._clients:  # again, because the first time may have been cancelled
+            await client.aclose()
+
+    async def _run(self):
+        client, also = self._world.make_client()
+        self._clients = [client] if also is None else [client, also]
+        async with client:
+            with Journal(self._folder / "journal.sqlite") as self.journal:
+                await self._reconcile(client)
+
+    async def _reconcile(self, client):
+        plan = self._world.plan
+        ask = client.with_options(deadline=None).get_transaction
+
+        async def lookup(reference):
+            try:
+                transaction = await ask(reference)
+            except errors.PayClientError as error:
+                oracles.check_answer(self._world, reference, error)
+                raise
+            oracles.check_answer(self._world, reference, transaction)
+            self.found.add(reference)
+            return transaction
+
+        rows = reconcile(entries(plan), lookup, concurrency=plan.concurrency, journal=self.journal, clock=lambda: NOON)
+        with ReportFiles(self._folder, formats=FORMATS) as files:
+            async for row in rows:
+                self._world.loop.note("row", row.reference, row.bucket.value)
+                files.add(row)
+            files.finish(About())
+        self.is_complete = True
+
+    # What happens to it
+
+    def cancel(self, _=None):
+        """Cancel it, as Ctrl-C does."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def fill_disk(self, _=None):
+        """Let the journal not grow any more."""
+        database = None if self.journal is None else self.journal._database
+        if database is not None and database._is_open:
+            ((pages,),) = database.connection.execute("PRAGMA page_count").fetchall()
+            database.connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+class _Runs:
+    """The processes over one journal, one after the other."""
+
+    def __init__(self, world, root):
+        self._world, self._root = world, Path(root)
+        self._count = 0
+        self.folder = self._next_folder()
+
+    def _next_folder(self):
+        self._count += 1
+        folder = self._root / str(self._count)
+        folder.mkdir()
+        return folder
+
+    def start(self, *, at=None, kind="none"):
+        """Run one process until it ends, or until step *at*, where *kind* happens to it."""
+        world, process = self._world, _Process(self._world, self.folder)
+        acts = {"kill": _die, "disk full": process.fill_disk, "none": None}
+        world.schedule({"cancel": process.cancel})
+        if acts[kind] is not None:
+            world.loop.at_tick.setdefault(at, []).append(acts[kind])
+        try:
+            world.run(process.run())
+        except KilledError:
+            self._resume_elsewhere(process)
+        else:
+            world.check_end()
+            world.bury()
+        world.count(f"processes: {kind}")
+        return process
+
+    def _resume_elsewhere(self, process):
+        """Take from the disk what the dead process has written."""
+        stored, kept = 0, self._next_folder()
+        for path in self.folder.glob("journal.sqlite*"):
+            shutil.copy(path, kept)
+        if (kept / "journal.sqlite").exists():
+            with Journal(kept / "journal.sqlite") as journal:
+                stored = journal.answers.count_found() if journal.is_ledger_complete else 0
+        self.folder = kept
+        self._check_kept(process, stored)
+        self._world.bury()
+
+    def _check_kept(self, process, stored):
+        """The answers of one lookup at a time may be lost per worker; a second answer adds no found reference."""
+        if stored < len(process.found) - self._world.plan.concurrency:
+            self._world.fail("journal", f"{len(process.found)} transactions came, and {stored} are kept")
+
+    def files(self):
+        return {name: (self.folder / name).read_bytes() for name in FORMATS}
+
+
+def _die():
+    raise KilledError
+
+
+def reconciliation(world):
+    """Reconcile through all that the plan has, until the report is there; then compare it with an unbroken run's."""
+    blows = [(fault.kind, int(fault.at)) for fault in world.plan.faults if fault.kind in ("kill", "disk full")]
+    with tempfile.TemporaryDirectory() as root:
+        runs = _Runs(world, root)
+        for kind, at in blows:
+            if runs.start(kind=kind, at=at).is_complete:
+                break
+        world.calm()
+        broken = runs.start()
+        if not broken.is_complete:
+            world.fail("recovers", f"a calm run ended with {broken.ended_by!r}")
+            return
+        files = runs.files()
+        runs.folder = runs._next_folder()
+        unbroken = runs.start()
+        if unbroken.is_complete and (other := [name for name, data in runs.files().items() if data != files[name]]):
+            world.fail("report", f"other bytes in {', '.join(other)} than those of an unbroken run")

@@ -1,0 +1,322 @@
+"""The simulated payment service: what is true, what it answers, and how its answers go wrong."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from email.utils import format_datetime
+
+from attrs import define, frozen
+
+from simulation.plan import ANSWERS, CONNECTING, HARMLESS, MAX_FAULTS_OF_ONE
+from support.fakes import document
+from support.raw_server import chunked, head, http
+
+OTHER = "T9999"
+"""A transaction that is known, and that nobody asks for."""
+
+
+def amount_of(reference):
+    """Return what is true of a transaction."""
+    return 1000 + int(reference[1:])
+
+
+def is_known(reference):
+    return reference[0] in "TC"
+
+
+def found(reference):
+    return http(document(reference, amount=amount_of(reference), status="Paid"))
+
+
+def _refusal(status, message, **more):
+    return http(json.dumps({"success": False, "message": message, **more}).encode(), status)
+
+
+MISSING = _refusal("404 Not Found", "Transaction not found")
+REFUSALS = {
+    "missing": MISSING,
+    "rejected": _refusal("422 Unprocessable Entity", "Transaction cannot be shown"),
+    "unauthorized": _refusal("401 Unauthorized", "Unauthenticated"),
+    "elsewhere": _refusal("404 Not Found", "The route could not be found"),
+}
+
+
+def _truth(reference):
+    if is_known(reference):
+        return found(reference)
+    return MISSING if reference[0] == "U" else REFUSALS["rejected"]
+
+
+@frozen
+class Exchange:
+    """
+    One request that came.
+
+    Attributes:
+        number: Counts the requests of the run.
+        reference: What it asked for.
+        at: When it came.
+        fault: What was done to its answer, or "".
+        pause: Seconds that its answer asked to wait, or None.
+    """
+
+    number: int
+    reference: str
+    at: float
+    fault: str
+    pause: float | None
+
+
+@define
+class _Bucket:
+    tokens: float
+    filled_at: float = 0.0
+
+
+class Service:
+    """
+    Answers requests, by the plan.
+
+    Args:
+        loop: Of the run.
+        plan: Limit and faults.
+        chance: Draws how long it works.
+        wall: Returns the date.
+
+    Attributes:
+        exchanges: Every request that came.
+        peers: Every connection that was made.
+        is_calm: Whether faults are over.
+    """
+
+    def __init__(self, loop, plan, chance, wall):
+        self._loop, self._plan, self._chance, self._wall = loop, plan, chance, wall
+        self._faults = {int(fault.at): fault for fault in plan.faults if fault.kind in ANSWERS}
+        self._connecting = {int(fault.at): fault for fault in plan.faults if fault.kind in CONNECTING}
+        self._vanishing = {}
+        self._spoilt = {}
+        self._bare = set()
+        self.exchanges, self.peers = [], []
+        self.is_calm = False
+        self._down_until = -1.0
+        self._forget()
+
+    def _forget(self):
+        self._bucket = _Bucket(self._plan.limit.count, self._loop.time())
+        self._window, self._used, self._working = -1, 0, 0
+
+    # Connections
+
+    def on_connect(self, number):
+        """Say what becomes of an attempt to connect."""
+        if self.is_calm:
+            return None
+        if self._loop.time() < self._down_until:
+            return "refuse"
+        fault = self._connecting.get(number)
+        if fault is not None and fault.kind in ("vanish", "reset handshake"):
+            self._vanishing[len(self.peers)] = fault
+        return fault.kind if fault is not None and fault.kind in ("refuse", "hang") else None
+
+    def add(self, peer):
+        """Take a new connection."""
+        self.peers.append(peer)
+
+    def on_bytes(self, peer):
+        """See the first bytes of a connection, before they mean anything."""
+        fault = self._vanishing.get(peer.connection.number)
+        if fault is None or self.is_calm:
+            return
+        if fault.kind == "reset handshake" and not peer.requests:
+            peer.reset()
+        elif fault.kind == "vanish" and peer.requests >= fault.value:
+            peer.connection.vanish()
+
+    def move(self, loop):
+        """Go on with another event loop: the process of the clients has died, and another takes its place."""
+        for peer in self.peers:
+            peer.is_open = False
+        self._loop = loop
+        self._working = 0
+
+    def restart(self, seconds):
+        """Break every connection, take none for a while, and forget everything but the transactions."""
+        for peer in self.peers:
+            peer.reset()
+        self._down_until = self._loop.time() + seconds
+        self._forget()
+
+    def end_idle(self):
+        """Close every connection that waits for a request."""
+        for peer in self.peers:
+            if not peer.is_busy:
+                peer.close()
+
+    # Requests
+
+    def on_request(self, peer, request):
+        """Answer a request."""
+        number, reference = len(self.exchanges), request.reference
+        throttled = None if self.is_calm else self._throttled()
+        fault = None if throttled else self._fault(number, reference)
+        kind, value = ("limit", throttled[1]) if throttled else (fault.kind, fault.value) if fault else ("", 0.0)
+        pause = throttled[1] if throttled else _pause(kind, value)
+        self.exchanges.append(Exchange(number, reference, self._loop.time(), kind, pause))
+        self._loop.note("request", number, reference, kind)
+        if throttled:
+            answer, seconds = throttled[0], 0.0
+        else:
+            answer, seconds = _truth(reference), self._chance.uniform(0.0, self._plan.work_seconds)
+            if reference[0] == "C":
+                answer = _refusal("500 Internal Server Error", "Server error")
+        self._working += 1
+        peer.is_busy = True
+        self._loop.call_later(seconds, self._answer, peer, reference, answer, kind, value)
+
+    def _fault(self, number, reference):
+        fault = None if self.is_calm else self._faults.get(number)
+        if fault is None or fault.kind in HARMLESS:
+            return fault
+        if self._spoilt.get(reference, 0) >= MAX_FAULTS_OF_ONE or reference[0] == "C":
+            return None
+        if fault.kind == "bare 404":
+            if reference in self._bare:  # said twice, it is the service's word
+                return None
+            self._bare.add(reference)
+        self._spoilt[reference] = self._spoilt.get(reference, 0) + 1
+        return fault
+
+    def _throttled(self):
+        limit, now = self._plan.limit, self._loop.time()
+        if limit.kind == "bucket":
+            bucket = self._bucket
+            bucket.tokens = min(limit.count, bucket.tokens + (now - bucket.filled_at) * limit.count)
+            bucket.filled_at = now
+            is_over = bucket.tokens < 1
+            bucket.tokens -= not is_over
+        elif limit.kind == "window":
+            window, elapsed = divmod(now, limit.seconds)
+            if window != self._window:
+                self._window, self._used = window, 0
+            is_over = self._used >= limit.count
+            self._used += not is_over
+            if is_over and limit.tells:
+                seconds = int(limit.seconds - elapsed) + 1
+                return http(b"", "429 Too Many Requests", f"Retry-After: {seconds}"), float(seconds)
+        else:
+            is_over = limit.kind == "cap" and self._working >= limit.count
+        return (http(b"", "429 Too Many Requests"), None) if is_over else None
+
+    def _answer(self, peer, reference, answer, kind, value):
+        self._working = max(0, self._working - 1)
+        peer.is_busy = False
+        if not peer.is_open:
+            return
+        if self.is_calm and kind != "limit":
+            kind = ""
+        prefix, peer.behind = peer.behind, b""
+        if peer.lagging is not None:
+            answer, peer.lagging = peer.lagging, answer
+        if kind.startswith("extra"):
+            self._send_extra(peer, prefix + answer, *kind.removeprefix("extra ").split(", "))
+        elif kind in _SPOILT:
+            peer.send(prefix)
+            _SPOILT[kind](self, peer, reference, answer, value)
+        else:
+            peer.send(prefix + answer)
+
+    def _send_extra(self, peer, answer, what, when):
+        extra = found(OTHER) if what == "found" else REFUSALS[what]
+        if when == "same write":
+            peer.send(answer + extra)
+            return
+        peer.send(answer)
+        if when == "next":
+            peer.behind = extra
+        else:
+            self._loop.call_later(self._chance.uniform(0.0, 0.5), peer.send, extra)
+
+    # Faults, by their names
+
+    def _throttle(self, peer, _reference, _answer, value):
+        peer.send(http(b"", "429 Too Many Requests", f"Retry-After: {value + 1:.3f}"))
+
+    def _throttle_until(self, peer, _reference, _answer, value):
+        now = self._wall()
+        until = format_datetime(now.replace(microsecond=0) + timedelta(seconds=int(value) + 1), usegmt=True)
+        date = format_datetime(now.replace(microsecond=0), usegmt=True)
+        peer.send(http(b"", "429 Too Many Requests", f"Retry-After: {until}", f"Date: {date}"))
+
+    def _unavailable(self, peer, _reference, _answer, value):
+        peer.send(http(b"", "503 Service Unavailable", f"Retry-After: {value + 1:.3f}"))
+
+    def _reset_within(self, peer, _reference, answer, _value):
+        peer.send(answer[: len(answer) // 2])
+        peer.reset()
+
+    def _cut(self, peer, _reference, answer, _value):
+        peer.send(answer[:-10])
+        peer.close()
+
+    def _drip(self, peer, _reference, answer, _value):
+        for number, start in enumerate(range(0, len(answer), 20)):
+            self._loop.call_later(number * 0.5, peer.send, answer[start : start + 20])
+
+    def _late(self, peer, _reference, answer, value):
+        self._loop.call_later(value, peer.send, answer)
+
+    def _fall_behind(self, peer, _reference, answer, _value):
+        """Give each later request over this connection the answer of the one before."""
+        peer.send(answer)
+        peer.lagging = answer
+
+    def _no_content(self, peer, _reference, _answer, _value):
+        peer.send(head("HTTP/1.1 204 No Content"))
+
+    def _in_chunks(self, peer, _reference, answer, _value):
+        lines, _, body = answer.partition(b"\r\n\r\n")
+        kept = [line for line in lines.decode().split("\r\n") if not line.startswith("Content-Length")]
+        peer.send(head(*kept, "Transfer-Encoding: chunked") + chunked(body))
+
+
+def _pause(kind, value):
+    if kind in ("throttled", "unavailable"):
+        return value + 1
+    return int(value) + 1 if kind == "throttled until" else None
+
+
+def _sends(data):
+    return lambda _service, peer, _reference, _answer, _value: peer.send(data)
+
+
+def _close_after(_service, peer, _reference, answer, _value):
+    peer.send(answer.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+    peer.close()
+
+
+_SPOILT = {
+    "throttled": Service._throttle,
+    "throttled until": Service._throttle_until,
+    "throttled bare": _sends(http(b"", "429 Too Many Requests")),
+    "unavailable": Service._unavailable,
+    "error 500": _sends(_refusal("500 Internal Server Error", "Server error")),
+    "gateway page": _sends(http(b"<html>Bad gateway</html>", "502 Bad Gateway", "Content-Type: text/html")),
+    "maintenance": _sends(_refusal("404 Not Found", "Transaction not found: database under maintenance")),
+    "garbage": _sends(http(b'{"success": tru')),
+    "empty": _sends(http(b"")),
+    "cut": Service._cut,
+    "reset before": lambda _service, peer, *_: peer.reset(),
+    "reset within": Service._reset_within,
+    "end before": lambda _service, peer, *_: peer.close(),
+    "no content": Service._no_content,
+    "stall": lambda *_: None,
+    "drip": Service._drip,
+    "late": Service._late,
+    "other transaction": _sends(found(OTHER)),
+    "bare 404": _sends(_refusal("404 Not Found", "Not Found")),
+    "one behind": Service._fall_behind,
+    "interim": lambda _service, peer, _reference, answer, _value: peer.send(head("HTTP/1.1 100 Continue") + answer),
+    "chunked": Service._in_chunks,
+    "close after": _close_after,
+}

@@ -1,0 +1,70 @@
+"""Leave out of a failing run whatever it does not need to fail."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from simulation.plan import Limit
+
+SIMPLER = (
+    {"is_tls": False},
+    {"clients": 1},
+    {"loss": 0.0},
+    {"pieces": 1},
+    {"tick": 0.0},
+    {"max_rate": None},
+    {"limit": Limit()},
+    {"is_shuffled": False},
+    {"latency": (0.001, 0.001)},
+)
+
+
+def names_of(result):
+    """Return which oracles complained."""
+    return {problem.partition(":")[0] for problem in result.problems}
+
+
+def shrink(plan, run):
+    """
+    Return a plan with as few faults as possible that fails as *plan* does.
+
+    Args:
+        plan: It fails.
+        run: Gives the result of a plan.
+    """
+    wanted = names_of(run(plan))
+
+    def fails(candidate):
+        return bool(wanted & names_of(run(candidate)))
+
+    plan = _with_fewest_faults(plan, fails)
+    for change in SIMPLER:
+        simpler = evolve(plan, **change)
+        if simpler != plan and fails(simpler):
+            plan = simpler
+    return _with_fewest_references(plan, fails)
+
+
+def _with_fewest_faults(plan, fails):
+    """Leave out half of the faults, then a quarter, and so on, as long as it fails without them."""
+    size = max(1, len(plan.faults) // 2)
+    while plan.faults:
+        start = 0
+        while start < len(plan.faults):
+            fewer = plan.only(set(range(len(plan.faults))) - set(range(start, start + size)))
+            if fails(fewer):
+                plan = fewer
+            else:
+                start += size
+        if size == 1:
+            break
+        size //= 2
+    return plan
+
+
+def _with_fewest_references(plan, fails):
+    for number in reversed(range(len(plan.references))):
+        fewer = evolve(plan, references=plan.references[:number] + plan.references[number + 1 :])
+        if fewer.references and fails(fewer):
+            plan = fewer
+    return plan

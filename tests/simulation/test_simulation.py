@@ -1,0 +1,99 @@
+"""The whole client under one seed: a few seeds of each kind; `nox -s simulate` runs thousands."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from attrs import evolve
+
+from simulation.loop import SimulatedLoop, StuckError
+from simulation.plan import Fault, Limit, Plan, draw
+from simulation.shrink import names_of, shrink
+from simulation.world import Result, run
+
+SEEDS = 48
+EACH = 4
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, EACH))
+def test_seeds(first):
+    """Whatever a seed comes to, no oracle complains."""
+    problems = {seed: run(draw(seed)).problems for seed in range(first, first + EACH)}
+    assert problems == dict.fromkeys(problems, ())
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast", "injected", "mounted"])
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_same_trace(transport, is_tls):
+    """The same plan gives the same trace, over TLS and with every task in a drawn order as well."""
+    faults = (Fault("reset before", 1), Fault("stall", 4), Fault("cancel", 90, 1))
+    plan = Plan(seed=5, transport=transport, is_tls=is_tls, pieces=3, loss=0.05, faults=faults)
+    first, second = run(plan), run(plan)
+    assert (first.problems, first.requests > 5) == ((), True)
+    assert first == second
+
+
+def test_other_seed():
+    """Another seed gives another trace."""
+    assert run(Plan(seed=1)).trace != run(Plan(seed=2)).trace
+
+
+@pytest.mark.parametrize("work", ["lookups", "batch", "stream", "reconcile"])
+def test_quiet(work):
+    """Where nothing goes wrong, each reference is answered, by one request and one more for each in doubt."""
+    result = run(Plan(seed=3, work=work, references=("T0", "T1", "U2", "R4")))
+    assert result.problems == ()
+    assert result.counts["found"] >= 2
+
+
+def test_deadlock():
+    """A run in which somebody waits for ever ends at once, and says so."""
+    loop = SimulatedLoop()
+    with pytest.raises(StuckError, match="nothing is left to happen at 3"):
+        loop.run_until_complete(_wait_for_ever())
+    loop.close()
+
+
+async def _wait_for_ever():
+    await asyncio.sleep(3)
+    await asyncio.get_running_loop().create_future()
+
+
+def test_kill_is_resumed():
+    """A reconciliation that dies in the middle is resumed over the same journal."""
+    faults = (Fault("kill", 150), Fault("kill", 60))
+    result = run(Plan(seed=2, work="reconcile", references=tuple(f"T{n}" for n in range(12)), faults=faults))
+    assert result.problems == ()
+    assert result.counts["processes: kill"] == 2
+
+
+def test_shrinks():
+    """A failing plan is shrunk to the faults that it needs, and to a network without whims."""
+    plan = evolve(draw(11), faults=tuple(Fault("late", n, n) for n in range(20)), loss=0.1, references=("T1", "T2"))
+
+    def fake(candidate):
+        is_failing = {Fault("late", 3, 3), Fault("late", 17, 17)} <= set(candidate.faults)
+        problems = ("slots: 1 left",) if is_failing else ("pause: cut short",) * (len(candidate.faults) == 1)
+        return Result(11, "", problems, 0.0, 0, 0, {})
+
+    smallest = shrink(plan, fake)
+    assert smallest.faults == (Fault("late", 3, 3), Fault("late", 17, 17))
+    assert (smallest.loss, smallest.is_tls, smallest.references) == (0.0, False, ("T1",))
+    assert names_of(fake(smallest)) == {"slots"}
+
+
+def test_plan_is_text():
+    """A plan prints as what makes it, so that a failing one is kept by copying it into a test."""
+    plan = draw(8)
+    assert eval(repr(plan), {"Fault": Fault, "Limit": Limit, "Plan": Plan}) == plan
+
+
+def test_world_of_its_own():
+    """A run does not touch the random numbers of the process."""
+    random.seed(4)
+    expected = random.random()
+    random.seed(4)
+    run(Plan(seed=1))
+    assert random.random() == expected

@@ -1,0 +1,268 @@
+"""What the clients of a run do, and what must come of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from payclient import errors
+from payclient.protocol import Failed, Found
+from simulation import oracles
+from simulation.reconciling import reconciliation
+
+HEALTHY = 600.0
+"""Seconds for the lookups after all faults, pauses included."""
+STEPS = 60
+"""Steps of the loop that may lie between a deadline and the lookup's end."""
+SCAN = 0.006
+"""Seconds by which the shared timer may be late."""
+
+
+def lookups(world):
+    """Await single lookups, all over the place."""
+    world.run(_lookups(world))
+
+
+def batch(world):
+    """Await one call for all references."""
+    world.run(_batch(world))
+
+
+def stream(world):
+    """Read a stream, or leave it."""
+    world.run(_stream(world))
+
+
+class _Clients:
+    """The clients of a run, and their end."""
+
+    def __init__(self, world):
+        self.world = world
+        made = [world.make_client() for _ in range(world.plan.clients)]
+        self.clients = [client for client, _ in made]
+        self.also = [other for _, other in made if other is not None]
+        self._closing = None
+
+    def of(self, reference):
+        return self.clients[int(reference[1:]) % len(self.clients)]
+
+    def close_early(self, _=None):
+        """Close the first client now, whatever it does."""
+        self.world.is_closing = True
+        self._closing = self.world.loop.create_task(self._close(self.clients[0]))
+
+    async def _close(self, client):
+        loop, world = self.world.loop, self.world
+        began, jumped = loop.time(), loop.jumped
+        await client.aclose()
+        seconds = loop.time() - began - (loop.jumped - jumped)
+        if seconds > world.plan.timeout + 1 + _slack(world):
+            world.fail("close", f"took {seconds:.1f} s at a time-out of {world.plan.timeout} s")
+
+    async def finish(self, *, is_checked=True):
+        """See that each client that is open still works, and close them all."""
+        world = self.world
+        if self._closing is not None:
+            await self._closing
+        world.calm()
+        if is_checked:
+            for client in self.clients:
+                if not client._session._is_closed:
+                    await self._check_health(client)
+        for client in self.clients:
+            await self._close(client)
+        for client in self.also:
+            await client.aclose()
+
+    async def _check_health(self, client):
+        world = self.world
+        view = client.with_options(deadline=HEALTHY)
+        references = [f"T{number}" for number in range(100, 100 + 2 * world.plan.concurrency)]
+        answers = await asyncio.gather(*(view.get_transaction(each) for each in references), return_exceptions=True)
+        for reference, answer in zip(references, answers, strict=True):
+            if isinstance(answer, BaseException):
+                world.fail("recovers", f"{reference} after all faults: {type(answer).__name__}: {answer}")
+            else:
+                oracles.check_answer(world, reference, answer)
+
+
+def _slack(world):
+    return SCAN + STEPS * world.plan.tick
+
+
+async def _lookups(world):
+    clients = _Clients(world)
+    users = [asyncio.create_task(_user(world, clients, each)) for each in world.plan.references]
+    cancelled = set()
+
+    def cancel(number):
+        if not users[int(number)].done():
+            cancelled.add(int(number))
+            users[int(number)].cancel()
+
+    world.schedule({"cancel": cancel, "close": clients.close_early})
+    await asyncio.wait(users)
+    for number, user in enumerate(users):
+        if user.cancelled():
+            if number not in cancelled:
+                world.fail("cancelled", f"lookup {number}, which nobody cancelled")
+        elif user.exception() is not None:
+            world.fail("error", f"lookup {number} raised {user.exception()!r}")
+    await clients.finish()
+
+
+async def _user(world, clients, reference):
+    await asyncio.sleep(world.plan.spread * world.chance.random())
+    client = clients.of(reference)
+    loop = world.loop
+    began, jumped = loop.time(), loop.jumped
+    try:
+        answer = await client.get_transaction(reference)
+    except errors.ClientClosedError as error:
+        if not world.is_closing:
+            world.fail("error", f"ClientClosedError for {reference}: {error}")
+        return
+    except errors.PayClientError as error:
+        answer = error
+    late = loop.time() - began - world.plan.deadline - (loop.jumped - jumped)
+    if late > _slack(world):
+        world.fail("deadline", f"{reference} ended {late:.3f} s after its deadline, with {type(answer).__name__}")
+    loop.note("answer", reference, type(answer).__name__)
+    world.count(f"answer {type(answer).__name__}")
+    oracles.check_answer(world, reference, answer)
+
+
+async def _batch(world):
+    clients = _Clients(world)
+    work = asyncio.create_task(_ask_batch(world, clients))
+    cancelled = []
+    world.schedule({"cancel": lambda _: (cancelled.append(1), work.cancel()), "close": clients.close_early})
+    await asyncio.wait([work])
+    if work.cancelled():
+        if not cancelled:
+            world.fail("cancelled", "a batch that nobody cancelled")
+    elif work.exception() is not None:
+        world.fail("error", f"a batch raised {work.exception()!r}")
+    await clients.finish()
+
+
+async def _ask_batch(world, clients):
+    references = world.plan.references
+    try:
+        outcomes = await clients.clients[0].get_transactions(references)
+    except errors.ClientClosedError:
+        if not world.is_closing:
+            raise
+        return
+    except errors.ConnectionFailedError as error:
+        _check_unreached(world, clients.clients[0], error)
+        return
+    except errors.RateLimitedError as error:
+        oracles.check_answer(world, references[0], error)
+        return
+    _check_once(world, references, outcomes, is_complete=True)
+    for outcome in outcomes:
+        _check_outcome(world, outcome)
+
+
+def _check_outcome(world, outcome):
+    answer = outcome.transaction if isinstance(outcome, Found) else outcome.error
+    world.loop.note("outcome", outcome.index, type(answer).__name__)
+    world.count(f"answer {type(answer).__name__}")
+    oracles.check_answer(world, outcome.reference, answer)
+
+
+def _check_once(world, references, outcomes, *, is_complete):
+    seen = [outcome.index for outcome in outcomes]
+    if len(set(seen)) != len(seen):
+        world.fail("one outcome", f"indexes {sorted(i for i in seen if seen.count(i) > 1)} came twice")
+    if any(outcome.reference != references[outcome.index] for outcome in outcomes):
+        world.fail("one outcome", "an outcome has the index of another")
+    if is_complete and len(set(seen)) != len(references):
+        world.fail("one outcome", f"{len(references) - len(set(seen))} references have none")
+
+
+def _check_unreached(world, client, error):
+    """Allow a stream to give up on an address that it has never reached."""
+    answers = world.counts.get(f"answers to client {world.clients.index(client)}", 0)
+    if error.sent != "no" or answers > world.plan.concurrency:  # those that were under way count no more
+        world.fail("error", f"a stream ended with {error!r}")
+
+
+async def _stream(world):
+    clients = _Clients(world)
+    readers = []
+    for client in clients.clients:
+        own = [each for each in world.plan.references if clients.of(each) is client]
+        readers.append(asyncio.create_task(_read(world, client, own)))
+    cancelled = set()
+
+    def cancel(number):
+        reader = int(number) % len(readers)
+        if not readers[reader].done():
+            cancelled.add(reader)
+            readers[reader].cancel()
+
+    world.schedule({"cancel": cancel, "close": clients.close_early})
+    await asyncio.wait(readers)
+    for number, reader in enumerate(readers):
+        if reader.cancelled():
+            if number not in cancelled:
+                world.fail("cancelled", "a stream that nobody cancelled")
+        elif reader.exception() is not None:
+            world.fail("error", f"a stream raised {reader.exception()!r}")
+    await clients.finish()
+
+
+async def _references(world, references):
+    for reference in references:
+        await asyncio.sleep(world.plan.spread * world.chance.random() / len(references))
+        yield reference
+
+
+async def _read(world, client, references):
+    chance = world.chance
+    is_lazy, pace = chance.random() < 0.5, chance.choice((0.0, 0.0, 2.0))
+    leaves_after = chance.randrange(len(references) + 1) if chance.random() < 0.1 else None
+    outcomes = []
+    source = _references(world, references) if is_lazy else list(references)
+    try:
+        async with client.stream_transactions(source, concurrency=chance.choice((None, 1, 6))) as stream:
+            async for outcome in stream:
+                outcomes.append(outcome)
+                _check_row(world, outcome)
+                if leaves_after is not None and len(outcomes) >= leaves_after:
+                    break
+                if pace:
+                    await asyncio.sleep(pace * chance.random())
+            else:
+                leaves_after = None
+    except errors.ClientClosedError:
+        if not world.is_closing:
+            raise
+        leaves_after = 0
+    except errors.ConnectionFailedError as error:
+        _check_unreached(world, client, error)
+        leaves_after = 0
+    except errors.DeadlineExceededError:
+        if any(reference[0] == "T" for reference in references):  # else nothing shows that the service answers
+            raise
+        leaves_after = 0
+    finally:
+        if is_lazy:
+            with suppress(RuntimeError):
+                await source.aclose()
+        _check_once(world, references, outcomes, is_complete=False)
+    _check_once(world, references, outcomes, is_complete=leaves_after is None)
+
+
+def _check_row(world, outcome):
+    """A row of a stream is asked until it has an answer: what passes is not the end of it."""
+    _check_outcome(world, outcome)
+    is_given_up = isinstance(outcome, Failed) and isinstance(outcome.error, oracles.PASSING)
+    has_time = world.plan.timeout >= 5 and world.plan.deadline >= 20
+    if is_given_up and has_time and outcome.reference[0] != "C":
+        world.fail("unanswered", f"a stream gave {outcome.reference} up: {outcome.error!r}")
+
+
+WORKLOADS = {"lookups": lookups, "stream": stream, "batch": batch, "reconcile": reconciliation}

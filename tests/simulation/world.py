@@ -1,0 +1,370 @@
+"""One run: loop, network, service and clients of one plan, and what it came to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import random
+import sys
+import warnings
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from unittest import mock
+
+import httpx
+from anyio._backends._asyncio import CancelScope
+from attrs import frozen
+
+import payclient._session
+import payclient.policies._limiter
+import payclient.protocol._wire
+import payclient.transports._socket
+from payclient import AsyncClient, RetryPolicy
+from payclient.transports import PooledTransport
+from simulation import host, oracles
+from simulation.loop import SimulatedLoop, StuckError
+from simulation.network import Network
+from simulation.service import Service
+from support.fakes import KEY
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@frozen
+class Result:
+    """
+    What a run came to.
+
+    Attributes:
+        seed: Of its plan.
+        trace: A hash of all that happened.
+        problems: What did not hold, as `name: what`.
+        seconds: Virtual ones.
+        ticks: Steps of the loop.
+        requests: What the service was sent.
+        counts: Of whatever the run counted.
+    """
+
+    seed: int
+    trace: str
+    problems: tuple[str, ...]
+    seconds: float
+    ticks: int
+    requests: int
+    counts: dict[str, int]
+
+
+class _Log(logging.Handler):
+    """Looks for the key in what is logged."""
+
+    def __init__(self, world):
+        super().__init__()
+        self._world = world
+
+    def emit(self, record):
+        if KEY in record.getMessage():
+            self._world.fail("key", "in the log")
+
+
+class _Date(datetime):
+    """The wall clock of the run."""
+
+    world = None
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls.world.wall().astimezone(tz)
+
+
+class World:
+    """
+    All that one plan needs.
+
+    Attributes:
+        plan: What is run.
+        problems: What did not hold.
+        limiters: One per client.
+        is_quiet: Whether nothing goes wrong, so that each answer must be the true one.
+        is_closing: Whether a client is closed under way.
+    """
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.problems = []
+        self.limiters, self.clients = [], []
+        self.counts, self.signals = {}, {}
+        self.is_closing = False
+        self._graves = []
+        self._wall_offset = 0.0
+        self.is_quiet = not plan.faults and plan.limit.kind == "none" and not plan.loss
+        self.is_quiet = self.is_quiet and plan.deadline >= 20 and plan.max_rate is None
+        self._chances = {name: random.Random(f"{name} {plan.seed}") for name in ("loop", "net", "service", "work")}
+        self.chance = self._chances["work"]
+        self._new_loop(0.0)
+        self.service = Service(self.loop, plan, self._chances["service"], self.wall)
+        self._new_network()
+
+    def _new_loop(self, now):
+        plan, chance = self.plan, self._chances["loop"]
+        choose = chance.randrange if plan.is_shuffled else None
+        tick = (lambda: chance.random() * plan.tick) if plan.tick else None
+        self.loop = SimulatedLoop(choose, tick)
+        self.loop.advance(now)
+
+    def _new_network(self):
+        plan = self.plan
+        self.network = self.loop.network = Network(
+            self.loop,
+            self._chances["net"],
+            self._accept,
+            addresses=dict(host.ADDRESSES),
+            latency=plan.latency,
+            loss=plan.loss,
+            pieces=plan.pieces,
+        )
+        self.network.on_connect = self.service.on_connect
+        self.address = f"https://{host.NAME}" if plan.is_tls else "http://127.0.0.1:8080"
+
+    def _accept(self, connection):
+        def on_bytes(data):
+            if self.plan.is_tls:
+                oracles.check_bytes(self, data)
+            self.service.on_bytes(peer)
+
+        def on_request(peer, request):
+            oracles.check_request(self, request)
+            self.service.on_request(peer, request)
+
+        peer = host.Peer(connection, is_tls=self.plan.is_tls, on_request=on_request, on_bytes=on_bytes)
+        self.service.add(peer)
+        return peer.receive
+
+    # For workloads
+
+    def fail(self, name, what):
+        """Note that something did not hold."""
+        self.loop.note("problem", name)
+        self.problems.append(f"{name}: {what}")
+
+    def count(self, name):
+        """Count one more, and return how many there are."""
+        self.counts[name] = self.counts.get(name, 0) + 1
+        return self.counts[name]
+
+    def wall(self):
+        """Return the date of this run."""
+        return NOON + timedelta(seconds=self.loop.time() + self._wall_offset)
+
+    def make_client(self):
+        """Return a client of the plan's kind, and what must be closed after it."""
+        plan, also = self.plan, None
+        options = {}
+        if plan.transport in ("httpx", "fast"):
+            options["transport"] = plan.transport
+        else:
+            trust = host.contexts()[1]
+            limits = httpx.Limits(max_connections=plan.concurrency, max_keepalive_connections=plan.concurrency)
+            if plan.transport == "injected":
+                also = httpx.AsyncClient(verify=trust, limits=limits, trust_env=False)
+            else:
+                also = httpx.AsyncClient(transport=PooledTransport(ssl_context=trust), trust_env=False)
+            options["http_client"] = also
+        client = AsyncClient(
+            api_key=KEY,
+            base_url=self.address,
+            max_concurrency=plan.concurrency,
+            max_rate=plan.max_rate,
+            workers=plan.clients,
+            timeout=plan.timeout,
+            deadline=plan.deadline,
+            retry=RetryPolicy(),
+            on_attempt=self._on_attempt(len(self.limiters)),
+            **options,
+        )
+        self.clients.append(client)
+        return client, also
+
+    def _on_attempt(self, number):
+        def on_attempt(attempt):
+            self.loop.note("attempt", attempt.reference, attempt.status, attempt.error)
+            self.count(f"{attempt.error or 'found'}")
+            if attempt.status is not None:
+                self.count(f"answers to client {number}")
+            if attempt.status in (429, 503):
+                last = next(e for e in reversed(self.service.exchanges) if e.reference == attempt.reference)
+                if last.pause:
+                    self._expect_pause(self.limiters[number], last.pause)
+
+        return on_attempt
+
+    def _expect_pause(self, limiter, seconds):
+        until = self.loop.time() + seconds
+        limiter.paused_by_service_until = max(limiter.paused_by_service_until, until)
+
+    def calm(self):
+        """End all faults."""
+        self.service.is_calm = True
+        self.network.heal(host.ADDRESSES)
+
+    def schedule(self, acts):
+        """
+        Let the plan's faults happen.
+
+        Args:
+            acts: What `cancel` and `close` do in this workload, by name; called with the fault's value.
+        """
+        timed = {
+            "partition": self.network.block,
+            "restart": self.service.restart,
+            "idle end": lambda _: self.service.end_idle(),
+            "wall clock": self._move_wall,
+            "dead address": lambda _: self.network.dead_addresses.add(host.ADDRESSES[host.NAME][0]),
+            "dead name": self._lose_name,
+        }
+        for fault in self.plan.faults:
+            if fault.kind in timed:
+                self.loop.call_later(fault.at, self._act, timed[fault.kind], fault.value)
+            elif fault.kind == "jump":
+                self._at_tick(fault, self.loop.jump)
+            elif fault.kind in acts:
+                self._at_tick(fault, acts[fault.kind])
+
+    def _act(self, act, value):
+        if not self.service.is_calm:
+            act(value)
+
+    def _at_tick(self, fault, act):
+        self.loop.at_tick.setdefault(int(fault.at), []).append(lambda: self._act(act, fault.value))
+
+    def _move_wall(self, seconds):
+        self._wall_offset += 100 * (seconds - 10)
+
+    def _lose_name(self, seconds):
+        known = self.network._addresses
+        known.pop(host.NAME, None)
+        self.loop.call_later(seconds, known.update, host.ADDRESSES)
+
+    # The process
+
+    def run(self, work):
+        """
+        Run *work* to its end.
+
+        Raises:
+            KilledError: When something kills the process.
+            StuckError: When it would never end.
+        """
+        self.loop.run_until_complete(work)
+
+    def bury(self):
+        """Go on as another process: nothing of this one runs any more, and the system closes what it had open."""
+        for connection in self.network.connections:
+            connection.vanish()
+            connection.client._socket.close()
+        for sock in self.network.sockets:
+            sock.close()
+        self._graves.append((self.loop, self.network, self.clients, self.limiters))
+        now, trace = self.loop.time(), self.loop.trace
+        self.clients, self.limiters = [], []
+        self._new_loop(now)
+        self.loop.note(trace)
+        self.service.move(self.loop)
+        self._new_network()
+
+    def check_end(self):
+        """Complain of what a process leaves behind that has come to its end."""
+        for client in self.clients:
+            oracles.check_nothing_left(self, client)
+        connections, sockets = self.network.open_connections()
+        if (connections or sockets) and not (self.plan.transport == "injected" and self.plan.is_tls):
+            # httpcore's own pool leaves it to the garbage collector to close a socket whose handshake was cancelled.
+            self.fail("left behind", f"{len(connections)} connections and {len(sockets)} sockets are open")
+        if tasks := asyncio.all_tasks(self.loop):
+            self.fail("left behind", f"tasks {sorted(task.get_name() for task in tasks)}")
+        for timer in self.loop._scheduled:
+            module = (
+                getattr(timer._callback, "__module__", None)
+                or type(getattr(timer._callback, "__self__", None)).__module__
+            )
+            if not timer._cancelled and module.startswith("payclient"):
+                self.fail("left behind", f"a timer of {module}")
+        for context in self.loop.complaints:
+            self.fail("loop", f"{context.get('message')}: {context.get('exception')!r}")
+
+    def close(self):
+        """Free what the run holds, and what its dead processes hold."""
+        for loop, network, *_ in [*self._graves, (self.loop, self.network)]:
+            loop.close()
+            for connection in network.connections:
+                connection.client._socket.close()
+        if self._graves:
+            self._graves.clear()
+            gc.collect()
+
+
+class _InOrder(dict):
+    """A set in the order of its making; one of anyio's scopes is otherwise in that of their addresses."""
+
+    def add(self, item):
+        self[item] = None
+
+    def remove(self, item):
+        del self[item]
+
+
+def _make_in_order(scope, *arguments, make=CancelScope.__init__, **options):
+    make(scope, *arguments, **options)
+    scope._child_scopes = _InOrder()
+
+
+@contextmanager
+def _patched(world):
+    log, logger = _Log(world), logging.getLogger("payclient")
+    level = logger.level
+    _Date.world = world
+    with ExitStack() as undo:
+        patch = mock.patch.object
+        undo.enter_context(patch(payclient._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
+        undo.enter_context(patch(payclient.policies._limiter, "ConcurrencyController", oracles.ObservedController))
+        undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
+        undo.enter_context(patch(payclient.transports._socket, "_system_trust", lambda: host.contexts()[1]))
+        state = random.getstate()
+        undo.callback(random.setstate, state)
+        random.seed(f"jitter {world.plan.seed}")
+        logger.addHandler(log)
+        logger.setLevel(logging.DEBUG)
+        undo.callback(logger.setLevel, level)
+        undo.callback(logger.removeHandler, log)
+        undo.enter_context(patch(sys, "unraisablehook", lambda _: None))
+        undo.enter_context(patch(CancelScope, "__init__", _make_in_order))
+        yield
+
+
+def run(plan):
+    """Return what the run of a plan came to."""
+    from simulation.workloads import WORKLOADS  # noqa: PLC0415  they need a world
+
+    gc.disable()  # what it finalises, and when, is not drawn from the seed
+    world = World(plan)
+    try:
+        with _patched(world), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                WORKLOADS[plan.work](world)
+                world.check_end()
+            except StuckError as error:
+                world.fail("waits for ever", str(error))
+            finally:
+                world.close()
+            return Result(
+                seed=plan.seed,
+                trace=world.loop.trace,
+                problems=tuple(world.problems),
+                seconds=world.loop.time(),
+                ticks=world.loop.ticks,
+                requests=len(world.service.exchanges),
+                counts=world.counts,
+            )
+    finally:
+        gc.enable()
