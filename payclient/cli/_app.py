@@ -20,22 +20,18 @@ from payclient.cli._streams import Streams, abandon
 from payclient.errors import ConfigurationError, PayClientError
 
 COMMANDS = {
-    "get": "Look transactions up.",
-    "wait": "Look transactions up again and again, until each has a status that is waited for.",
-    "lookup": "Look up the references of Parquet files.",
-    "reconcile": "Compare a ledger with what the service says about each reference in it.",
-    "report": (
-        "Write every file of a report again from its journal: the same bytes, without a network and without a key."
-    ),
-    "explain": "Show what the ledger says about one reference, what the service answered and when, and what follows.",
-    "verify": (
-        "Compare every file of a report with its manifest, and every row of its journal with the checksum of the row."
-    ),
-    "completion": "Print the script by which a shell completes commands and options; nothing is installed.",
-    "sandbox": "Serve a payment service that is made up, until it is stopped with Ctrl-C.",
-    "demo": "Reconcile a made-up ledger with the sandbox, and check that exactly the planted breaks are found.",
+    "get": "Look up transactions.",
+    "wait": "Look up transactions repeatedly until each has one of the given statuses.",
+    "lookup": "Look up the references in Parquet files.",
+    "reconcile": "Compare a ledger with the service, one reference at a time.",
+    "report": "Rewrite every file of a report from its journal, without a network or a key.",
+    "explain": "Show one reference in full: the ledger's values, the service's answers, and the findings.",
+    "verify": "Check the files of a report and the rows of its journal against their checksums.",
+    "completion": "Print a shell completion script; nothing is installed.",
+    "sandbox": "Run a fake payment service until Ctrl-C.",
+    "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",
 }
-"""Each command with the first line of its docstring, so that the list is printed without importing them."""
+"""Each command with the first line of its docstring: `--help` imports none of them."""
 
 
 def make_app(named: Container[str]) -> App:
@@ -43,18 +39,18 @@ def make_app(named: Container[str]) -> App:
     Return the table of commands.
 
     Args:
-        named: The commands to import now, with their whole help. The others are known by import path.
+        named: The commands to import now. The others are registered by import path, with one line of help.
     """
     app = App(
         name="payclient",
-        help="Ask the payment service what it knows, one transaction or a whole ledger.",
+        help="Look up transactions at the payment service, or reconcile a whole ledger with it.",
         version=_version,
         version_format="plaintext",
         help_format="plaintext",  # Markdown takes a third of the time, and this page has none
         help_epilogue=(
-            "PAYCLIENT_BASE_URL and PAYCLIENT_ENVIRONMENT name the service, or the options of a command do. The key "
-            "comes from PAYCLIENT_API_KEY or from a file, never from an argument, which other users of the machine can "
-            "read. Try payclient get --help."
+            "Set the service with PAYCLIENT_BASE_URL and PAYCLIENT_ENVIRONMENT, or with the options of a command. Set "
+            "the key with PAYCLIENT_API_KEY or a file: other users of the machine can read arguments. Try payclient "
+            "get --help."
         ),
     )
     for name, summary in COMMANDS.items():
@@ -74,18 +70,18 @@ def _version() -> str:
 
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What a disk says that is full or fails: the same command may well succeed when that is mended."""
+"""Errors of a full or failing disk: the same command may succeed once that is fixed."""
 _OPTION = re.compile(
     r"\A(?:(?:timeout|deadline|interval|max_interval|max_concurrency|max_rate|processes|canary|time_zone|grace)"
     r"(?= must )|(?:proxy|ca_file|client_cert|client_key)\b)"
 )
-"""An option as the library calls it, in front of what is wrong with it."""
+"""An option under its name in the library, at the start of an error message."""
 _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
 def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[], object] = lambda: None) -> int:
     """
-    Run one command; whatever happens, the user gets one line and the shell a status.
+    Run one command; every failure becomes one line and an exit status.
 
     Args:
         arguments: Those after the name of the command.
@@ -152,11 +148,7 @@ def _dispatch(arguments: Sequence[str], streams: Streams, on_imported: Callable[
 
 
 async def _interruptible(command: Coroutine[Any, Any, Any]) -> Any:
-    """
-    Let SIGTERM do what SIGINT does in `asyncio.run`.
-
-    The first one cancels, so that the command ends in order; the second one ends it at once.
-    """
+    """Handle SIGTERM as `asyncio.run` handles SIGINT: the first one cancels, the second one ends the process."""
     loop, task = asyncio.get_running_loop(), asyncio.create_task(command)
 
     def stop(number: int, _: object) -> None:

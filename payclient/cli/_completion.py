@@ -1,4 +1,4 @@
-"""`payclient completion`: what a shell needs to complete commands and options."""
+"""`payclient completion`: shell completion of commands and options."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def completion(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> None:
     """
-    Print the script by which a shell completes commands and options; nothing is installed.
+    Print a shell completion script; nothing is installed.
 
     Args:
-        shell: Which one.
-        app: Whose commands.
-        streams: Of the process.
+        shell: The shell to complete for.
+        app: The table of commands.
+        streams: Streams of the process.
     """
     streams.write(app.generate_completion(prog_name="payclient", shell=shell.value).rstrip("\n"))

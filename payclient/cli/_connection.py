@@ -1,4 +1,4 @@
-"""The options that say which service is asked, with which key, and how hard."""
+"""The options for the service: its address, the key, time-outs and limits."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:  # `get` need not load it
 @frozen(kw_only=True)
 class Connection:
     """
-    Which service is asked, and how.
+    The service, and the limits of lookups.
 
     Attributes:
-        base_url: Address of the service, `https://…`; `PAYCLIENT_BASE_URL` if not given.
-        environment: Which of its two paths; `PAYCLIENT_ENVIRONMENT` if not given, or else live.
-        api_key_file: File that holds the API key, `-` for standard input; `PAYCLIENT_API_KEY` if not given.
+        base_url: Address of the service, `https://…`. Default: `PAYCLIENT_BASE_URL`.
+        environment: The live or the sandbox path. Default: `PAYCLIENT_ENVIRONMENT`, or else live.
+        api_key_file: File with the API key, `-` for standard input. Default: the key in `PAYCLIENT_API_KEY`.
         timeout: Seconds for one attempt.
-        max_concurrency: Attempts in flight at once, at most; payclient adapts to what the service takes.
-        max_rate: Attempts per second, at most; as many as the service takes if not given.
+        max_concurrency: Maximum of attempts in flight; payclient adapts below it.
+        max_rate: Maximum of attempts per second; payclient adapts below it. Default: no maximum.
         not_found_message: A whole message that means "no such transaction" at this service; may be repeated.
         proxy: Address of a proxy without a password; `PAYCLIENT_PROXY`, or else `HTTPS_PROXY`, if not given.
         ca_file: PEM file with the authorities to trust; `SSL_CERT_FILE`, or else the system's, if not given.
@@ -61,7 +61,7 @@ class Connection:
 
     @property
     def takes_key_from_stdin(self) -> bool:
-        """Whether standard input holds the key, and so nothing else."""
+        """Whether the key comes from standard input, which then holds nothing else."""
         return self.api_key_file == Path("-")
 
     def client(
@@ -71,12 +71,12 @@ class Connection:
         Return a client for the service; the caller closes it.
 
         Args:
-            streams: Of the process.
-            deadline: Seconds for one lookup; None for no bound.
+            streams: Streams of the process.
+            deadline: Seconds for one lookup; None for no limit.
             not_found_messages: More of them, from the rules.
 
         Raises:
-            ConfigurationError: When something is missing or cannot be used, in the words of the command line.
+            ConfigurationError: When an option is missing or invalid; the message names it as on the command line.
         """
         self._check_address()
         return AsyncClient(
@@ -123,18 +123,18 @@ class Connection:
         deadline: float | None,
     ) -> LookupSpec:
         """
-        Return what worker processes are told, which share concurrency and rate; each reads the key for itself.
+        Return the specification for worker processes. They share concurrency and rate, and each reads the key itself.
 
         Args:
-            streams: Of the process.
-            processes: How many there are.
+            streams: Streams of the process.
+            processes: Number of worker processes.
             reference: Name of the column with the references.
             keep: Names of the columns to carry over.
-            prefix: What the names of the columns of the answer begin with.
-            deadline: Seconds for one lookup; None for no bound.
+            prefix: Prefix of the columns of the answer.
+            deadline: Seconds for one lookup; None for no limit.
 
         Raises:
-            ConfigurationError: As `client`, and when the key is to come from standard input.
+            ConfigurationError: As `client`, and when the key would come from standard input.
         """
         from payclient.engines import LookupSpec  # noqa: PLC0415  `get` need not load it
 
@@ -145,7 +145,7 @@ class Connection:
         if self.max_concurrency < processes:
             message = f"--max-concurrency {self.max_concurrency} is too few for {processes} processes"
             raise ConfigurationError(message)
-        self._api_key(streams)  # for what it raises: here once, and not in each process
+        self._api_key(streams)  # raises here, once, rather than in each process
         return LookupSpec(
             base_url=self.base_url,
             environment=self.environment,
@@ -169,7 +169,7 @@ class Connection:
             raise ConfigurationError(message)
 
     def _api_key(self, streams: Streams) -> str | None:
-        """Return the key from where the user keeps it; None when the client takes it from the environment."""
+        """Return the key from the file or standard input; None when the client takes it from the environment."""
         if self.api_key_file is None:
             if not os.environ.get("PAYCLIENT_API_KEY", "").strip():
                 message = "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH"
@@ -191,7 +191,7 @@ def _read_key(path: Path) -> str:
 
 
 def _transport() -> TransportName | None:
-    """Return the name of the transport that is installed, unless the user has a say in it."""
+    """Return the best transport that is installed; None when the environment chooses."""
     if os.environ.get("PAYCLIENT_TRANSPORT"):
         return None
     return "fast" if find_spec("httptools") and find_spec("aiohappyeyeballs") else "httpx"

@@ -55,7 +55,7 @@ async def demo(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Reconcile a made-up ledger with the sandbox, and check that exactly the planted breaks are found.
+    Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.
 
     The sandbox runs on a loopback port, limits the rate, and fails now and then with status 500, web pages, truncated
     answers or closed connections. The first run is killed midway; the second resumes from its journal. Then the report

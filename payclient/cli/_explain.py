@@ -1,4 +1,4 @@
-"""`payclient explain`: one reference of a reconciliation, from the ledger to the finding."""
+"""`payclient explain`: one reference of a reconciliation in full."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIELDS = (
 
 def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Parameter(parse=False)]) -> int:
     """
-    Show what the ledger says about one reference, what the service answered and when, and what follows.
+    Show one reference in full: the ledger's values, the service's answers, and the findings.
 
     For a payment made twice, the other references are shown too.
 

@@ -1,4 +1,4 @@
-"""`payclient get`: look some transactions up."""
+"""`payclient get`: look up some transactions."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ $ payclient get --json - < references.txt | jq .status
 $ payclient get --api-key-file /run/secrets/pay T0000000033KGJ0D
 ```
 
-Exit status: 0 all found. 1 the service said no to some. 75 some could not be asked, try again. 2 usage.
-3 the key, this address or this computer is refused. 130 interrupted.
+Exit status: 0 all found. 1 some not found or declined. 2 usage. 3 the service refuses the key or this computer.
+75 some lookups failed: try again. 130 interrupted.
 """
 
 _STDIN = ("-",)
@@ -175,17 +175,16 @@ async def get(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Look transactions up.
+    Look up transactions.
 
     Args:
-        references: The service's reference codes. A single `-` reads them from standard input, one per line, as
-            many as there are; then nothing is given up for a passing reason, and answers come in the order of
-            completion.
+        references: The service's reference codes. A single `-` reads any number of them from standard input, one per
+            line; then temporary failures are retried until they pass, and answers come in the order of completion.
         as_json: One JSON object per line: the ten fields and `deviations`, or `error`, `message`, `is_retryable`.
-        deadline: Seconds for everything that is asked, waits included; with `-`, for each lookup, without the waits
-            for its turn. `none` for no bound.
-        connection: Which service is asked, and how.
-        streams: Of the process.
+        deadline: Seconds for all lookups together, waits included; with `-`, seconds for each lookup, without the wait
+            for its turn. `none` for no limit.
+        connection: The service, and the limits of lookups.
+        streams: Streams of the process.
     """
     # cyclopts takes a misspelt option for a reference once `-` may be one.
     if unknown := [name for name in references if name.startswith("-") and name != "-"]:

@@ -26,8 +26,8 @@ $ payclient lookup part-*.parquet --out answers --json | jq .unresolved
 
 Run the same command again to resume after an interruption; finished files are skipped.
 
-Exit status: 0 all found. 1 the service said no to some. 75 some could not be asked. 2 usage, or an unreadable file.
-3 the key, this address or this computer is refused. 130 interrupted.
+Exit status: 0 all found. 1 some not found or declined. 2 usage, or an unreadable file. 3 the service refuses the key
+or this computer. 75 some lookups failed. 130 interrupted.
 """
 
 _FLAG = Parameter(negative="", show_default=False)
@@ -47,22 +47,23 @@ def lookup(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Look up the references of Parquet files.
+    Look up the references in Parquet files.
 
-    Each file gets a result of the same name in another folder, whole or not at all: a row per row, with the ten fields,
-    what became of the lookup, and why. The service's rate limit says how long it takes, not the number of processes.
+    Each file gets a result of the same name in the output folder, written whole or not at all. A result has a row for
+    each row, with the ten fields, the outcome and the reason. The rate limit of the service sets the duration, not the
+    number of processes.
 
     Args:
         inputs: Parquet files with different names.
         out: Folder for the results.
-        processes: How many work at once, each on one file; they share `--max-concurrency` and `--max-rate`.
-        reference: Name of the column with the references; it must be text.
-        keep: Name of a column to carry over; once for each.
-        prefix: What the names of the columns of the answer begin with.
+        processes: Number of processes, each working on one file. They share `--max-concurrency` and `--max-rate`.
+        reference: Name of the column with the references, which must be text.
+        keep: Name of a column to carry over. May be repeated.
+        prefix: Prefix of the columns of the answer.
         deadline: Seconds for each lookup, without the waits for its turn. `none` for no bound.
         as_json: Print the totals as one JSON object.
-        connection: Which service is asked, and how.
-        streams: Of the process.
+        connection: The service, and the limits of lookups.
+        streams: Streams of the process.
     """
     from payclient.engines.processes import look_up_files  # noqa: PLC0415  needs an extra
 

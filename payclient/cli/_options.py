@@ -1,4 +1,4 @@
-"""The options that several commands share: how a ledger is read and judged, and what is printed."""
+"""Options of several commands: reading and judging a ledger, and output."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FLAG = Parameter(negative="", show_default=False)
 @frozen(kw_only=True)
 class Output:
     """
-    What is written and printed.
+    Output and exit status.
 
     Attributes:
-        all_rows: Add a sheet with every row to `report.xlsx`; slow for a large ledger; `rows.jsonl` has them too.
+        all_rows: Add a sheet with every row to `report.xlsx`. Slow for a large ledger; `rows.jsonl` has every row too.
         fail_on: The least severe break that makes the exit status 1.
         as_json: Print `summary.json` on standard output instead of the verdict.
-        quiet: Say nothing but errors; with `--json`, print that alone.
+        quiet: Print errors only; with `--json`, also the summary.
     """
 
     all_rows: Annotated[bool, _FLAG] = False
@@ -38,7 +38,7 @@ class Output:
     quiet: Annotated[bool, _FLAG] = False
 
     def write(self, lines: Sequence[str], folder: Path, streams: Streams) -> None:
-        """Write *lines*, or what stands in their place, on standard output."""
+        """Write *lines*, or the summary in JSON, or nothing, to standard output."""
         if self.as_json:
             streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
         elif not self.quiet:
@@ -46,7 +46,7 @@ class Output:
                 streams.write(line)
 
     def mode(self, progress: ProgressMode) -> ProgressMode:
-        """Return how progress is shown."""
+        """Return *progress*, unless the output is quiet."""
         return ProgressMode.NONE if self.quiet else progress
 
 
@@ -54,15 +54,15 @@ class Output:
 @frozen(kw_only=True)
 class Judging:
     """
-    How differences are judged.
+    Judging differences.
 
     Attributes:
         rules_file: TOML file with tolerances, status words, fees, accepted differences and more.
-        time_zone: What the service's expiry times mean, such as `Asia/Jakarta` or `+07:00`; goes before the rules file.
-        assume_status: What each row says where the ledger has no status column: `paid`, or `none`, with which the
-            status is not compared and the verdict is never clean; goes before the rules file.
-        grace: How young a row may be and still differ, such as `90m`, `24h` or `1d 12h`; goes before the rules file.
-        confirm_after: How long to wait before a difference is looked up again, such as `10m`.
+        time_zone: Zone of the service's expiry times, such as `Asia/Jakarta` or `+07:00`. Overrides the rules file.
+        assume_status: Status of every row when the ledger has no status column: `paid`, or `none`, which leaves the
+            status uncompared and never gives a clean verdict. Overrides the rules file.
+        grace: Age below which a row may still differ, such as `90m`, `24h` or `1d 12h`. Overrides the rules file.
+        confirm_after: Time to wait before a difference is looked up again, such as `10m`.
     """
 
     rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
@@ -87,7 +87,7 @@ class Judging:
     @property
     def confirm_after_seconds(self) -> float:
         """
-        How long to wait before the second lookup.
+        Seconds to wait before the second lookup.
 
         Raises:
             ConfigurationError: When it is not a duration.
@@ -103,17 +103,17 @@ class Judging:
 @frozen(kw_only=True)
 class LedgerSource:
     """
-    How a ledger is read.
+    Reading the ledger.
 
     Attributes:
-        column: Which column is a field, as `field=name`, where it is not recognised; may be repeated.
-        ignore_column: A column that need not be used, although it looks like money or like a field; may be repeated;
+        column: Name of the column of a field, as `field=name`, when it is not recognised. May be repeated.
+        ignore_column: Column to leave unused, although it looks like money or like a field. May be repeated, and
             adds to the rules file.
-        require: Fields without which the ledger is refused, such as `amount,status`; adds to the rules file.
-        allow_empty: Take a ledger without a row for one, rather than for an export that failed.
-        format: What kind of file it is, where its name does not tell.
-        sheet: Which sheet of an XLSX file, where it is not the first.
-        delimiter: What separates the cells of a CSV file, where the header does not tell.
+        require: Fields that the ledger must have, such as `amount,status`. Adds to the rules file.
+        allow_empty: Accept a ledger without rows, which may be a failed export.
+        format: File format, when the name of the file does not tell.
+        sheet: Sheet of an XLSX file. Default: the first.
+        delimiter: Delimiter of a CSV file. Default: recognised from the header.
     """
 
     column: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
@@ -129,8 +129,8 @@ class LedgerSource:
         Open *ledger*, or standard input for `-`; the caller closes it.
 
         Raises:
-            LedgerError: When it cannot be trusted.
-            ConfigurationError: When a column cannot be chosen like this, or the rules need one that is not there.
+            LedgerError: When the ledger cannot be trusted.
+            ConfigurationError: When an option does not fit the ledger, or the rules need a column that is missing.
         """
         columns = {**rules.columns, **_columns(self.column)}
         try:

@@ -32,9 +32,9 @@ $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KG
 Run the same command again to resume after an interruption, or to retry unresolved rows. Then
 `payclient report`, `payclient explain` and `payclient verify` work on the folder, without a network.
 
-Exit status: 0 nothing to do. 1 breaks that matter, or rejected rows, also when rows are unresolved. 2 usage, or an
-unreadable ledger. 3 the key, this address or this computer is refused, or nothing was found at all. 75 incomplete, run
-it again. 130 interrupted, and saved.
+Exit status: 0 nothing to do. 1 breaks at or above `--fail-on`, or rejected rows, also when rows are unresolved.
+2 usage, or an unreadable ledger. 3 the service refuses the key or this computer, or nothing was found at all.
+75 incomplete: run it again. 130 interrupted and saved.
 """
 
 _FLAG = Parameter(negative="", show_default=False)
@@ -56,25 +56,25 @@ async def reconcile(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Compare a ledger with what the service says about each reference in it.
+    Compare a ledger with the service, one reference at a time.
 
-    Every row lands in one bucket: matched, open, break (a difference that was seen twice), unresolved (no
-    trustworthy answer) or rejected (the row itself cannot be used). The report is written whole or not at all.
+    Every row lands in one bucket: matched, open, break (a difference that was seen twice), unresolved (no trustworthy
+    answer) or rejected (an unusable row). The report is written whole or not at all.
 
     Args:
-        ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input. Only a reference column is needed; what
-            else there is of merchant_reff, amount, fee, amount_received, status, payment_method, payment_code and
-            expdate is compared.
+        ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input. Only a reference column is required. The
+            columns merchant_reff, amount, fee, amount_received, status, payment_method, payment_code and expdate are
+            compared when present.
         out: Folder for the journal and the report.
-        source: How the ledger is read.
-        judging: How differences are judged.
-        canary: A reference that is known to exist, asked first.
-        dry_run: Read the ledger and say what would be asked; needs neither key nor network.
-        durable: Wait for the disk at each answer, so that a power cut loses nothing either.
-        progress: How progress is shown on standard error.
-        output: What is printed, and what the exit status depends on.
-        connection: Which service is asked, and how.
-        streams: Of the process.
+        source: Reading the ledger.
+        judging: Judging differences.
+        canary: A reference that is known to exist, looked up first.
+        dry_run: Read the ledger and print what would be looked up; needs neither key nor network.
+        durable: Wait for the disk after each answer, to survive a power cut.
+        progress: Display of progress on standard error.
+        output: Output and exit status.
+        connection: The service, and the limits of lookups.
+        streams: Streams of the process.
     """
     _check_ledger(ledger, connection)
     rules, confirm_after = judging.rules(connection.not_found_message), judging.confirm_after_seconds

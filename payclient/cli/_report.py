@@ -1,4 +1,4 @@
-"""`payclient report`: write a report again from its journal."""
+"""`payclient report`: rewrite a report from its journal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ $ payclient report report
 $ payclient report report --json --quiet | jq .buckets
 ```
 
-Exit status: as of `payclient reconcile`, for the same rows.
+The same journal gives the same bytes. Exit status: that of `payclient reconcile` for the same rows.
 """
 
 
@@ -30,11 +30,11 @@ def report(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Write every file of a report again from its journal: the same bytes, without a network and without a key.
+    Rewrite every file of a report from its journal, without a network or a key.
 
     Args:
-        folder: Of the report.
-        output: What is printed, and what the exit status depends on.
+        folder: Folder of the report.
+        output: What is written and printed, and what sets the exit status.
         streams: Of the process.
     """
     worst = Worst()

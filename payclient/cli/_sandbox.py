@@ -26,7 +26,7 @@ $ payclient sandbox --port 8080
 $ payclient sandbox --transactions transactions.jsonl --rate-limit 50/s --fault-share 0.02 --latency 0.1
 ```
 
-The first line on standard output is ready to be pasted into another shell; scripts may wait for it:
+The first line on standard output can be pasted into another shell; scripts can wait for it:
 
 ```console
 export PAYCLIENT_BASE_URL=http://127.0.0.1:8080 PAYCLIENT_API_KEY=fake-api-key PAYCLIENT_ENVIRONMENT=sandbox
@@ -42,8 +42,8 @@ _READY_MADE: tuple[dict[str, Any], ...] = (
 )
 _RATE = re.compile(r"(\d+)/(s|min)", re.ASCII)
 
-# The kinds of faults, and how much of the whole share each has. The cut connection announces more
-# bytes than it sends.
+# Each kind of fault, and its part of the fault share. The last one cuts the connection: it announces
+# more bytes than it sends.
 _FAULTS = (
     (0.5, Reply(status=500)),
     (0.2, MALFORMED["html_page"]),
@@ -54,12 +54,12 @@ _FAULTS = (
 
 def limit_of(rate: str) -> TokenBucket | FixedWindow:
     """
-    Return the limit that a text such as `50/s` or `600/min` names.
+    Return the limit for a rate such as `50/s` or `600/min`.
 
-    A limit per minute tells a refused client when to come back, one per second does not.
+    Only a limit per minute sends `Retry-After` to a refused client.
 
     Raises:
-        ConfigurationError: When it names none.
+        ConfigurationError: When *rate* is not a rate.
     """
     match = _RATE.fullmatch(rate)
     if match is None or not int(match[1]):
@@ -72,16 +72,16 @@ def limit_of(rate: str) -> TokenBucket | FixedWindow:
 
 
 def faults_of(share: float) -> list[Fault]:
-    """Return the faults that *share* of the answers meet: half of them 500, the others odder."""
+    """Return the faults for *share* of the answers; half of them are status 500."""
     return [Fault(share=share * part, reply=reply) for part, reply in _FAULTS] if share else []
 
 
 def load(service: FakeService, path: Path) -> None:
     """
-    Put the transactions of a JSON Lines file into *service*.
+    Load the transactions of a JSON Lines file into *service*.
 
     Raises:
-        ConfigurationError: When a line is not an object with fields of a transaction; names it.
+        ConfigurationError: When a line is not an object with fields of a transaction; the message has its number.
     """
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
@@ -100,7 +100,7 @@ def load(service: FakeService, path: Path) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Tell what the server complains about from the connections that are cut on purpose."""
+    """Return whether a log record of the server is about anything but a connection that was cut on purpose."""
     return not (record.exc_info and "Content-Length" in str(record.exc_info[1]))
 
 
@@ -116,20 +116,20 @@ async def sandbox(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Serve a payment service that is made up, until it is stopped with Ctrl-C.
+    Run a fake payment service until Ctrl-C.
 
-    It answers as documented, on the live and on the sandbox path; failures look as its author imagined them.
+    It answers as documented, on the live and on the sandbox path. The specification shows no failures, so those are
+    assumptions.
 
     Args:
-        port: To listen on; 0 for any that is free.
+        port: Port to listen on; 0 for any free port.
         host: Address to listen on.
-        transactions: JSON Lines file, one object per line with any of the ten fields; a few ready-made ones if not
-            given.
-        rate_limit: Requests that are taken, such as `50/s` or `600/min`; the others get status 429.
-        fault_share: Share of answers that go wrong, from 0 to 1.
+        transactions: JSON Lines file, one object per line with any of the ten fields. Default: a few examples.
+        rate_limit: Requests admitted, such as `50/s` or `600/min`; the others get status 429.
+        fault_share: Share of answers that fail, from 0 to 1.
         latency: Seconds until an answer.
-        seed: Of what is left to chance.
-        streams: Of the process.
+        seed: Seed of the faults.
+        streams: Streams of the process.
     """
     service = FakeService(
         latency=Latency(seconds=latency),
@@ -148,7 +148,7 @@ async def sandbox(
         for fields in _READY_MADE if transactions is None else ():
             streams.tell(_described(fields))
         streams.tell("serving; Ctrl-C stops")
-        with suppress(asyncio.CancelledError):  # to be stopped is how it ends well
+        with suppress(asyncio.CancelledError):  # the normal end
             await asyncio.Event().wait()
     return Exit.DONE
 

@@ -1,4 +1,4 @@
-"""`payclient verify`: is a report still what was written?"""
+"""`payclient verify`: check a report against its checksums."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ EXAMPLES = """
 $ payclient verify report
 ```
 
-Exit status: 0 all is as it was written. 1 a file is missing or changed, or the journal is damaged.
+Exit status: 0 everything is unchanged. 1 a file is missing or changed, or the journal is damaged.
 """
 
 
 def verify(folder: Path, /, *, streams: Annotated[Streams, Parameter(parse=False)]) -> int:
     """
-    Compare every file of a report with its manifest, and every row of its journal with the checksum of the row.
+    Check the files of a report and the rows of its journal against their checksums.
 
     Args:
-        folder: Of the report.
+        folder: Folder of the report.
         streams: Of the process.
     """
     problems = [f"{problem.file}: {problem.what}" for problem in verify_manifest(folder)]
@@ -43,7 +43,7 @@ def verify(folder: Path, /, *, streams: Annotated[Streams, Parameter(parse=False
         streams.write(escape_unprintable(problem))
     if problems:
         return Exit.DIFFERENT
-    streams.write(escape_unprintable(f"every file in {folder} is as {folder / 'manifest.json'} says"))
+    streams.write(escape_unprintable(f"every file in {folder} matches {folder / 'manifest.json'}"))
     if has_journal:
-        streams.write(escape_unprintable(f"every row of {journal} is what was written"))
+        streams.write(escape_unprintable(f"every row of {journal} matches its checksum"))
     return Exit.DONE

@@ -23,8 +23,8 @@ $ payclient wait T0000000033KGJ0D --until Paid --unless Canceled,Expired --deadl
 $ payclient wait T0000000033KGJ0D T0000000034ABCDE --until Paid --deadline 1h --json
 ```
 
-Exit status: 0 all reached. 1 one cannot be any more, or there is no such transaction. 75 one is not yet.
-2 usage. 3 the key, this address or this computer is refused. 130 interrupted.
+Exit status: 0 all reached. 1 one has become impossible, or there is no such transaction. 2 usage. 3 the service
+refuses the key or this computer. 75 one is not reached yet. 130 interrupted.
 """
 
 
@@ -119,18 +119,18 @@ async def wait(
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
-    Look transactions up again and again, until each has a status that is waited for.
+    Look up transactions repeatedly until each has one of the given statuses.
 
     Args:
         references: The service's reference codes.
-        until: Statuses that are waited for, in the service's own words, separated by commas.
-        unless: Statuses from which those cannot come any more, separated by commas.
+        until: Statuses to wait for, in the service's own words, separated by commas.
+        unless: Statuses after which those are impossible, separated by commas.
         deadline: How long to wait, such as `90s`, `15m` or `1h 30m`.
         interval: Seconds between the first two lookups, at most; it grows by half from lookup to lookup.
         max_interval: Where the growth ends, in seconds.
         as_json: One JSON object per line for each change, the payment code masked.
-        connection: Which service is asked, and how.
-        streams: Of the process.
+        connection: The service, and the limits of lookups.
+        streams: Streams of the process.
     """
     if unknown := [name for name in references if name.startswith("-")]:
         message = f"unknown option {unknown[0].partition('=')[0]} (see payclient wait --help)"
