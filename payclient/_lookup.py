@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, TypeAlias
 
@@ -60,6 +61,7 @@ class Lookup:
         "_until",
         "attempts",
         "clock",
+        "headers",
         "is_fresh",
         "is_poll",
         "last_error",
@@ -81,6 +83,7 @@ class Lookup:
         self.last_error: PayClientError | None = None
         self.is_fresh = False  # the connection of the last answer
         self.is_poll = is_poll
+        self.headers: Mapping[str, str] | None = None  # that the trace sends on
         self._until = until
         self._budget = budget
         self._observers = observers
@@ -134,8 +137,9 @@ class Lookup:
         return max_retry_after if self._until is None else self._until - self.clock.now()
 
     def observe(self, observer: OnAttempt) -> None:
-        """Add an observer."""
+        """Add an observer, and send the `headers` that it has, if any."""
         self._observers = (*self._observers, observer)
+        self.headers = getattr(observer, "headers", None)
 
     @property
     def is_observed(self) -> bool:

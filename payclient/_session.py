@@ -21,7 +21,7 @@ import random
 import warnings
 from collections.abc import Awaitable, Callable
 
-from attrs import define, evolve
+from attrs import define, evolve, fields_dict
 
 from payclient._config import Options
 from payclient._keys import Keys
@@ -39,8 +39,18 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
-from payclient.protocol import Request, Response, Transaction, _wire, fresh_references, is_conclusive
+from payclient.protocol import (
+    Request,
+    Response,
+    Transaction,
+    _wire,
+    fresh_references,
+    is_conclusive,
+    telling_headers,
+)
 from payclient.transports import Transport
+
+_FIELDS = frozenset(fields_dict(Transaction))
 
 
 @define
@@ -201,7 +211,7 @@ class Session:
         request = _wire.build_request(
             self._url,
             lookup.reference,
-            headers=self._headers,
+            headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
             authorization=self._keys.authorization,
         )
         if lookup.reference in fresh_references.get():
@@ -262,6 +272,7 @@ class Session:
         self._counts.attempts += 1
         self._counts.retries += lookup.attempts > 1
         response: Response | None = None
+        transaction: Transaction | None = None
         signal, pause, name = Signal.SILENT, None, "cancelled"
         try:
             with lookup.phase("attempts", at_most=options.timeout):
@@ -298,29 +309,62 @@ class Session:
             if pause:
                 self._log_pause(paused, response)
             if lookup.is_observed or logger.isEnabledFor(logging.DEBUG):
-                self._report(lookup, response, ticket.started_at, name)
+                self._report(lookup, response, ticket.started_at, name, transaction)
 
     def _log_pause(self, before: float, response: Response | None) -> None:
         """Log the pause that the service asks for, once instead of once per attempt in flight."""
         seconds = self._limiter.paused_seconds()
         if seconds > (before + 1 if before else 0):
             status = None if response is None else response.status_code
-            logger.warning("the service asks for a pause of %.3g s (status %s)", seconds, status)
+            extra = {"status": status, "seconds": seconds}
+            logger.warning("the service asks for a pause of %.3g s (status %s)", seconds, status, extra=extra)
 
-    def _report(self, lookup: Lookup, response: Response | None, began: float, error: str) -> None:
+    def _report(
+        self, lookup: Lookup, response: Response | None, began: float, error: str, transaction: Transaction | None
+    ) -> None:
         seconds = lookup.now() - began
         status = None if response is None else response.status_code
-        logger.debug("attempt %d: status %s in %.3f s, %s", lookup.attempts, status, seconds, error or "found")
-        if lookup.is_observed:
-            lookup.tell(
-                Attempt(
-                    reference=lookup.reference,
-                    number=lookup.attempts,
-                    status=status,
-                    seconds=seconds,
-                    error=error or None,
-                ),
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(
+                "attempt %d: status %s in %.3f s, %s",
+                lookup.attempts,
+                status,
+                seconds,
+                error or "found",
+                extra={"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds},
             )
+        if not lookup.is_observed:
+            return
+        told = telling_headers({} if response is None else response.headers, self._keys.redact)
+        lookup.tell(_record(self._url, lookup, status, seconds, error, told, transaction))
+
+
+def _record(
+    url: str,
+    lookup: Lookup,
+    status: int | None,
+    seconds: float,
+    error: str,
+    told: tuple[str | None, dict[str, str]],
+    transaction: Transaction | None,
+) -> Attempt:
+    return Attempt(
+        reference=lookup.reference,
+        number=lookup.attempts,
+        status=status,
+        seconds=seconds,
+        error=error or None,
+        url=url,
+        request_id=told[0],
+        rate_limit=told[1],
+        deviations=_deviating(transaction) if transaction and transaction.deviations else (),
+    )
+
+
+def _deviating(transaction: Transaction) -> tuple[str, ...]:
+    """Return the names of the fields, without what was found in them."""
+    names = (text.partition(":")[0] for text in transaction.deviations)
+    return tuple(name if name in _FIELDS else "other" for name in names)
 
 
 def _is_believed(error: PayClientError, unbelieved: PayClientError | None, *, is_fresh: bool) -> bool:

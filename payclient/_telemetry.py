@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 logger = logging.getLogger("payclient")
 logger.addHandler(logging.NullHandler())  # a library does not configure logging
@@ -24,6 +24,10 @@ class Attempt:
         status: The HTTP status, or None when no answer came.
         seconds: From the start of the request to the end of the body.
         error: Name of the error class, or None when the attempt gave a transaction.
+        url: Where it was sent.
+        request_id: The service's identifier of the request, if it sent one.
+        rate_limit: `retry-after` and the rate-limit headers of the response, names in lower case.
+        deviations: The fields that were not as documented; `other` for what is in no documented field.
     """
 
     reference: str
@@ -31,6 +35,10 @@ class Attempt:
     status: int | None
     seconds: float
     error: str | None
+    url: str = ""
+    request_id: str | None = None
+    rate_limit: Mapping[str, str] = field(factory=dict)
+    deviations: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

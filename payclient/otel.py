@@ -1,28 +1,45 @@
-"""OpenTelemetry tracing (extra `otel`): one span per lookup, its attempts as events, no payload."""
+"""OpenTelemetry (extra `otel`): a span for each lookup and metrics of a client, without payload."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+import asyncio
+import weakref
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
+from urllib.parse import urlsplit
 
-from opentelemetry import trace
+from opentelemetry import metrics, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from payclient._telemetry import Attempt, OnAttempt
+from payclient._telemetry import Attempt, OnAttempt, Stats, Tracing
 from payclient.errors import PayClientError, TransactionNotFoundError
 
-__all__ = ["OpenTelemetryTracing"]
+__all__ = ["OpenTelemetryMetrics", "OpenTelemetryTracing"]
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Bounds of the histograms. Source: OpenTelemetry's semantic conventions for HTTP."""
+
+_send_on = TraceContextTextMapPropagator()
+"""`traceparent` and `tracestate`, but no baggage: what else the application knows is not for the service."""
+
+
+class _HasStats(Protocol):
+    @property
+    def stats(self) -> Stats: ...
 
 
 class OpenTelemetryTracing:
     """
     Makes a span for each lookup; pass one to `AsyncClient(tracing=…)`.
 
-    The span is named `payclient.get_transaction`. It has the number of attempts and the class of the
-    error, if there was one; no reference, amount, URL or key. A lookup that shares the request of an
-    equal one has a span without attempts.
+    The span is named `payclient.get_transaction` and holds the number of attempts and the
+    class of the error, if there was one. Neither reference, amount, URL nor key is in it. A lookup
+    that shares the request of an equal one has a span without attempts. The requests carry the
+    span's `traceparent`.
 
     Args:
-        provider: The tracer provider; the global one if not given.
+        provider: Where spans go; the global provider if not given.
     """
 
     def __init__(self, provider: trace.TracerProvider | None = None) -> None:
@@ -41,7 +58,7 @@ class OpenTelemetryTracing:
             set_status_on_exception=False,
         ) as span:
             try:
-                yield lambda attempt: _record(span, attempt)
+                yield _SpanOfLookup(span)
             except PayClientError as error:
                 span.set_attribute("error.type", type(error).__name__)
                 if not isinstance(error, TransactionNotFoundError):  # which is an answer
@@ -49,11 +66,132 @@ class OpenTelemetryTracing:
                 raise
 
 
-def _record(span: trace.Span, attempt: Attempt) -> None:
-    span.set_attribute("payclient.attempts", attempt.number)
-    attributes: dict[str, str | int | float] = {"number": attempt.number, "seconds": attempt.seconds}
-    if attempt.status is not None:
-        attributes["http.response.status_code"] = attempt.status
-    if attempt.error is not None:
-        attributes["error.type"] = attempt.error
-    span.add_event("attempt", attributes)
+class _SpanOfLookup:
+    """
+    Records the attempts of one lookup in its span.
+
+    Attributes:
+        headers: What the requests carry.
+    """
+
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+        self.headers: dict[str, str] = {}
+        _send_on.inject(self.headers)
+
+    def __call__(self, attempt: Attempt) -> None:
+        self._span.set_attribute("payclient.attempts", attempt.number)
+        attributes: dict[str, str | int | float] = {"number": attempt.number, "seconds": attempt.seconds}
+        if attempt.status is not None:
+            attributes["http.response.status_code"] = attempt.status
+        if attempt.error is not None:
+            attributes["error.type"] = attempt.error
+        self._span.add_event("attempt", attributes)
+
+
+class OpenTelemetryMetrics:
+    """
+    Measures lookups and attempts; pass one to `AsyncClient(tracing=…)`.
+
+    | instrument | unit | attributes |
+    |---|---|---|
+    | `http.client.request.duration` | s | method, server address and port, status, error class |
+    | `payclient.lookup.duration` | s | `outcome`: `found`, or the error class |
+    | `payclient.retries`, `payclient.throttled` | 1 | |
+    | `payclient.deviations` | 1 | `field` |
+    | `payclient.limit`, `payclient.paused` (s) | | only with `observe` |
+
+    No attribute holds a reference, an amount or a key.
+
+    Args:
+        provider: Where measurements go; the global provider if not given.
+        tracing: Entered around each lookup as well, such as `OpenTelemetryTracing()`.
+    """
+
+    def __init__(self, provider: metrics.MeterProvider | None = None, *, tracing: Tracing | None = None) -> None:
+        meter = metrics.get_meter("payclient", meter_provider=provider)
+        self._meter = meter
+        self._tracing = tracing
+        self._requests = meter.create_histogram(
+            "http.client.request.duration",
+            unit="s",
+            description="Duration of HTTP client requests.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self._lookups = meter.create_histogram(
+            "payclient.lookup.duration",
+            unit="s",
+            description="Duration of lookups, with queueing, retries and waits.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self._retries = meter.create_counter("payclient.retries", description="Attempts after the first of a lookup.")
+        self._throttled = meter.create_counter(
+            "payclient.throttled", description="Attempts that the service throttled."
+        )
+        self._deviations = meter.create_counter("payclient.deviations", description="Fields not as documented.")
+
+    def __call__(self) -> AbstractContextManager[OnAttempt]:
+        """Enter one lookup."""
+        return self._lookup()
+
+    def observe(self, client: _HasStats) -> None:
+        """
+        Measure the limit and the pause of *client*, too, for as long as it lives.
+
+        Args:
+            client: An `AsyncClient`; one of its views is enough.
+        """
+        self._gauge("payclient.limit", "1", "Attempts allowed at once.", client, lambda stats: stats.limit)
+        self._gauge("payclient.paused", "s", "Until the pause ends.", client, lambda stats: stats.paused_seconds)
+
+    def _gauge(self, name: str, unit: str, words: str, client: _HasStats, value: Callable[[Stats], float]) -> None:
+        known = weakref.ref(client)
+
+        def observed(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
+            alive = known()
+            return () if alive is None else (metrics.Observation(value(alive.stats)),)
+
+        self._meter.create_observable_gauge(name, [observed], unit=unit, description=words)
+
+    @contextmanager
+    def _lookup(self) -> Generator[OnAttempt]:
+        now = asyncio.get_running_loop().time
+        began, outcome = now(), "cancelled"
+        try:
+            with nullcontext() if self._tracing is None else self._tracing() as inner:
+                yield self._record if inner is None else _Both(self._record, inner)
+            outcome = "found"
+        except PayClientError as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self._lookups.record(now() - began, {"outcome": outcome})
+
+    def _record(self, attempt: Attempt) -> None:
+        address = urlsplit(attempt.url)
+        attributes: dict[str, str | int] = {"http.request.method": "POST", "server.address": address.hostname or ""}
+        if (port := address.port or {"https": 443, "http": 80}.get(address.scheme)) is not None:
+            attributes["server.port"] = port
+        if attempt.status is not None:
+            attributes["http.response.status_code"] = attempt.status
+        if attempt.error is not None:
+            attributes["error.type"] = attempt.error
+        self._requests.record(attempt.seconds, attributes)
+        if attempt.number > 1:
+            self._retries.add(1)
+        if attempt.error == "RateLimitedError":
+            self._throttled.add(1)
+        for name in attempt.deviations:
+            self._deviations.add(1, {"field": name})
+
+
+class _Both:
+    """Passes each record on to two observers; sends the headers of the second."""
+
+    def __init__(self, first: OnAttempt, second: OnAttempt) -> None:
+        self._first, self._second = first, second
+        self.headers: Mapping[str, str] | None = getattr(second, "headers", None)
+
+    def __call__(self, attempt: Attempt) -> None:
+        self._first(attempt)
+        self._second(attempt)

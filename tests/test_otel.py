@@ -1,14 +1,23 @@
-"""Tracing: one span per lookup, its attempts as events, no payload."""
+"""OpenTelemetry: one span per lookup, its attempts as events; metrics of a client; no payload."""
+
+import asyncio
+import gc
 
 import pytest
+from opentelemetry.baggage import set_baggage
+from opentelemetry.context import attach, detach
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
 from payclient import RetryPolicy, ServiceError, TransactionNotFoundError
-from payclient.otel import OpenTelemetryTracing
-from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client
+from payclient.otel import OpenTelemetryMetrics, OpenTelemetryTracing
+from payclient.testing import FakeService, serve
+from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document
+from support.timeline import Timeline, throttled
 
 DOWN = answer(b'{"success": false, "message": "try later"}', 503)
 
@@ -61,3 +70,137 @@ async def test_no_payload(spans):
     shown = finished()[0].to_json()
     for word in (KEY, "T-secret-reference", "pay.example", SAMPLE["payment_code"], SAMPLE["merchant_reff"]):
         assert word not in shown
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+async def test_trace_context_is_sent_on(spans, transport):
+    """Each request carries the context of its lookup's span, and nothing else that the application has set."""
+    tracing, finished = spans
+    service = FakeService(api_key=KEY)
+    service.add(reference="T1")
+    token = attach(set_baggage("customer", "c-77"))
+    try:
+        async with serve(service) as url, client(transport, base_url=url, tracing=tracing) as pay:
+            await pay.get_transaction("T1")
+    finally:
+        detach(token)
+    (span,), (request,) = finished(), service.requests
+    sent = request.headers["traceparent"].split("-")
+    assert sent[:3] == ["00", f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}"]
+    assert "baggage" not in request.headers
+
+
+async def test_no_trace_context_without_tracing():
+    """Without tracing no such header is sent."""
+    service = FakeService(api_key=KEY)
+    service.add(reference="T1")
+    async with serve(service) as url, client("httpx", base_url=url) as pay:
+        await pay.get_transaction("T1")
+    assert "traceparent" not in service.requests[0].headers
+
+
+@pytest.fixture
+def meter():
+    """Give metrics, and a function that reads them: name and attributes, to a number or to count and sum."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+
+    def read():
+        data = reader.get_metrics_data()
+        found = {}
+        for resource in data.resource_metrics if data else ():
+            for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
+                for point in metric.data.data_points:
+                    key = (metric.name, *sorted(point.attributes.items()))
+                    found[key] = (point.count, point.sum) if hasattr(point, "count") else point.value
+        return found
+
+    yield OpenTelemetryMetrics(provider), read
+    provider.shutdown()
+
+
+def request_key(**attributes):
+    known = {"http.request.method": "POST", "server.address": "pay.example", "server.port": 443}
+    more = {name.replace("__", "."): value for name, value in attributes.items()}
+    return ("http.client.request.duration", *sorted({**known, **more}.items()))
+
+
+@pytest.mark.virtual_time
+async def test_durations(meter):
+    """Requests are measured by status and error, lookups by their outcome."""
+    metrics, read = meter
+    transport = ScriptedTransport(latency=2.0)
+    transport.script("T1", DOWN)
+    transport.script("T9", *[answer(b'{"success": false, "message": "no such transaction"}', 404)] * 2)
+    pay = client(transport, tracing=metrics, retry=RetryPolicy(initial_backoff=0))
+    await pay.get_transaction("T1")
+    with pytest.raises(TransactionNotFoundError):
+        await pay.get_transaction("T9")
+    found = read()
+    assert found[request_key(http__response__status_code=200)] == (1, pytest.approx(2.0))
+    assert found[request_key(http__response__status_code=503, error__type="ServiceError")] == (1, pytest.approx(2.0))
+    assert found["payclient.lookup.duration", ("outcome", "found")] == (1, pytest.approx(4.0))
+    assert found["payclient.lookup.duration", ("outcome", "TransactionNotFoundError")] == (1, pytest.approx(2.0))
+    assert (found["payclient.retries",], ("payclient.throttled",) in found) == (1, False)
+
+
+@pytest.mark.virtual_time
+async def test_throttled_and_gauges(meter):
+    """Throttled attempts are counted, and limit and pause of a client are measured."""
+    metrics, read = meter
+    pay = client(Timeline({"T1": [(0, throttled(60)), (1, "Paid")]}), tracing=metrics, deadline=None)
+    metrics.observe(pay)
+    looking = asyncio.create_task(pay.get_transaction("T1"))
+    await asyncio.sleep(20.1)
+    found = read()
+    assert (found["payclient.throttled",], found["payclient.paused",]) == (1, pytest.approx(40.0))
+    assert found["payclient.limit",] == pay.stats.limit
+    looking.cancel()
+    await asyncio.gather(looking, return_exceptions=True)
+
+
+def test_gauges_end_with_their_client(meter):
+    """A client is measured as long as it lives, and not kept alive for that."""
+    metrics, read = meter
+    pay = client(ScriptedTransport())
+    metrics.observe(pay)
+    before = ("payclient.limit",) in read()
+    del pay
+    gc.collect()
+    assert (before, ("payclient.limit",) in read()) == (True, False)
+
+
+async def test_deviations_by_field(meter):
+    """Deviations are counted by field, those beyond the documented fields together."""
+    metrics, read = meter
+    odd = answer(document("T1", amount="15000", fee=None, colour="red", taste="sour"))
+    await client(ScriptedTransport(default=lambda: odd), tracing=metrics).get_transaction("T1")
+    found = {key[1][1]: value for key, value in read().items() if key[0] == "payclient.deviations"}
+    assert found == {"amount": 1, "fee": 1, "other": 2}
+
+
+async def test_cardinality(meter):
+    """However many references are looked up, and whatever they answer, the time series stay few and hold no value."""
+    metrics, read = meter
+    transport = ScriptedTransport()
+    for number in range(300):
+        fields = {f"field {number}": number, "amount": str(number)}
+        transport.script(f"T{number}", answer(document(f"T{number}", **fields)) if number % 3 else DOWN)
+    pay = client(transport, tracing=metrics, retry=None)
+    await pay.get_transactions([f"T{number}" for number in range(300)])
+    found = read()
+    assert len(found) <= 8
+    assert [text for text in (KEY, "T7", "field 7", "15000") if text in str(found.keys())] == []
+
+
+async def test_metrics_and_tracing(spans, meter):
+    """Both can be had: each sees every attempt, and the trace context is sent on."""
+    tracing, finished = spans
+    reader = InMemoryMetricReader()
+    both = OpenTelemetryMetrics(MeterProvider([reader]), tracing=tracing)
+    transport = ScriptedTransport()
+    await client(transport, tracing=both).get_transaction("T1")
+    (span,) = finished()
+    assert (span.attributes, "traceparent" in transport.sent[0].headers) == ({"payclient.attempts": 1}, True)
+    (scope,) = reader.get_metrics_data().resource_metrics[0].scope_metrics
+    assert {metric.name for metric in scope.metrics} >= {"http.client.request.duration", "payclient.lookup.duration"}

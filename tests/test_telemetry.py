@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from payclient import RetryPolicy, UnexpectedResponseError
-from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client
+from payclient import ConnectionFailedError, RetryPolicy, UnexpectedResponseError
+from support.fakes import KEY, SAMPLE, ScriptedTransport, answer, client, document
 
 
 @pytest.mark.virtual_time
@@ -48,3 +48,44 @@ def test_quiet():
     program = "import logging, payclient; payclient.AsyncClient; logging.getLogger('payclient').warning('x')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")
+
+
+async def test_structured_fields(caplog):
+    """A record of the log has reference, attempt, status and seconds as fields of their own, for structured logging."""
+    with caplog.at_level(logging.DEBUG, "payclient"):
+        await client(ScriptedTransport()).get_transaction("T1")
+    (record,) = [record for record in caplog.records if record.name == "payclient"]
+    assert (record.reference, record.attempt, record.status, record.seconds < 60) == ("T1", 1, 200, True)
+
+
+@pytest.mark.virtual_time
+async def test_structured_pause(caplog):
+    """The record of a pause has its status and its seconds."""
+    transport = ScriptedTransport()
+    transport.script("T1", answer(b'{"success": false, "message": "slow down"}', 429, retry_after="60"))
+    with caplog.at_level(logging.WARNING, "payclient"):
+        await client(transport, deadline=None).get_transaction("T1")
+    (record,) = [record for record in caplog.records if record.name == "payclient"]
+    assert (record.status, record.seconds) == (429, pytest.approx(60.0))
+
+
+async def test_attempt_has_what_the_response_tells():
+    """A record of an attempt has the identifier of the request and the rate-limit headers, cleaned, and no other."""
+    attempts = []
+    told = {"x_request_id": f"r-1 {KEY}", "x_ratelimit_remaining": "7", "retry_after": "0\x1b", "set_cookie": "a=b"}
+    transport = ScriptedTransport(default=lambda: answer(document("T1", amount="15000"), **told))
+    pay = client(transport, on_attempt=attempts.append)
+    await pay.get_transaction("T1")
+    (attempt,) = attempts
+    assert (attempt.request_id, attempt.url) == ("r-1 [api key]", pay.url)
+    assert attempt.rate_limit == {"x-ratelimit-remaining": "7", "retry-after": "0"}
+    assert attempt.deviations == ("amount",)
+
+
+async def test_attempt_without_a_response():
+    """Where no response came there is nothing to tell of it."""
+    attempts = []
+    transport = ScriptedTransport(default=lambda: ConnectionFailedError("refused"))
+    with pytest.raises(ConnectionFailedError):
+        await client(transport, on_attempt=attempts.append, retry=None).get_transaction("T1")
+    assert (attempts[0].request_id, attempts[0].rate_limit, attempts[0].deviations) == (None, {}, ())

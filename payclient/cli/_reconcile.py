@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import time
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from payclient.cli._connection import Connection
+from payclient.cli._metrics import write_metrics
 from payclient.cli._options import Judging, LedgerSource, Output
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, journal_path
@@ -51,6 +53,7 @@ async def reconcile(
     dry_run: Annotated[bool, _FLAG] = False,
     durable: Annotated[bool, _FLAG] = False,
     progress: ProgressMode = ProgressMode.AUTO,
+    metrics: Path | None = None,
     output: Output = Output(),  # noqa: B008  frozen
     connection: Connection = Connection(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
@@ -72,6 +75,7 @@ async def reconcile(
         dry_run: Read the ledger and print what would be looked up; needs neither key nor network.
         durable: Wait for the disk after each answer, to survive a power cut.
         progress: Display of progress on standard error.
+        metrics: Prometheus text file to replace at the end, for a collector; counts without money.
         output: Output and exit status.
         connection: The service, and the limits of lookups.
         streams: Streams of the process.
@@ -104,12 +108,15 @@ async def reconcile(
                 streams=streams,
             )
             summary = await _carry_out(job, worst)
-    output.write(
-        [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)],
-        out,
-        streams,
-    )
-    return summary.exit_status(output.fail_on)
+    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
+    output.write(lines, out, streams)
+    return _measured(summary, summary.exit_status(output.fail_on), metrics)
+
+
+def _measured(summary: Summary, status: int, metrics: Path | None) -> int:
+    if metrics is not None:
+        write_metrics(metrics, summary, exit_status=status, ended_at=time.time())
+    return status
 
 
 def _check_ledger(ledger: Path, connection: Connection) -> None:

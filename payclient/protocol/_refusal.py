@@ -43,6 +43,16 @@ _KEPT_HEADERS = frozenset(
     },
 )
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
+_TELLING_HEADERS = (
+    *_REQUEST_IDS,
+    "ratelimit",
+    "ratelimit-policy",
+    "ratelimit-reset",
+    "retry-after",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+)
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\s]+)')
 """Removed from excerpts: a payment code is enough to pay with."""
@@ -110,13 +120,30 @@ class ErrorResponse:
 
     def clean(self, text: str, length: int) -> str:
         """Return *text* on one line: without the key, control and direction characters, shortened."""
-        window = length * 8
-        shown = self.redact(text[:window])
-        if len(text) > window:  # the end may be a part of the key too short to be redacted
-            shown = shown[:-_MAX_PARTIAL]
-        shown = "".join(c if c.isprintable() else " " for c in shown)
-        shown = " ".join(shown.split())
-        return shown if len(shown) <= length else shown[: length - 1] + "…"
+        return _clean(text, length, self.redact)
+
+
+def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
+    window = length * 8
+    shown = redact(text[:window])
+    if len(text) > window:  # the end may be a part of the key too short to be redacted
+        shown = shown[:-_MAX_PARTIAL]
+    shown = "".join(c if c.isprintable() else " " for c in shown)
+    shown = " ".join(shown.split())
+    return shown if len(shown) <= length else shown[: length - 1] + "…"
+
+
+def telling_headers(headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[str | None, dict[str, str]]:
+    """
+    Return the service's identifier of a request, and its rate-limit headers.
+
+    Args:
+        headers: Of any response, names in lower case.
+        redact: Removes the API key from text.
+    """
+    found = {name: _clean(headers[name], _WORDS, redact) for name in _TELLING_HEADERS if name in headers}
+    request_id = next((found[name] for name in _REQUEST_IDS if found.get(name)), None)
+    return request_id, {name: value for name, value in found.items() if name not in _REQUEST_IDS}
 
 
 def is_conclusive(error: errors.PayClientError) -> bool:

@@ -37,6 +37,7 @@ MAY_BE_ENTERED = {
 
 MAY_BE_SMALL = {
     "cli/_completion.py": "a command",
+    "cli/_metrics.py": "the text format of Prometheus, apart from the command",
     "cli/_report.py": "a command",
     "cli/_verify.py": "a command",
     "engines/_registry.py": "its test runs where Ray is not installed",
