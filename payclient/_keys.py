@@ -54,7 +54,7 @@ class Keys:
 
     async def renew(self, known: int) -> bool:
         """
-        Ask for a newer key than number *known*, and say whether there is one.
+        Ask for a newer key than number *known*, and return whether there is one.
 
         Note:
             Lookups that ask at the same time share one call of the source.

@@ -368,7 +368,7 @@ def _deviating(transaction: Transaction) -> tuple[str, ...]:
 
 
 def _is_believed(error: PayClientError, unbelieved: PayClientError | None, *, is_fresh: bool) -> bool:
-    """Say whether *error* may be the last word of a lookup, after an answer that was unbelieved, if there was one."""
+    """Return whether *error* may be final, given an earlier answer that was not believed, if there was one."""
     if not names_no_reference(error):
         return True
     if is_conclusive(error):

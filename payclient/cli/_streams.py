@@ -40,7 +40,7 @@ async def read_lines(stream: BinaryIO) -> AsyncIterator[str]:
         Lazy: the stream is read on when the lines so far have been taken.
 
     Raises:
-        ConfigurationError: When a line has no end: this is no list of references.
+        ConfigurationError: When a line has no end: this is not a list of references.
     """
     decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     rest = ""

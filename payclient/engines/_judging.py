@@ -46,7 +46,7 @@ class BatchJudge:
         return entry
 
     def needs_confirmation(self, entry: Entry, first: Observation) -> bool:
-        """Say whether *first* differs from *entry*, so that a second lookup must confirm it."""
+        """Return whether *first* differs from *entry*, so that a second lookup must confirm it."""
         return needs_confirmation(entry, first, rules=self._rules)
 
     def judge(

@@ -159,7 +159,7 @@ def _schema(spec: LookupSpec, schema: _Schema, ours: dict[str, Any]) -> _Schema:
     kept = [] if schema is None else [schema.field(_place(schema, name)) for name in _kept(spec, schema)]
     fields = [_arrow.field(spec.prefix + name, kind) for name, kind in ours.items()]
     if taken := {field.name for field in kept} & {field.name for field in fields}:
-        problem = f"a kept column has the name of one of ours: {', '.join(sorted(taken))}; set prefix='service_', say"
+        problem = f"a kept column has the name of an output column: {', '.join(sorted(taken))}; set a prefix"
         raise ConfigurationError(problem)
     return _arrow.schema([*kept, *fields])
 

@@ -67,7 +67,7 @@ class Accepted:
 
     def is_valid(self, at: datetime, time_zone: tzinfo | None) -> bool:
         """
-        Say whether its last day has not passed.
+        Return whether its last day has not passed.
 
         Args:
             at: When the service was asked, aware. The current time is not used, so a report that is
@@ -82,7 +82,7 @@ class Accepted:
 
     def covers(self, finding: Finding, amounts: tuple[int | None, int | None]) -> bool:
         """
-        Say whether *finding* is still what was accepted.
+        Return whether *finding* is still what was accepted.
 
         Args:
             finding: Of its code, and of a row with its reference.

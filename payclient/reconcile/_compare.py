@@ -201,11 +201,11 @@ def reff_key(merchant_reff: str | None) -> str | None:
 
 
 def _same_code(ours: str, theirs: str) -> bool:
-    """Say whether two payment codes have the same characters, apart from case, width, spaces and dashes."""
+    """Return whether two payment codes have the same characters, apart from case, width, spaces and dashes."""
     ours, theirs = (_SEPARATORS.sub("", normalize("NFKC", code)).casefold() for code in (ours, theirs))
     return ours == theirs
 
 
 def _same_name(ours: str, theirs: str) -> bool:
-    """Say whether two names are the same word, apart from case, width, spaces, dashes and underscores."""
+    """Return whether two names are the same word, apart from case, width, spaces, dashes and underscores."""
     return normalise(normalize("NFKC", ours)) == normalise(normalize("NFKC", theirs))

@@ -248,7 +248,7 @@ def _prepare(path: Path, *, must_exist: bool) -> None:
 
 
 def _is_cut(path: Path) -> bool:
-    """Say whether the file was truncated so far that SQLite would treat it as new."""
+    """Return whether the file was truncated so far that SQLite would treat it as new."""
     if not path.is_file() or path.with_name(f"{path.name}-journal").exists():  # SQLite repairs the file from that
         return False
     size = path.stat().st_size

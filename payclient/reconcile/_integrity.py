@@ -57,7 +57,7 @@ def damage_of(connection: sqlite3.Connection) -> str:
     counts: dict[str, int] = {}
     for table, key in schema.KEYS.items():
         number = 0
-        rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  names of ours
+        rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  our own names
         try:
             for number, row in enumerate(rows, 1):
                 if checksum(row[:-1]) != row[-1]:
@@ -95,7 +95,7 @@ def _known_tables() -> set[tuple[object, ...]]:
 
 
 def is_log_damaged(path: Path) -> bool:
-    """Say whether SQLite would drop committed data from the write-ahead log at *path*."""
+    """Return whether SQLite would drop committed data from the write-ahead log at *path*."""
     try:
         with open(path, "rb", opener=own) as log:
             return _is_damaged(log)

@@ -91,14 +91,14 @@ def _is_half_usable(case: Case) -> bool:
 
 
 def _without_unusable_first(case: Case) -> Case:
-    """Return *case* with a usable second answer in the place of an unusable first one: it was seen once only."""
+    """Return *case* with a usable second answer instead of an unusable first one: it was seen once only."""
     if case.first is None or case.second is None or case.first.answer is not Answer.UNUSABLE:
         return case
     return evolve(case, first=case.second, second=None) if case.second.is_usable else case
 
 
 def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRICT) -> bool:
-    """Say whether *first* differs from the ledger by more than is waived, so a second lookup must confirm it."""
+    """Return whether *first* differs from the ledger by more than is waived, so a second lookup must confirm it."""
     if first.answer is Answer.UNUSABLE:
         return True
     if first.transaction is None:
@@ -147,7 +147,7 @@ def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
 
 
 def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules: Rules) -> bool:
-    """Say whether time may still settle it: both sides are pending in time, or the grace has waived that one is."""
+    """Return whether time may still settle it: both sides are pending in time, or the grace has waived that one is."""
     differences = [finding for finding in findings if finding.code in STATUS_CODES]
     if differences:
         return all(finding.waived for finding in differences)

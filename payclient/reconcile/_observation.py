@@ -64,7 +64,7 @@ class Observation:
         return self.answer not in (Answer.UNUSABLE, Answer.FAILED)
 
     def agrees_with(self, other: Observation) -> bool:
-        """Say whether both prove the same."""
+        """Return whether both prove the same."""
         return (self.answer, self.transaction) == (other.answer, other.transaction)
 
 
@@ -100,7 +100,7 @@ def observe(
 
 async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:
     """
-    Say whether *canary* was found.
+    Return whether *canary* was found.
 
     Args:
         canary: A reference that is known to exist.

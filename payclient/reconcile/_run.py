@@ -200,7 +200,7 @@ class _Reconciler:
                 Phase.ASKING, self._journal.answers.to_ask(), total, total - self._journal.answers.count_to_ask()
             )
             # Confirmed answers can make another row need confirmation, so repeat until none is left.
-            # When nothing was found, "not found" proves nothing, however often it is repeated.
+            # When nothing was found, "not found" proves nothing, even if it is repeated.
             while (self._is_canary_found or self._journal.answers.count_found()) and (
                 unconfirmed := self._journal.answers.count_to_confirm()
             ):
@@ -334,7 +334,7 @@ class _Reconciler:
         self._done, self._unresolved = done, 0
 
     def is_turn_over(self) -> bool:
-        """Count one row, and say whether the event loop needs a turn."""
+        """Count one row, and return whether the event loop needs a turn."""
         self._done += 1
         return self._done % _ROWS_PER_TURN == 0
 

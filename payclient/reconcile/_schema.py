@@ -22,7 +22,7 @@ VERSION = 4
 PAGE_BYTES = 4096
 
 APPLICATION = 0x7061794A
-"""`payJ`: by which SQLite files of ours are told from others."""
+"""`payJ`: the SQLite application id of a journal."""
 
 ENTRY_COLUMNS = (
     *("reference", "merchant_reff", "amount", "fee", "amount_received"),

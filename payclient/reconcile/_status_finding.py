@@ -109,7 +109,7 @@ def _money(ours: Status | None, theirs: Status) -> tuple[Code, str]:
 
 def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
     """
-    Say whether the expiry has certainly passed.
+    Return whether the expiry has certainly passed.
 
     The service's expiry counts, or the ledger's where the service states none. Without either, it has not.
     """

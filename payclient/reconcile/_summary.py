@@ -203,7 +203,7 @@ class Tally:
         Return the result.
 
         Raises:
-            TieOutError: When the counts or the money do not tie, which is a bug of ours.
+            TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
         counted = sum(total.rows for total in self._buckets.values())
         if counted != self._rows:

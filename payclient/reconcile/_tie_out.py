@@ -185,7 +185,7 @@ class Bridge:
         Return the bridge.
 
         Raises:
-            TieOutError: When something is left over, which is a bug of ours.
+            TieOutError: When something is left over, which is a bug of payclient.
         """
         paid = StateTotal(*self._states[Status.PAID])
         bridge = TieOut(
@@ -247,5 +247,5 @@ def _step_of_break(row: Row) -> Step:
 
 
 def _is_counted(row: Row) -> bool:
-    """Say whether the service's amount counts on this row: it is known, and no earlier row has it."""
+    """Return whether the service's amount counts on this row: it is known, and no earlier row has it."""
     return row.transaction is not None and not row.is_repeat and row.bucket is not Bucket.UNRESOLVED

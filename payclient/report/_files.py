@@ -111,7 +111,7 @@ class ReportFiles:
 
         Raises:
             LedgerChangedError: When the ledger is no longer what was read; no file is changed then.
-            TieOutError: When the sums do not tie, which is a bug of ours; no file is changed then.
+            TieOutError: When the sums do not tie, which is a bug of payclient; no file is changed then.
             ValueError: When *about* has other rules; no file is changed then.
             OSError: When a file cannot be written; no file is changed then.
         """

@@ -27,7 +27,7 @@ _Key = TypeVar("_Key")
 @frozen
 class Cell:
     """
-    What rows have in common. Words are as they came, cut to 80 characters: show them through `visible`.
+    What rows have in common. Words are unchanged, but cut to 80 characters: escape them before showing.
 
     Attributes:
         ledger_status: The ledger's word; None where it has none.

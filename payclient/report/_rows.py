@@ -126,7 +126,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _statuses(row: Row) -> dict[str, Any]:
-    """Return both words as they came, next to what they mean; null where it is not known or not there."""
+    """Return both words unchanged, and what they mean; null if that is unknown, or if there is no word."""
     return {
         "ledger": row.entry.status if isinstance(row.entry.status, str) else None,
         "ledger_meaning": row.ledger_status,

@@ -169,18 +169,18 @@ class FakeService:
 
     def add(self, *, becomes: Iterable[tuple[float, str]] = (), **fields: Unpack[Fields]) -> dict[str, Any]:
         """
-        Store a transaction, in the place of one of the same reference.
+        Store a transaction; it replaces one with the same reference.
 
         Args:
-            becomes: The statuses that it has later, such as `[(30, "Paid")]`: each with the seconds from the first
-                request for it. Real ones pass by themselves, and `advance` adds to them.
-            fields: Those that matter; the others are made up, see `transaction`.
+            becomes: Later statuses, such as `[(30, "Paid")]`, each with the seconds since the first request for
+                the transaction. `advance` adds to the real seconds.
+            fields: Fields of the transaction; the others have defaults, see `transaction`.
 
         Returns:
-            The stored transaction itself: what is changed in it is changed in later answers.
+            The stored transaction itself; changing it changes later answers.
 
         Raises:
-            TypeError: When a field is not one of the ten, or *becomes* is not pairs of seconds and a status.
+            TypeError: When a field is not one of the ten, or *becomes* has no pairs of seconds and a status.
         """
         becoming = Becoming(becomes, self._advanced)
         fields.setdefault("reference", f"T{len(self._transactions) + 1:010d}FAKE")
@@ -210,10 +210,10 @@ class FakeService:
 
     def advance(self, seconds: float) -> None:
         """
-        Let time pass for the transactions that become something else, so that a test need not wait for it.
+        Let time pass for transactions with `becomes`, so that a test need not wait.
 
         Args:
-            seconds: Added to those since the first request, or since `add` where there was none yet.
+            seconds: Added to the seconds since the first request, or since `add` if there was none yet.
         """
         self._advanced += seconds
 

@@ -1,4 +1,4 @@
-"""httpcore's way to the network, with the steps of ours: name, addresses, and the tunnel of a proxy."""
+"""httpcore's network backend, with our own steps: name, addresses, and the tunnel of a proxy."""
 
 from __future__ import annotations
 

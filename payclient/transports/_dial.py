@@ -166,7 +166,7 @@ class _Hop:
                     return data
                 self.tls.receive(data)
                 if parts := list(self.tls.decrypted()):  # else it was no message: a session ticket
-                    self._is_over = not parts[-1]  # the proxy may wait for the end of ours before it closes
+                    self._is_over = not parts[-1]  # the proxy may wait for our end before it closes
                     return b"".join(parts)
         return b""
 

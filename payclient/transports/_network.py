@@ -78,7 +78,7 @@ def resolve_network(
     Args:
         options: Those of `NetworkOptions`. The proxy is taken out, so that no traceback shows its password.
         url: Of the service.
-        is_ours: Whether the transport is one of ours; no other can be told.
+        is_ours: Whether the transport is payclient's; others cannot be configured.
         environ: The environment.
 
     Raises:
@@ -157,7 +157,7 @@ def _environment_proxy(url: SplitResult) -> tuple[Proxy | None, str]:
 
 def _is_excepted(host: str, port: int | None, no_proxy: str) -> bool:
     """
-    Say whether `NO_PROXY` names *host*, as httpx reads it.
+    Return whether `NO_PROXY` names *host*, as httpx reads it.
 
     `example.com` is for the host and all below it, `.example.com` for those below it alone; an IP address and
     `localhost` for themselves; a URL for its scheme, host and port; `*` for everything.

@@ -111,10 +111,10 @@ class Tunnel:
 
     def receive(self, data: bytes) -> bool:
         """
-        Take what the proxy sent, and say whether the tunnel is open.
+        Take what the proxy sent, and return whether the tunnel is open.
 
         Args:
-            data: As it came; empty when the proxy closed the connection.
+            data: Received bytes; empty when the proxy closed the connection.
 
         Raises:
             TunnelError: When there will be no tunnel.

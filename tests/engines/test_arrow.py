@@ -114,7 +114,7 @@ def test_prefix(background):
 
 def test_same_name(background):
     """Without it, they are refused before anything is asked."""
-    with pytest.raises(ConfigurationError, match="name of one of ours: amount"):
+    with pytest.raises(ConfigurationError, match="name of an output column: amount"):
         looked_up(background, [references("T1", amount=pa.array([1]))], keep=["amount"])
 
 

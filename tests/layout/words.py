@@ -35,6 +35,16 @@ REPLACED = {
     r"so many": "the number",
     r"all the same": "still",
     r"whoever|nobody|somebody": "name who",
+    r"say whether": "return whether",
+    r"out of the (?:iteration|block)": "from the iteration, from the block",
+    r"this is no": "this is not a",
+    r"mend(?:s|ed)?": "correct, repair",
+    r"as (?:it|they) came": "unchanged, as received",
+    r"of (?:ours|yours)": "our own, your own",
+    r"in the place of": "instead of",
+    r"however often": "repeatedly, any number of times",
+    r"passing (?:reasons?|failures?)": "temporary",
+    r"stands? (?:beside|behind|twice)": "is next to, comes after, is duplicated",
 }
 
 ALLOWED = {

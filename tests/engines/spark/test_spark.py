@@ -188,7 +188,7 @@ def test_refused_session(session, engine, name, value, problem):
     [
         ("select 1 as id", "no column is called 'reference'; the columns are id"),
         ("select 17 as reference", "must be text, so that no zero and no digit is lost, and is integer"),
-        ("select 'T1' as reference, 'x' as status", "one of ours: status"),
+        ("select 'T1' as reference, 'x' as status", "an output column: status"),
     ],
 )
 def test_refused_columns(session, engine, query, problem):
