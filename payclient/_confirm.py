@@ -36,7 +36,9 @@ def words_of(status: object) -> frozenset[str]:
     Raises:
         ConfigurationError: When they are not a set with a word in it.
     """
-    words: frozenset[object] = frozenset(status) if isinstance(status, Iterable) else frozenset()
+    words: frozenset[object] = (
+        frozenset(cast("Iterable[object]", status)) if isinstance(status, Iterable) else frozenset()
+    )
     if not words or isinstance(status, str) or not all(isinstance(word, str) and word for word in words):
         message = f"status must be a set of statuses, such as {{'Paid'}}, got {status!r}"
         raise ConfigurationError(message)

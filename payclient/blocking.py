@@ -29,7 +29,8 @@ def _waited_for(
 ) -> Callable[Concatenate[Client, _Given], _Result]:
     @functools.wraps(method)
     def wait(self: Client, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-        return self._wait(functools.partial(method, self._client, *args, **kwargs))
+        call = functools.partial(method, self._client, *args, **kwargs)  # pyright: ignore[reportPrivateUsage]  a method
+        return self._wait(call)  # pyright: ignore[reportPrivateUsage]  as above
 
     return wait
 

@@ -7,7 +7,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from types import FrameType
     from typing import NoReturn
 
 _EXTRA = ("cyclopts", "rich")
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _end()
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a background job ignores it
 
-    def answer(handler: signal._HANDLER) -> None:
+    def answer(handler: Callable[[int, FrameType | None], object]) -> None:
         if is_default:
             signal.signal(signal.SIGINT, handler)
 

@@ -75,7 +75,7 @@ def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
 
 def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
     """Return the options in order, without a secret; the client checks the rest."""
-    given = {name: os.fspath(each) if isinstance(each, os.PathLike) else each for name, each in dict(options).items()}
+    given = {name: _to_text(value) for name, value in dict(options).items()}
     if "@" in str(given.get("proxy")):
         message = "network must not hold a password: workers take the proxy from their PAYCLIENT_PROXY or HTTPS_PROXY"
         raise ConfigurationError(message)
@@ -83,6 +83,10 @@ def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) ->
         message = "network must hold options of AsyncClient that are text, True or False"
         raise ConfigurationError(message)
     return tuple(sorted((name, value) for name, value in given.items() if value is not None))
+
+
+def _to_text(value: object) -> object:
+    return os.fspath(cast("os.PathLike[str]", value)) if isinstance(value, os.PathLike) else value
 
 
 def _to_path(path: str | os.PathLike[str] | None) -> str | None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Self, TypeAlias
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
@@ -111,13 +111,9 @@ class Finding:
     sentence: str
     ledger: Side = field(default=None, kw_only=True)
     service: Side = field(default=None, kw_only=True)
-    severity: Severity = field(kw_only=True)
+    severity: Severity = field(default=Factory(lambda self: self.code.severity, takes_self=True), kw_only=True)
     waived: str = field(default="", kw_only=True)
     leakage: int = field(default=0, kw_only=True)
-
-    @severity.default
-    def _severity_of_its_code(self) -> Severity:
-        return self.code.severity
 
     @property
     def is_decisive(self) -> bool:

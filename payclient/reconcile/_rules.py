@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from attrs import Attribute, Factory, asdict, field, frozen
 from attrs.validators import optional
@@ -198,11 +198,18 @@ def _is_table_of(*names: str) -> Any:
 
 def _to_texts(value: Any) -> Any:
     """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
-    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else value
+    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
+        return cast("object", value)
+    return tuple(cast("Iterable[object]", value))
+
+
+def _is_tuple_of_texts(value: object) -> bool:
+    texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
+    return all(isinstance(text, str) and plain(text) for text in texts)
 
 
 def _are_texts(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(text, str) and plain(text) for text in value):
+    if not _is_tuple_of_texts(value):
         raise problem(attribute.name, "a list of texts, each with a word in it", value)
 
 

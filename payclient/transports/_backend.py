@@ -88,10 +88,14 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
         self._way.enter("connect", asyncio.get_running_loop().time())
         self._way.address = ", ".join(shown_address((address, port)) for address in addresses[:_MAX_ADDRESSES])
         if len(addresses) == 1:
-            return await super().connect_tcp(addresses[0], port, socket_options=options)
+            return await self._connect_to(addresses[0], port, options)
         stream = await self._first_of(addresses, port, options)
         self._way.address = shown_address(stream.get_extra_info("server_addr"))
         return stream
+
+    async def _connect_to(self, address: str, port: int, options: Any) -> Any:
+        # of whichever library it is
+        return await super().connect_tcp(address, port, socket_options=options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     async def _resolve(self, host: str, port: int) -> list[str]:
         loop = asyncio.get_running_loop()
@@ -114,7 +118,7 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
 
         async def attempt(address: str, ended: anyio.Event) -> None:
             try:
-                stream = await super(Backend, self).connect_tcp(address, port, socket_options=options)
+                stream = await self._connect_to(address, port, options)
             except (core.ConnectError, core.ConnectTimeout) as error:
                 failures.append(error)
             else:

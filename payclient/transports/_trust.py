@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from payclient._escape import escape_unprintable
 from payclient.errors import ConfigurationError
@@ -95,7 +95,7 @@ def _path(options: Mapping[str, object], name: str) -> str | None:
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         message = f"{name} must be the path of a file, got {given!r}"
         raise ConfigurationError(message)
-    return os.fsdecode(given)
+    return os.fsdecode(cast("str | os.PathLike[str]", given))
 
 
 def _problem(error: OSError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import cast
 
 from payclient.errors import Step
 
@@ -67,7 +68,8 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def shown_address(address: object) -> str:
     """Return a socket's address as people write it."""
-    if not isinstance(address, tuple) or len(address) < 2:
+    parts: tuple[object, ...] = cast("tuple[object, ...]", address) if isinstance(address, tuple) else ()
+    if len(parts) < 2:
         return ""
-    host, port = str(address[0]), address[1]
+    host, port = str(parts[0]), parts[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

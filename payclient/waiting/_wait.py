@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from attrs import field, frozen, validators
 
@@ -40,13 +40,27 @@ _MIN_PART = 0.8
 """Of an interval: the jitter draws each wait between this part and the whole."""
 
 
+_NO_WORDS: frozenset[str] = frozenset()
+
+
 def _to_words(given: Any) -> Any:
-    is_list = isinstance(given, Iterable) and not isinstance(given, str)
-    return frozenset(given) if is_list and not callable(given) else given
+    if callable(given) or isinstance(given, str) or not isinstance(given, Iterable):
+        return given
+    return frozenset(cast("Iterable[object]", given))
+
+
+def _words(condition: Condition) -> frozenset[str]:
+    """Return the statuses of a condition, and none of a predicate."""
+    return frozenset() if callable(condition) else frozenset(condition)
+
+
+def _are_words(value: object) -> bool:
+    words = cast("frozenset[object]", value) if isinstance(value, frozenset) else (None,)
+    return all(isinstance(word, str) and word for word in words)
 
 
 def _is_condition(_: object, attribute: Any, value: Any) -> None:
-    if isinstance(value, frozenset) and all(isinstance(word, str) and word for word in value):
+    if _are_words(value):
         return
     if not callable(value):
         message = f"{attribute.name} must be a set of statuses, such as {{'Paid'}}, or a predicate, got {value!r}"
@@ -77,7 +91,7 @@ class Terms:
     """
 
     until: Condition = field(converter=_to_words, validator=_is_condition)
-    unless: Condition = field(default=frozenset(), converter=_to_words, validator=_is_condition)
+    unless: Condition = field(default=_NO_WORDS, converter=_to_words, validator=_is_condition)
     deadline: float = field(validator=is_seconds)
     appear: float = field(default=APPEAR, validator=is_wait)
     interval: float = field(default=INTERVAL, validator=is_seconds)
@@ -89,8 +103,8 @@ class Terms:
         problem = ""
         if self.until == frozenset():
             problem = "until must name at least one status: no status is known to be final"
-        elif isinstance(self.until, frozenset) and isinstance(self.unless, frozenset) and self.until & self.unless:
-            problem = f"until and unless both name {', '.join(sorted(map(repr, self.until & self.unless)))}"
+        elif both := _words(self.until) & _words(self.unless):
+            problem = f"until and unless both name {', '.join(sorted(map(repr, both)))}"
         elif self.interval > self.max_interval:
             problem = f"interval must be at most max_interval, got {self.interval:g} and {self.max_interval:g}"
         elif (self.time_zone is None) is not (self.grace is None):
