@@ -162,7 +162,10 @@ def generate(rows: int, *, seed: int) -> Dataset:
     per_kind = max(1, rows // _ROWS_PER_KIND)
     generated = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
     for _ in range(per_kind):
-        generated += [*_repeated(next(agreed)), *_paid_twice(next(agreed), next(agreed))]
+        repeated, first, second = next(agreed), next(agreed), next(agreed)
+        second = {**second, "merchant_reff": first["merchant_reff"]}
+        generated += [_Generated(repeated, repeated, _REPEATED), _Generated(repeated, None, _REPEATED)]
+        generated += [_Generated(each, each, _PAID_TWICE) for each in (first, second)]
     generated += [_apply(_PLAIN, next(agreed)) for _ in range(rows - len(generated))]
     random.shuffle(generated)
     return Dataset(
@@ -204,12 +207,3 @@ def _apply(kind: _Kind, fields: Fields) -> _Generated:
 def _changed(fields: Fields, changes: Fields) -> Fields:
     new = {name: change(fields[name]) if callable(change) else change for name, change in changes.items()}
     return {**fields, **new}
-
-
-def _repeated(fields: Fields) -> tuple[_Generated, _Generated]:
-    return _Generated(fields, fields, _REPEATED), _Generated(fields, None, _REPEATED)
-
-
-def _paid_twice(first: Fields, second: Fields) -> tuple[_Generated, _Generated]:
-    second = {**second, "merchant_reff": first["merchant_reff"]}
-    return _Generated(first, first, _PAID_TWICE), _Generated(second, second, _PAID_TWICE)

@@ -102,7 +102,8 @@ async def demo(
     manifest = (report / "manifest.json").read_bytes()
     write_again(report)
     is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest
-    for line in (*verdict_lines(summary, worst, rules=job.rules), "", *_files(report), "", *check.lines()):
+    files = (f"{path}  {path.stat().st_size:,} bytes" for path in sorted(report.iterdir()) if path.is_file())
+    for line in (*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *check.lines()):
         streams.write(line)
     streams.write(_REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs.")
     return Exit.DONE if check.is_passed and is_same else Exit.DIFFERENT
@@ -139,10 +140,6 @@ async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
             process.kill()
             await process.wait()
     return f"the first run ended by itself within {_KILL_AFTER:g} s, so there was nothing to kill"
-
-
-def _files(report: Path) -> list[str]:
-    return [f"{path}  {path.stat().st_size:,} bytes" for path in sorted(report.iterdir()) if path.is_file()]
 
 
 @define

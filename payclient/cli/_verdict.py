@@ -79,7 +79,9 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     if shown := worst.rows():
         yield ""
         yield f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}:"
-        yield from (f"  line {row.line}, {escape_unprintable(row.reference or '')}: {_sentence(row)}" for row in shown)
+        for row in shown:
+            what = f"{row.severity.word}, {row.findings[0].code}: {row.findings[0].sentence}"
+            yield f"  line {row.line}, {escape_unprintable(row.reference or '')}: {what}"
     yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
     yield from _listed("acceptances to look at", (each.sentence for each in summary.acceptances))
     yield ""
@@ -119,7 +121,3 @@ def _states(tie_out: TieOut) -> list[str]:
         if total.ledger_rows or total.service_rows:
             rows.append((f"  {label}", *(f"{number:,}" for number in astuple(total))))
     return aligned(rows, right=(1, 2, 3, 4))
-
-
-def _sentence(row: Row) -> str:
-    return f"{row.severity.word}, {row.findings[0].code}: {row.findings[0].sentence}"

@@ -52,7 +52,8 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Environment", (about.environment or "not recorded",))
     yield Fact("Key fingerprint", (about.key_fingerprint or "not recorded",), bool(about.key_fingerprint))
     yield Fact("Canary", (about.canary or "none was given",), bool(about.canary))
-    yield Fact("Answers came", (_window(summary),))
+    window = f"{when(summary.first_observed_at)} to {when(summary.last_observed_at)} UTC"
+    yield Fact("Answers came", (window if summary.first_observed_at else "none came",))
     yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))
     yield from _rules(about.rules)
     if summary.acceptances:
@@ -69,7 +70,10 @@ def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
     yield Fact("Ledger", (ledger.name or "standard input",))
     yield Fact("Size", (f"{ledger.size_bytes:,} bytes, read as {ledger.format}",))
     yield Fact("SHA-256", (ledger.sha256,), is_code=True)
-    yield Fact("Columns used", tuple(_column(*column) for column in ledger.columns.items()) or ("none",))
+    columns = (
+        name if name == header else f"{name}, from the column {header!r}" for name, header in ledger.columns.items()
+    )
+    yield Fact("Columns used", tuple(columns) or ("none",))
     if ledger.ignored_columns:
         yield Fact("Columns ignored", ledger.ignored_columns)
     if ledger.warnings:
@@ -95,13 +99,3 @@ def _rules(rules: Rules) -> Iterator[Fact]:
 
 def _listed(name: str, values: Mapping[str, Any]) -> str:
     return f"{name}: {', '.join(f'{key} {value}' for key, value in values.items())}"
-
-
-def _column(name: str, header: str) -> str:
-    return name if name == header else f"{name}, from the column {header!r}"
-
-
-def _window(summary: Summary) -> str:
-    if summary.first_observed_at is None:
-        return "none came"
-    return f"{when(summary.first_observed_at)} to {when(summary.last_observed_at)} UTC"

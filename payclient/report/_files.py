@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +17,7 @@ from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
 from payclient.report._about import About
 from payclient.report._manifest import FORMATS, MANIFEST, manifest_as_json
 from payclient.report._matrix import Matrix
-from payclient.report._rows import BreakLines, RowLines
+from payclient.report._rows import break_lines, row_lines
 from payclient.report._summary_shape import summary_as_json
 
 if TYPE_CHECKING:
@@ -60,14 +61,18 @@ class ReportFiles:
         self._formats = [name for name in FORMATS if name in formats]
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
-        self._page = _html_report() if "report.html" in formats else None
-        self._make_workbook = _workbook_class() if "report.xlsx" in formats else None
+        self._page: HtmlReport | None = None
+        if "report.html" in formats:
+            self._page = _imported("report.html", "_html", "report").HtmlReport()
+        self._make_workbook: type[ReportWorkbook] | None = None
+        if "report.xlsx" in formats:
+            self._make_workbook = _imported("report.xlsx", "_workbook", "xlsx").ReportWorkbook
         self._all_rows = all_rows
         self._folder = Path(folder)
         self._workbook: ReportWorkbook | None = None
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
         self._tally, self._matrix = Tally(rules), Matrix()
-        self._take: list[Callable[[Row], None]] = [self._tally.add, self._matrix.add]
+        self._take: list[Callable[[Row], object]] = [self._tally.add, self._matrix.add]
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -78,9 +83,9 @@ class ReportFiles:
 
     def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
         if "rows.jsonl" in self._formats:
-            self._take.append(RowLines(new.text("rows.jsonl")).add)
+            self._take.append(row_lines(new.text("rows.jsonl")))
         if "breaks.csv" in self._formats:
-            self._take.append(BreakLines(new.text("breaks.csv")).add)
+            self._take.append(break_lines(new.text("breaks.csv")))
         if self._make_workbook is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
             self._workbook = resources.enter_context(self._make_workbook(file, folder, all_rows=self._all_rows))
@@ -137,25 +142,13 @@ class ReportFiles:
         self._replacement.text(name).write(json.dumps(value, indent=2) + "\n")
 
 
-def _html_report() -> HtmlReport:
+def _imported(file: str, module: str, extra: str) -> Any:
+    """Import the module that writes *file* and needs an extra."""
     try:
-        from payclient.report._html import HtmlReport  # noqa: PLC0415  it imports the extra
+        return import_module(f"payclient.report.{module}")
     except ModuleNotFoundError as error:
-        raise _missing("report.html", error, "report") from error
-    return HtmlReport()
-
-
-def _workbook_class() -> type[ReportWorkbook]:
-    try:
-        from payclient.report._workbook import ReportWorkbook  # noqa: PLC0415  it imports the extra
-    except ModuleNotFoundError as error:
-        raise _missing("report.xlsx", error, "xlsx") from error
-    return ReportWorkbook
-
-
-def _missing(file: str, error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
-    message = (
-        f"{file} needs {error.name}; install it with: pip install 'payclient[{extra}]', "
-        "or choose other files with formats=…"
-    )
-    return ModuleNotFoundError(message, name=error.name)
+        message = (
+            f"{file} needs {error.name}; install it with: pip install 'payclient[{extra}]', "
+            "or choose other files with formats=…"
+        )
+        raise ModuleNotFoundError(message, name=error.name) from error

@@ -133,7 +133,7 @@ def _template() -> Template:
     environment.filters |= {
         "difference": _difference,
         "number": _number,
-        "rows": _count,
+        "rows": lambda rows: plural(rows, "row"),
         "signed": _signed,
         "when": when,
     }
@@ -162,10 +162,6 @@ def _number(number: int) -> str:
 
 def _signed(number: int) -> str:
     return _number(number) if number <= 0 else f"+{number:,}"
-
-
-def _count(rows: int) -> str:
-    return plural(rows, "row")
 
 
 def _difference(finding: Finding) -> str:

@@ -167,7 +167,7 @@ class Grid:
 def grid(matrix: Matrix, rules: Rules) -> Grid:
     """Return what *matrix* counted, with the meanings that *rules* give to the words."""
     states = _most(matrix.by(_states), _MAX_LINES)
-    methods = _most(matrix.by(_method), _MAX_METHODS)
+    methods = _most(matrix.by(lambda cell: cell.method), _MAX_METHODS)
 
     def place(cell: Cell) -> tuple[_States, str | None]:
         pair = _states(cell) if _states(cell) in states else (OTHER, OTHER)
@@ -192,10 +192,6 @@ def grid(matrix: Matrix, rules: Rules) -> Grid:
 
 def _states(cell: Cell) -> _States:
     return cell.ledger_status, cell.service_status
-
-
-def _method(cell: Cell) -> str | None:
-    return cell.method
 
 
 def _most(keys: Iterable[_Key_grid], most: int) -> list[_Key_grid]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import IO, Any
 
 from payclient._escape import escape_unprintable
-from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
-from payclient.protocol import Transaction
+from payclient.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile import Bucket, Finding, Row
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -32,20 +32,10 @@ def spreadsheet_cell(value: object) -> str | int:
 _WRITTEN = ("reference", *COMPARED, "created_at")
 
 
-def entry_as_json(entry: Entry) -> dict[str, Any]:
+def _entry_as_json(entry: Entry) -> dict[str, Any]:
     """Return the fields that the ledger has, `line` not among them; an empty cell is null."""
     values = ((name, getattr(entry, name)) for name in _WRITTEN)
     return {name: _plain(value) for name, value in values if value is not ABSENT}
-
-
-def rejected_as_json(entry: RejectedEntry) -> dict[str, Any]:
-    """Return what could be read of a rejected row, and why it was rejected."""
-    return {"reference": entry.reference, "amount": entry.amount, "reason": entry.reason}
-
-
-def transaction_as_json(transaction: Transaction) -> dict[str, Any]:
-    """Return the ten fields in the order of the specification, and the deviations; not `raw`."""
-    return {**transaction.as_json(with_payment_code=True), "deviations": list(transaction.deviations)}
 
 
 def _plain(value: Any) -> Any:
@@ -61,7 +51,12 @@ BREAK_COLUMNS = (
 
 def row_as_json(row: Row) -> dict[str, Any]:
     """Return one line of `rows.jsonl`: both sides in full, for rows of every bucket."""
-    entry = row.entry
+    entry, service = row.entry, row.transaction
+    if isinstance(entry, Entry):
+        ours = _entry_as_json(entry)
+    else:
+        ours = {"reference": entry.reference, "amount": entry.amount, "reason": entry.reason}
+    theirs = service and {**service.as_json(with_payment_code=True), "deviations": list(service.deviations)}
     return {
         "line": row.line,
         "reference": row.reference,
@@ -74,12 +69,12 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "is_changed_during_run": row.is_changed_during_run,
         "observed_at": _time(row.observed_at),
         "confirmed_at": _time(row.confirmed_at),
-        "ledger": entry_as_json(entry) if isinstance(entry, Entry) else rejected_as_json(entry),
-        "service": None if row.transaction is None else transaction_as_json(row.transaction),
+        "ledger": ours,
+        "service": theirs,
     }
 
 
-def break_cells(row: Row) -> tuple[str | int | None, ...]:
+def _break_cells(row: Row) -> tuple[str | int | None, ...]:
     """Return one line of `breaks.csv`, under `BREAK_COLUMNS`; before `spreadsheet_cell`."""
     first, *others = row.findings
     return (
@@ -144,35 +139,18 @@ def _time(time: datetime | None) -> str | None:
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 
 
-class RowLines:
-    """
-    Write `rows.jsonl`.
-
-    Args:
-        file: Open for text.
-    """
-
-    def __init__(self, file: IO[str]) -> None:
-        self._write = file.write
-
-    def add(self, row: Row) -> None:
-        """Write *row*."""
-        self._write(_encode(row_as_json(row)) + "\n")
+def row_lines(file: IO[str]) -> Callable[[Row], object]:
+    """Return what writes each row to `rows.jsonl`, which is open for text."""
+    return lambda row: file.write(f"{_encode(row_as_json(row))}\n")
 
 
-class BreakLines:
-    """
-    Write `breaks.csv`.
+def break_lines(file: IO[str]) -> Callable[[Row], object]:
+    """Return what writes each break to `breaks.csv`, which is open for text, without translation of line ends."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(BREAK_COLUMNS)
 
-    Args:
-        file: Open for text, without translation of line ends.
-    """
-
-    def __init__(self, file: IO[str]) -> None:
-        self._writer = csv.writer(file, lineterminator="\n")
-        self._writer.writerow(BREAK_COLUMNS)
-
-    def add(self, row: Row) -> None:
-        """Write *row*, if it is a break."""
+    def add(row: Row) -> None:
         if row.bucket is Bucket.BREAK:
-            self._writer.writerow(map(spreadsheet_cell, break_cells(row)))
+            writer.writerow(map(spreadsheet_cell, _break_cells(row)))
+
+    return add

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Self
 
 from attrs import astuple
 
 from payclient.ledger import COMPARED
-from payclient.reconcile import COMPLETENESS, Bucket, Row, Rules, Summary, TieOut, Total
+from payclient.reconcile import COMPLETENESS, Bucket, Row, Rules, Summary, TieOut
 from payclient.report._about import About
 from payclient.report._facts import facts, when
 from payclient.report._matrix import Cell, Matrix, meaning
@@ -180,11 +180,18 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
     yield from ((None, sentence) for sentence in remarks)
     yield ()
     for bucket, total in summary.buckets.items():
-        yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_counts(total))
-    yield ("All", None, summary.rows, *_sums(summary.buckets.values()))
+        yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *astuple(total))
+    totals = summary.buckets.values()
+    yield (
+        "All",
+        None,
+        summary.rows,
+        sum(each.ledger_amount for each in totals),
+        sum(each.service_amount for each in totals),
+    )
     yield ()
     for code, total in summary.codes.items():
-        yield (code.value, CODES[code].title, *_counts(total))
+        yield (code.value, CODES[code].title, *astuple(total))
 
 
 def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
@@ -192,12 +199,12 @@ def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
         return cell.ledger_status, cell.service_status
 
     for (ours, theirs), total in matrix.by(words).items():
-        yield (ours, meaning(ours, rules), theirs, meaning(theirs, rules), *_counts(total))
+        yield (ours, meaning(ours, rules), theirs, meaning(theirs, rules), *astuple(total))
 
 
 def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:
     for method, total in matrix.by(lambda cell: cell.method).items():
-        yield (method, *_counts(total))
+        yield (method, *astuple(total))
 
 
 def _tie_out(tie_out: TieOut) -> Iterator[Sequence[Value]]:
@@ -208,12 +215,3 @@ def _tie_out(tie_out: TieOut) -> Iterator[Sequence[Value]]:
         parts = (None,) * 4 if step is None else (step.rows, step.added, step.taken_off, step.amount)
         yield (line.label, line.meaning, *parts, then)
     yield ("Rows without amount", "the ledger states none", tie_out.rows_without_amount)
-
-
-def _counts(total: Total) -> tuple[int, int, int]:
-    return total.rows, total.ledger_amount, total.service_amount
-
-
-def _sums(totals: Any) -> tuple[int, int]:
-    every = list(totals)
-    return sum(total.ledger_amount for total in every), sum(total.service_amount for total in every)
