@@ -50,7 +50,8 @@ LADDERS = {"plain": CLIENTS, "tls": OVER_TLS}
 
 # Goals as (what, client, compared to, concurrency, at least): lookups per second, as a multiple.
 GOALS = [
-    *(("payclient", "httpx", c, least) for c, least in ((1, 1.0), (10, 1.4), (50, 6.0), (100, 3.0))),
+    *(("payclient", "httpx", c, least) for c, least in ((1, 1.1), (10, 1.4), (50, 6.0), (100, 3.0))),
+    *(("payclient", "httpx2", c, 1.0) for c in SHORT),
     *(("payclient-fast", "aiohttp", c, 1.5) for c in (10, 50, 100, 1000)),
     *(("payclient-fast@uvloop", "aiohttp@uvloop", c, 1.5) for c in (10, 50, 100, 1000)),
 ]
