@@ -14,7 +14,7 @@ from weakref import WeakSet
 from payclient._own_file import FOLDER_MODE, check_own, own
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._errors import JournalError, JournalWriteError
-from payclient.reconcile._integrity import checksum, damage_of, is_log_damaged
+from payclient.reconcile._integrity import add_checksum, damage_of, is_log_damaged
 
 _CACHE_KIB = 16_384
 _MIN_BYTES = 512
@@ -70,7 +70,7 @@ class Database:
 
     def _open(self, *, is_durable: bool) -> None:
         execute = self.connection.execute
-        self.connection.create_function("checksum", -1, lambda *cells: checksum(cells), deterministic=True)
+        add_checksum(self.connection)
         execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
         execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if self.path is None:

@@ -45,6 +45,11 @@ def _plain(cell: Any) -> Any:
     return int.__index__(cell) if isinstance(cell, int) else cell
 
 
+def add_checksum(connection: sqlite3.Connection) -> None:
+    """Make `checksum` a function of SQL."""
+    connection.create_function("checksum", -1, lambda *cells: checksum(cells), deterministic=True)
+
+
 def damage_of(connection: sqlite3.Connection) -> str:
     """
     Read the whole database; return what is damaged, or empty text.
@@ -54,21 +59,35 @@ def damage_of(connection: sqlite3.Connection) -> str:
     """
     if not _tables(connection) <= _known_tables():
         return "its tables are not those of a journal"
+    add_checksum(connection)
     counts: dict[str, int] = {}
     for table, key in schema.KEYS.items():
-        number = 0
-        rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  our own names
-        try:
-            for number, row in enumerate(rows, 1):
-                if checksum(row[:-1]) != row[-1]:
-                    return f"row {number} of {table} is not what was written"
-        except sqlite3.OperationalError as error:  # text that is not UTF-8
-            return f"row {number + 1} of {table} cannot be read: {error}"
-        counts[table] = number
+        *columns, _ = (name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})"))
+        is_wrong = f"checksum({', '.join(columns)}) IS NOT checksum"
+        try:  # inside SQLite, which is twice as fast as reading each row
+            query = f"SELECT count(*), total({is_wrong}) FROM {table}"  # noqa: S608  our own names
+            ((counts[table], wrong),) = connection.execute(query)
+        except sqlite3.OperationalError:  # text that is not UTF-8
+            wrong = 1
+        if wrong:
+            return _damaged_row(connection, table, key)
     if problem := _missing(connection, counts):
         return problem
     found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     return "" if found == "ok" else found
+
+
+def _damaged_row(connection: sqlite3.Connection, table: str, key: str) -> str:
+    """Say which row of *table* is damaged, and how."""
+    number = 0
+    rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  our own names
+    try:
+        for number, row in enumerate(rows, 1):
+            if checksum(row[:-1]) != row[-1]:
+                return f"row {number} of {table} is not what was written"
+    except sqlite3.OperationalError as error:  # text that is not UTF-8
+        return f"row {number + 1} of {table} cannot be read: {error}"
+    return f"{table} cannot be read"
 
 
 def _missing(connection: sqlite3.Connection, counts: Mapping[str, int]) -> str:
