@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "Rewrite every file of a report from its journal, without a network or a key.",
     "explain": "Show one reference in full: the ledger's values, the service's answers, and the findings.",
     "verify": "Check the files of a report and the rows of its journal against their checksums.",
+    "doctor": "Check the connection to the service step by step, and say what to do.",
     "completion": "Print a shell completion script; nothing is installed.",
     "sandbox": "Run a fake payment service until Ctrl-C.",
     "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",

@@ -16,7 +16,7 @@ from payclient._defaults import MAX_CONCURRENCY, TIMEOUT
 from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
-from payclient.transports import NetworkOptions, TransportName
+from payclient.transports import NetworkOptions, Transport, TransportName
 
 if TYPE_CHECKING:  # `get` need not load it
     from payclient.engines import LookupSpec
@@ -60,12 +60,24 @@ class Connection:
         return str(resolve_environment(self.environment))
 
     @property
+    def key_source(self) -> str:
+        """Where the key comes from."""
+        if self.api_key_file is None:
+            return "PAYCLIENT_API_KEY"
+        return "standard input" if self.takes_key_from_stdin else str(self.api_key_file)
+
+    @property
     def takes_key_from_stdin(self) -> bool:
         """Whether the key comes from standard input, which then holds nothing else."""
         return self.api_key_file == Path("-")
 
     def client(
-        self, streams: Streams, *, deadline: float | None, not_found_messages: tuple[str, ...] = ()
+        self,
+        streams: Streams,
+        *,
+        deadline: float | None,
+        not_found_messages: tuple[str, ...] = (),
+        transport: Transport | None = None,
     ) -> AsyncClient:
         """
         Return a client for the service; the caller closes it.
@@ -74,6 +86,7 @@ class Connection:
             streams: Streams of the process.
             deadline: Seconds for one lookup; None for no limit.
             not_found_messages: More of them, from the rules.
+            transport: Made for `network`, and closed by the caller; another if not given.
 
         Raises:
             ConfigurationError: When an option is missing or invalid; the message names it as on the command line.
@@ -86,10 +99,10 @@ class Connection:
             timeout=self.timeout,
             deadline=deadline,
             max_concurrency=self.max_concurrency,
-            transport=_transport(),
+            transport=transport or _transport(),
             max_rate=self.max_rate,
             not_found_messages=(*self.not_found_message, *not_found_messages),
-            **self.network(),
+            **({} if transport else self.network()),
         )
 
     def network(self) -> NetworkOptions:

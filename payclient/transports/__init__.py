@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from payclient.transports._network import NetworkOptions
     from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._pooled import PooledTransport
+    from payclient.transports._probe import is_publicly_trusted as is_publicly_trusted
     from payclient.transports._protocol import HttpClient, Transport
     from payclient.transports._way import Way as Way
     from payclient.transports._way import way_of as way_of
@@ -25,6 +26,7 @@ _HOME = {
     "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
     "payclient.transports._network": ("Network", "NetworkOptions", "resolve_network"),
     "payclient.transports._pooled": ("PooledTransport",),
+    "payclient.transports._probe": ("is_publicly_trusted",),
     "payclient.transports._protocol": ("HttpClient", "Transport"),
     "payclient.transports._way": ("Way", "way_of"),
 }

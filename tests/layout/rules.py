@@ -84,6 +84,7 @@ TESTED_ELSEWHERE = {
     "transports/_failures.py": "faults/test_rows.py",
     "transports/_message.py": "transports/test_connection.py",
     "transports/_pooled.py": "transports/test_transports.py",
+    "transports/_probe.py": "cli/test_doctor.py",
     "transports/_protocol.py": "transports/test_choice.py",
 }
 """Modules without a test file of their name, each with the file that tests it."""

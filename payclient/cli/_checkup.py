@@ -1,0 +1,182 @@
+"""What `payclient doctor` has checked, and what it makes of what it saw."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+from attrs import asdict, define, field, frozen
+
+from payclient.errors import (
+    AuthenticationError,
+    PayClientError,
+    PermissionDeniedError,
+    RateLimitedError,
+    TransportError,
+)
+
+_FEW_DAYS = 21
+"""Before a certificate expires, when it should have been renewed."""
+_MAX_CLOCK_SECONDS = 60.0
+_DAY = 86400.0
+_PAGE = "see the page When it cannot connect"
+_ADVICE_BY_STEP = {
+    "name": f"check the host of the address, DNS and VPN; behind a proxy, name it; {_PAGE}",
+    "connect": f"check host and port, firewall and proxy; {_PAGE}",
+    "proxy": f"check the proxy's address, user and password, and whether it may reach the service; {_PAGE}",
+    "tls": f"check host, authorities and client certificate; {_PAGE}",
+    "sending": "try again; if it stays so, ask the service",
+    "waiting": "try again; if it stays so, raise --timeout or ask the service",
+    "body": "try again; if it stays so, raise --timeout or ask the service",
+}
+_ADVICE_BY_KIND = (
+    (AuthenticationError, "check the key, and whether it is one of this environment"),
+    (PermissionDeniedError, "check the key's rights, and whether the service allows this IP address"),
+    (RateLimitedError, "come back later, or set --max-rate"),
+)
+
+
+class State(StrEnum):
+    """
+    What came of one check.
+
+    Attributes:
+        OK: As it should be.
+        LOOK: It works, and deserves a look.
+        WRONG: It does not work.
+    """
+
+    OK = "ok"
+    LOOK = "look"
+    WRONG = "wrong"
+
+
+@frozen
+class Check:
+    """
+    One check.
+
+    Attributes:
+        topic: What was checked.
+        state: What came of it.
+        text: What was found.
+        advice: What to do; "" when there is nothing to do.
+    """
+
+    topic: str
+    state: State
+    text: str
+    advice: str = ""
+
+
+@define
+class Checkup:
+    """
+    The checks in the order in which they were made.
+
+    Attributes:
+        checks: All of them so far.
+    """
+
+    checks: list[Check] = field(factory=list)
+
+    def add(self, topic: str, state: State, text: str, advice: str = "") -> None:
+        """Note one check."""
+        self.checks.append(Check(topic, state, text, advice))
+
+    @property
+    def state(self) -> State:
+        """The worst of all."""
+        return max((check.state for check in self.checks), key=list(State).index, default=State.OK)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return them as one JSON object."""
+        return {"status": str(self.state), "checks": [asdict(check) for check in self.checks]}
+
+    def as_rows(self) -> list[tuple[str, str, str]]:
+        """Return a line for each check, and one for each advice below it."""
+        rows: list[tuple[str, str, str]] = []
+        for check in self.checks:
+            rows.append((str(check.state), check.topic, check.text))
+            rows += [("", "", f"-> {check.advice}")] if check.advice else []
+        return rows
+
+
+def advice_for(error: PayClientError) -> str:
+    """Return what to do about a lookup that failed; "" when the message says it."""
+    for kind, advice in _ADVICE_BY_KIND:
+        if isinstance(error, kind):
+            return advice
+    return _ADVICE_BY_STEP.get(error.step, "") if isinstance(error, TransportError) else ""
+
+
+def steps_in_words(times: Sequence[tuple[str, float]]) -> str:
+    """Return how long each step took, from when each began; the last one only ends the one before it."""
+    seconds = ((step, after - began) for (step, began), (_, after) in pairwise(times))
+    return ", ".join(f"{step} {taken:.3f} s" for step, taken in seconds)
+
+
+def check_certificate(
+    version: str,
+    certificate: Mapping[str, Any],
+    now: float,
+    checkup: Checkup,
+    *,
+    is_public: bool | None,
+) -> None:
+    """
+    Check the certificate that the service has shown, which has been verified.
+
+    Args:
+        version: Of TLS.
+        certificate: As `ssl` describes it.
+        now: Seconds since 1970.
+        checkup: Gets the checks.
+        is_public: Whether the authorities that browsers trust vouch for it; None when that is not known.
+    """
+    issuer = _name_of(certificate.get("issuer", ()))
+    if is_public is False:
+        text = f"{version}, issued by {issuer}, which is not a public authority"
+        advice = "unless it is your company's or the service's own: something in between opens TLS, and sees the key"
+        checkup.add("TLS", State.LOOK, text, advice)
+    else:
+        checkup.add("TLS", State.OK, f"{version}, issued by {issuer}")
+    days = int((ssl.cert_time_to_seconds(certificate["notAfter"]) - now) // _DAY)
+    if days < _FEW_DAYS:
+        checkup.add("certificate", State.LOOK, f"expires in {days} days", "tell the service to renew it")
+    else:
+        checkup.add("certificate", State.OK, f"expires in {days} days")
+
+
+def check_clock(date: str | None, received_at: float, seconds: float, checkup: Checkup) -> None:
+    """
+    Compare this machine's clock with the service's.
+
+    Args:
+        date: The `Date` header, in whole seconds.
+        received_at: When it came, in seconds since 1970.
+        seconds: How long the exchange took.
+        checkup: Gets the check.
+    """
+    try:
+        theirs = parsedate_to_datetime(date or "").timestamp()
+    except (ValueError, OverflowError):
+        checkup.add("clock", State.OK, "not compared: the service names no date")
+        return
+    ahead = received_at - theirs
+    if -_MAX_CLOCK_SECONDS <= ahead <= _MAX_CLOCK_SECONDS + seconds:
+        checkup.add("clock", State.OK, f"within {_MAX_CLOCK_SECONDS:.0f} s of the service's")
+        return
+    text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the service's"
+    checkup.add("clock", State.LOOK, text, "set this machine's clock: certificates and --grace are judged by it")
+
+
+def _name_of(name: Sequence[Sequence[tuple[str, str]]]) -> str:
+    """Return the organisation and the name in a certificate."""
+    parts = {key: value for group in name for key, value in group}
+    found = [parts[key] for key in ("organizationName", "commonName") if parts.get(key)]
+    return ", ".join(found) or "an authority without a name"

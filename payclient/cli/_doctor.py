@@ -1,0 +1,246 @@
+"""`payclient doctor`: check the connection to the service step by step, and say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import ssl
+import time
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from payclient import AsyncClient, Transaction
+from payclient._config import resolve_base_url, resolve_environment
+from payclient._defaults import DEADLINE
+from payclient._escape import escape_unprintable
+from payclient.cli._checkup import Checkup, State, advice_for, check_certificate, check_clock, steps_in_words
+from payclient.cli._connection import Connection
+from payclient.cli._status import Exit, status_of
+from payclient.cli._streams import Streams, aligned
+from payclient.errors import ConfigurationError, PayClientError, RejectedError, TransactionNotFoundError
+from payclient.protocol import Environment, check_reference
+from payclient.transports import Network, Request, Response, is_publicly_trusted, resolve_network
+from payclient.transports.fast import FastTransport
+
+EXAMPLES = """
+```console
+$ payclient doctor
+$ payclient doctor T0000000033KGJ0D --json
+```
+
+Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this address or this computer is refused.
+75 the service could not be asked, try again. 130 interrupted.
+"""
+
+_MADE_UP = "PAYCLIENT-DOCTOR"
+"""A reference that no transaction has: that the service says so is all that is needed."""
+_DEPENDENCIES = ("httpx", "httpcore", "anyio", "attrs", "cattrs", "httptools", "aiohappyeyeballs", "truststore")
+
+
+async def doctor(
+    reference: str = _MADE_UP,
+    /,
+    *,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+    deadline: float | None = DEADLINE,
+    connection: Connection = Connection(),  # noqa: B008  frozen
+    streams: Annotated[Streams, Parameter(parse=False)],
+) -> int:
+    """
+    Check the connection to the service step by step, and say what to do.
+
+    Args:
+        reference: Of the transaction that is looked up; a made-up one if not given, which the service does not know.
+        as_json: One JSON object: `status`, and `checks` with `topic`, `state`, `text` and `advice`.
+        deadline: Seconds for the lookup.
+        connection: Which service is asked, and how.
+        streams: Of the process.
+
+    Returns:
+        The exit status.
+    """
+    check_reference(reference)
+    checkup = Checkup()
+    _check_versions(checkup)
+    status = Exit.USAGE
+    network = _check_configuration(connection, checkup)
+    if network is not None:
+        transport = _Watched(FastTransport(ssl_context=network.ssl_context, proxy=network.proxy))
+        try:
+            client = connection.client(streams, deadline=deadline, transport=transport)
+        except ConfigurationError as error:
+            checkup.add("API key", State.WRONG, str(error))
+        else:
+            checkup.add("API key", State.OK, f"fingerprint {client.key_fingerprint}, from {connection.key_source}")
+            async with client:
+                status = await _check_lookup(client, transport, reference, network, checkup)
+        finally:
+            await transport.aclose()
+    _write(checkup, streams, as_json=as_json)
+    return status
+
+
+class _Watched:
+    """
+    A transport that keeps the first answer, with its connection and its times.
+
+    Args:
+        inner: Carries the attempts.
+    """
+
+    def __init__(self, inner: FastTransport) -> None:
+        self._inner = inner
+        self.request: Request | None = None
+        self.date: str | None = None
+        self.received_at = 0.0
+        self.seconds = 0.0
+        """From the request to the whole answer, without those of connecting."""
+        self.connection: Any = None
+
+    async def send(self, request: Request) -> Response:
+        """Exchange *request* for a response."""
+        response = await self._inner.send(request)
+        if self.request is None:
+            self.request, self.connection = request, response.connection
+            self.date, self.received_at = response.headers.get("date"), time.time()
+            _, sent_at = self.connection.way.times[-1]
+            self.seconds = asyncio.get_running_loop().time() - sent_at
+        return response
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._inner.aclose()
+
+
+def _check_versions(checkup: Checkup) -> None:
+    found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
+    for name in _DEPENDENCIES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:  # of an extra
+            continue
+    checkup.add("versions", State.OK, ", ".join(found))
+
+
+def _check_configuration(connection: Connection, checkup: Checkup) -> Network | None:
+    """Check what was given and where it comes from; return how the service is reached, if nothing is wrong."""
+    try:
+        url = resolve_base_url(connection.base_url)
+        source = "--base-url" if connection.base_url is not None else "PAYCLIENT_BASE_URL"
+        checkup.add("address", State.OK, f"{url}, from {source}")
+    except ConfigurationError as error:
+        checkup.add("address", State.WRONG, str(error), "pass --base-url https://… or set PAYCLIENT_BASE_URL")
+        return None
+    try:
+        environment = resolve_environment(connection.environment)
+        _check_environment(environment, connection, checkup)
+        network = resolve_network({**connection.network()}, url)
+    except ConfigurationError as error:
+        checkup.add("options", State.WRONG, str(error))
+        return None
+    _check_proxy(network, checkup)
+    _check_trust(connection, url, checkup)
+    return network
+
+
+def _check_environment(environment: Environment, connection: Connection, checkup: Checkup) -> None:
+    source = "by default"
+    if connection.environment is not None:
+        source = "from --environment"
+    elif os.environ.get("PAYCLIENT_ENVIRONMENT"):
+        source = "from PAYCLIENT_ENVIRONMENT"
+    checkup.add("environment", State.OK, f"{environment.value}, {source}")
+
+
+def _check_proxy(network: Network, checkup: Checkup) -> None:
+    if network.proxy is None:
+        is_set = any(os.environ.get(name) or os.environ.get(name.lower()) for name in ("HTTPS_PROXY", "ALL_PROXY"))
+        checkup.add("proxy", State.OK, "none, although the environment names one" if is_set else "none")
+        return
+    source = "--proxy" if network.source == "proxy" else network.source
+    with_password = "with" if network.proxy.has_password else "without"
+    checkup.add("proxy", State.OK, f"{network.proxy.name}, {with_password} a password, from {source}")
+
+
+def _check_trust(connection: Connection, url: str, checkup: Checkup) -> None:
+    if url.startswith("http:"):
+        checkup.add("authorities", State.OK, "not needed: plain http on this machine")
+        return
+    named = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
+    trusted = "those that OpenSSL finds"
+    if connection.ca_file is not None:
+        trusted = f"those in {connection.ca_file}, from --ca-file"
+    elif named is not None:
+        trusted = f"those in {os.environ[named]}, from {named}"
+    elif connection.network().get("trust") == "system":
+        trusted = "those of the operating system, by truststore"
+    checkup.add("authorities", State.OK, trusted)
+    if connection.client_cert is not None:
+        checkup.add("client certificate", State.OK, f"{connection.client_cert}, from --client-cert")
+    if os.environ.get("SSLKEYLOGFILE"):
+        text = "SSLKEYLOGFILE is set, which payclient does not honour"
+        checkup.add("secrets of TLS", State.LOOK, text, "unset it: other programs write secrets there")
+
+
+async def _check_lookup(
+    client: AsyncClient,
+    transport: _Watched,
+    reference: str,
+    network: Network,
+    checkup: Checkup,
+) -> Exit:
+    """Look one transaction up, and check what was seen on the way."""
+    seen: Transaction | PayClientError
+    try:
+        seen = await client.with_options(retry=None).get_transaction(reference)
+    except PayClientError as error:
+        if transport.request is None:
+            return _add_failure(error, checkup)
+        seen = error
+    connection = transport.connection
+    checkup.add("connection", State.OK, f"{connection.way.address}, {steps_in_words(connection.way.times)}")
+    if connection.tls is not None and transport.request is not None:
+        is_public = await is_publicly_trusted(transport.request, network.proxy)
+        certificate = connection.tls.certificate()
+        check_certificate(connection.tls.version, certificate, time.time(), checkup, is_public=is_public)
+    check_clock(transport.date, transport.received_at, transport.seconds, checkup)
+    status = _add_outcome(seen, checkup, transport.seconds)
+    stats = client.stats
+    is_throttled = stats.throttled > 0
+    text = f"{stats.limit:g} attempts at once after this one, {'throttled' if is_throttled else 'not throttled'}"
+    advice = "the service limits requests: set --max-rate" if is_throttled else ""
+    checkup.add("limiter", State.LOOK if is_throttled else State.OK, text, advice)
+    return status
+
+
+def _add_outcome(seen: Transaction | PayClientError, checkup: Checkup, seconds: float) -> Exit:
+    took = f", answered in {seconds:.3f} s"
+    if isinstance(seen, Transaction):
+        checkup.add("lookup", State.OK, f"found, status {seen.status}{took}")
+        for deviation in seen.deviations:
+            checkup.add("lookup", State.LOOK, deviation, "the answer differs from the specification")
+        return Exit.DONE
+    if isinstance(seen, TransactionNotFoundError):
+        checkup.add("lookup", State.OK, f"the service accepts the key, and has no such transaction{took}")
+        return Exit.DONE
+    if isinstance(seen, RejectedError):
+        checkup.add("lookup", State.LOOK, str(seen), "pass the reference of a transaction that exists")
+        return Exit.DONE
+    return _add_failure(seen, checkup)
+
+
+def _add_failure(error: PayClientError, checkup: Checkup) -> Exit:
+    checkup.add("lookup", State.WRONG, str(error), advice_for(error))
+    return status_of(error)
+
+
+def _write(checkup: Checkup, streams: Streams, *, as_json: bool) -> None:
+    if as_json:
+        streams.write(json.dumps(checkup.as_json()))
+        return
+    for line in aligned([tuple(map(escape_unprintable, row)) for row in checkup.as_rows()]):
+        streams.write(line)

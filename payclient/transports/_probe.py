@@ -1,0 +1,38 @@
+"""Whether public authorities vouch for the service, or others that this machine trusts too."""
+
+from __future__ import annotations
+
+import ssl
+
+from payclient.errors import TLSVerificationError, TransportError
+from payclient.protocol import Request
+from payclient.transports._dial import Dialer
+from payclient.transports._proxy import Proxy
+
+_TIMEOUT = 5.0  # seconds
+
+
+async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | None:
+    """
+    Say whether the authorities that browsers trust vouch for where *request* goes; nothing is sent to it.
+
+    Args:
+        request: Goes to the service, by `https`.
+        proxy: On the way to it; None for none.
+
+    Returns:
+        None when that cannot be found out: certifi is not installed, or there is no connection.
+    """
+    try:
+        import certifi  # noqa: PLC0415  httpx brings it, and only this needs it
+    except ModuleNotFoundError:
+        return None
+    try:
+        connection = await Dialer(ssl.create_default_context(cafile=certifi.where()), _TIMEOUT, proxy).dial(request)
+    except TLSVerificationError as error:
+        return None if error.step == "proxy" else False
+    except TransportError:
+        return None
+    connection.abort()
+    await connection.closed
+    return True

@@ -1,0 +1,246 @@
+"""`payclient doctor`: what is said about the way to the service, and with which status it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import threading
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+
+import pytest
+import trustme
+
+from payclient.testing import Reply
+from support.fakes import KEY
+from support.raw_proxy import RawProxy
+from support.raw_server import RawServer, Script, close, head, http, send, server_context
+
+AUTHORITY = trustme.CA()
+PASSWORD = "of-the-clerk-51d2e84b"
+
+
+@contextmanager
+def serving(*servers):
+    """Run servers in another thread, as the command has an event loop of its own."""
+    ready, ends = threading.Event(), []
+
+    async def run():
+        stop = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            for server in servers:
+                await stack.enter_async_context(server)
+            ends.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    assert ready.wait(60)
+    try:
+        yield
+    finally:
+        ends[0]()
+        thread.join()
+
+
+@pytest.fixture
+def authority(tmp_path):
+    """Write the authority of the secure service to a file."""
+    path = tmp_path / "authority.pem"
+    path.write_bytes(AUTHORITY.cert_pem.bytes())
+    return str(path)
+
+
+@pytest.fixture
+def doctor(command, monkeypatch):
+    """Run the doctor with a key, and return its checks by topic, and its status."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
+
+    def doctor(*arguments):
+        result = command("doctor", "--json", *arguments)
+        assert KEY not in result.out + result.err
+        assert PASSWORD not in result.out + result.err
+        found = json.loads(result.out)
+        return {check["topic"]: check for check in found["checks"]}, result.status
+
+    return doctor
+
+
+def test_healthy(configured, service):
+    """Every line is ok, the key is a fingerprint, and where each value comes from is said."""
+    result = configured("doctor")
+    lines = result.out.splitlines()
+    assert (result.status, {line.split()[0] for line in lines}) == (0, {"ok"})
+    topics = [re.split(r"  +", line)[1] for line in lines]
+    assert topics == [
+        *("versions", "address", "environment", "proxy", "authorities", "API key"),
+        *("connection", "clock", "lookup", "limiter"),
+    ]
+    assert service.api_key not in result.out
+    assert "sandbox, from PAYCLIENT_ENVIRONMENT" in result.out
+    assert ", from PAYCLIENT_BASE_URL" in result.out
+    assert re.search(r"fingerprint [0-9a-f]{12}, from PAYCLIENT_API_KEY", result.out)
+    assert "the service accepts the key, and has no such transaction, answered in 0." in result.out
+
+
+def test_reference(configured, service):
+    """A reference that is known is looked up, once."""
+    result = configured("doctor", "T1", "--json")
+    checks = {check["topic"]: check for check in json.loads(result.out)["checks"]}
+    assert (result.status, checks["lookup"]["text"][:20]) == (0, "found, status Paid, ")
+    assert [request.path for request in service.requests] == ["/api-sandbox/transaction/detail"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "state", "text"),
+    [
+        (Reply(status=500), 75, "wrong", "HTTP 500"),
+        (Reply(status=429, headers={"Retry-After": "9999"}), 75, "wrong", "HTTP 429"),
+        (Reply(status=422, body={"success": False, "message": "Too old"}), 0, "look", "Too old"),
+        (Reply(status=301, headers={"Location": "/"}), 3, "wrong", "HTTP 301"),
+    ],
+)
+def test_answer(configured, service, reply, status, state, text):
+    """What the service answers decides the line and the exit status, as with any other command."""
+    service.script("T1", *[reply] * 2)
+    result = configured("doctor", "T1", "--json")
+    checks = {check["topic"]: check for check in json.loads(result.out)["checks"]}
+    assert (result.status, checks["lookup"]["state"]) == (status, state)
+    assert text in checks["lookup"]["text"]
+    assert checks["limiter"]["state"] == ("look" if "429" in text else "ok")
+
+
+def test_refused_key(configured, monkeypatch):
+    """A refused key is status 3, with what to do."""
+    monkeypatch.setenv("PAYCLIENT_API_KEY", "some-other-key")
+    result = configured("doctor")
+    assert result.status == 3
+    assert re.search(r"^wrong +lookup +the service refuses the API key", result.out, re.MULTILINE)
+    assert re.search(r"^ +-> check the key, and whether it is one of this environment$", result.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "topic", "text"),
+    [
+        ((), "address", "base_url is not set"),
+        (("--base-url", "ftp://x"), "address", "base_url must begin with https://"),
+        (("--base-url", "https://x", "--proxy", "socks5://p"), "options", "proxy must be an http:// or https:// proxy"),
+        (("--base-url", "https://x", "--proxy", "http://a:b@p"), "options", "--proxy takes no password"),
+        (("--base-url", "https://x", "--ca-file", "/none"), "options", "ca_file /none cannot be read"),
+        (("--base-url", "https://x", "--max-rate", "0"), "API key", "max_rate must be a number"),
+    ],
+)
+def test_configuration(doctor, arguments, topic, text):
+    """What cannot be used is a line that says why, with status 2; nothing is asked."""
+    checks, status = doctor(*arguments)
+    assert (status, checks[topic]["state"], checks[topic]["text"][: len(text)]) == (2, "wrong", text)
+    assert "lookup" not in checks
+
+
+def test_no_key(command):
+    """Without a key it says where one may come from."""
+    result = command("doctor", "--base-url", "https://pay.invalid")
+    assert result.status == 2
+    assert "no API key: set PAYCLIENT_API_KEY or pass --api-key-file PATH" in result.out
+
+
+def test_secure(doctor, authority):
+    """With TLS the version, the issuer and the days of the certificate are told; a private authority wants a look."""
+    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
+    with serving(server):
+        checks, status = doctor("T1", "--base-url", server.url, "--ca-file", authority)
+    assert (status, checks["lookup"]["state"]) == (0, "ok")
+    assert checks["authorities"]["text"] == f"those in {authority}, from --ca-file"
+    assert checks["TLS"]["state"] == "look"
+    assert re.fullmatch(
+        r"TLSv1\.3, issued by trustme v.*, which is not a public authority",
+        checks["TLS"]["text"],
+    )
+    assert "something in between opens TLS" in checks["TLS"]["advice"]
+    assert re.fullmatch(r"expires in \d+ days", checks["certificate"]["text"])
+    assert re.fullmatch(
+        r"127\.0\.0\.1:\d+, name \d\.\d+ s, connect \d\.\d+ s, tls \d\.\d+ s", checks["connection"]["text"]
+    )
+    assert len(server.requests) == 1
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a handshake that fails on the server's side
+def test_stranger(doctor):
+    """An authority that is not trusted is status 3, with the step and what to do."""
+    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
+    with serving(server):
+        checks, status = doctor("--base-url", server.url)
+    assert (status, checks["lookup"]["state"]) == (3, "wrong")
+    assert "could not prove who it is" in checks["lookup"]["text"]
+    assert "[step tls, 127.0.0.1:" in checks["lookup"]["text"]
+    assert checks["lookup"]["advice"].startswith("check host, authorities")
+
+
+def test_proxy(doctor, authority, monkeypatch):
+    """The proxy, what named it, and how long it took; never its password."""
+    server, proxy = RawServer(ssl=server_context(AUTHORITY, "localhost")), RawProxy()
+    with serving(server, proxy):
+        address = proxy.address
+        monkeypatch.setenv("HTTPS_PROXY", proxy.with_password(f"clerk:{PASSWORD}"))
+        checks, status = doctor("T1", "--base-url", server.url, "--ca-file", authority)
+        monkeypatch.setenv("NO_PROXY", "localhost")
+        around, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
+    assert status == 0
+    assert checks["proxy"]["text"] == f"{address}, with a password, from HTTPS_PROXY"
+    assert re.search(r"connect \d\.\d+ s, proxy \d\.\d+ s, tls \d\.\d+ s", checks["connection"]["text"])
+    assert around["proxy"]["text"] == "none, although the environment names one"
+    assert KEY.encode() not in proxy.seen
+
+
+def test_refusing_proxy(doctor, authority):
+    """A proxy that refuses is status 3, and the line says what it wants."""
+    proxy = RawProxy(Script([send(head("HTTP/1.1 407 No")), close]))
+    with serving(proxy):
+        checks, status = doctor("--base-url", "https://pay.example", "--proxy", proxy.url, "--ca-file", authority)
+    assert (status, checks["lookup"]["state"]) == (3, "wrong")
+    assert "(407 Proxy Authentication Required); it wants a user" in checks["lookup"]["text"]
+    assert "[step proxy, " in checks["lookup"]["text"]
+
+
+def test_clock(doctor):
+    """The service's date is compared with this machine's clock."""
+    late = http(
+        b'{"success": false, "message": "Transaction not found"}', "404 Not Found", "Date: Mon, 1 Jan 2024 00:00:00 GMT"
+    )
+    server = RawServer(Script([send(late)]))
+    with serving(server):
+        checks, _ = doctor("--base-url", server.url)
+    assert (checks["clock"]["state"], checks["clock"]["text"].endswith(" s ahead of the service's")) == ("look", True)
+
+
+def test_secrets_of_tls(doctor, authority, monkeypatch, tmp_path):
+    """`SSLKEYLOGFILE` wants a look; payclient writes nothing there."""
+    log = tmp_path / "secrets"
+    monkeypatch.setenv("SSLKEYLOGFILE", str(log))
+    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
+    with serving(server):
+        checks, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
+    assert checks["secrets of TLS"]["state"] == "look"
+    assert not log.exists() or b"CLIENT_" not in log.read_bytes()
+
+
+def test_public_authorities_are_unknown(doctor, authority, monkeypatch):
+    """Without certifi nothing is said about whose authority it is."""
+    monkeypatch.setitem(sys.modules, "certifi", None)
+    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
+    with serving(server):
+        checks, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
+    assert checks["TLS"]["state"] == "ok"
+
+
+def test_client_certificate(doctor, authority, tmp_path):
+    """The certificate that is shown to the service is named."""
+    path = tmp_path / "client.pem"
+    path.write_bytes(AUTHORITY.issue_cert("clerk@merchant.example").private_key_and_cert_chain_pem.bytes())
+    server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
+    with serving(server):
+        checks, status = doctor("T1", "--base-url", server.url, "--ca-file", authority, "--client-cert", str(path))
+    assert (status, checks["client certificate"]["text"]) == (0, f"{path}, from --client-cert")
