@@ -323,6 +323,13 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def network(session: nox.Session) -> None:
+    """Look up through a real proxy, and at a real nginx that demands client certificates; skipped without them."""
+    install(session, "test")
+    session.run("pytest", "-m", "network", "tests/network", *session.posargs)
+
+
+@nox.session(default=False)
 def spark(session: nox.Session) -> None:
     """Look up and reconcile in a real Spark, and kill parts of it; needs Java 17."""
     install(session, "connect", extras=(*EXTRAS, "spark"))

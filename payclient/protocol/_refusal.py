@@ -54,6 +54,8 @@ _TELLING_HEADERS = (
     "x-ratelimit-reset",
 )
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
+_CERTIFICATE_PAGE = re.compile(r"no required ssl certificate was sent|the ssl certificate error", re.IGNORECASE)
+"""What nginx answers a client without a certificate, or with one that it does not accept."""
 _PAYMENT_CODE = re.compile(r'("payment_code"\s*:\s*)(?:"(?:[^"\\]|\\.)*+"?|[^,}\s]+)')
 """Removed from excerpts: a payment code is enough to pay with."""
 _EVIDENT = frozenset({200, 400, 404, 410, 422})
@@ -221,6 +223,9 @@ def _from_status(answer: ErrorResponse, words: str, *, is_about_reference: bool)
     status, said = answer.status_code, f": {words}" if words else ""
     if status == 429 or _RATE_LIMITED_PAGE.search(answer.text):
         return answer.error(errors.RateLimitedError, f"the service asks for fewer requests{said}")
+    if status in (400, 495, 496) and answer.problem and _CERTIFICATE_PAGE.search(answer.text):
+        wanted = "the service wants a client certificate that it accepts; pass client_cert and client_key"
+        return answer.error(errors.PermissionDeniedError, wanted)
     if status == 401:
         return answer.error(errors.AuthenticationError, f"the service refuses the API key{said}")
     if status == 403:

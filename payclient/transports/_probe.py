@@ -14,7 +14,7 @@ _TIMEOUT = 5.0  # seconds
 
 async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | None:
     """
-    Say whether the authorities that browsers trust vouch for where *request* goes; nothing is sent to it.
+    Return whether the authorities that browsers trust vouch for where *request* goes; nothing is sent to it.
 
     Args:
         request: Goes to the service, by `https`.

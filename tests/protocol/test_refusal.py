@@ -227,3 +227,21 @@ def test_key_is_removed_before_cutting():
         lambda: NOW,
     )
     assert refuse(answer, None, "R-1").body == "x" * 395 + "*"
+
+
+@pytest.mark.parametrize(
+    ("page", "status", "kind"),
+    [
+        ("<html><head><title>400 No required SSL certificate was sent</title>", 400, errors.PermissionDeniedError),
+        ("<html><head><title>400 The SSL certificate error</title>", 400, errors.PermissionDeniedError),
+        ("<html>No required SSL certificate was sent", 496, errors.PermissionDeniedError),
+        ("<html><head><title>400 Bad Request</title>", 400, errors.UnexpectedResponseError),
+        ("<html>No required SSL certificate was sent", 200, errors.UnexpectedResponseError),
+    ],
+)
+def test_client_certificate(page, status, kind):
+    """The page by which nginx asks for a client certificate says so; the same words in another place do not."""
+    answer = ErrorResponse(status, {}, page, "body: not JSON", str, lambda: NOW)
+    error = refuse(answer, None, "R-1")
+    assert type(error) is kind
+    assert ("client_cert" in error.message) == (kind is errors.PermissionDeniedError)
