@@ -93,13 +93,11 @@ class OpenTelemetryMetrics:
     """
     Measures lookups and attempts; pass one to `AsyncClient(tracing=…)`.
 
-    | instrument | unit | attributes |
-    |---|---|---|
-    | `http.client.request.duration` | s | method, server address and port, status, error class |
-    | `payclient.lookup.duration` | s | `outcome`: `found`, or the error class |
-    | `payclient.retries`, `payclient.throttled` | 1 | |
-    | `payclient.deviations` | 1 | `field` |
-    | `payclient.limit`, `payclient.paused` (s) | | only with `observe` |
+    - `http.client.request.duration` in seconds: method, server address and port, status, error class
+    - `payclient.lookup.duration` in seconds: `outcome`, which is `found` or the error class
+    - `payclient.retries` and `payclient.throttled`: counts, without attributes
+    - `payclient.deviations`: a count by `field`
+    - `payclient.limit`, and `payclient.paused` in seconds: gauges, only with `observe`
 
     No attribute holds a reference, an amount or a key.
 
