@@ -70,7 +70,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     },
 )
-"""Other names that people give to each field, as `normalise` spells them."""
+"""Other names that people give to each field, as `normalise_name` spells them."""
 
 FIELDS = ("reference", *COMPARED, "created_at")
 """The fields that a column can have, in the order of every list."""
@@ -99,7 +99,7 @@ class Columns:
     samples: dict[str, list[str]] = attribute(factory=dict, eq=False, repr=False)
 
 
-def normalise(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a column's name without irrelevant differences: case, accents, spaces, dots, dashes."""
     plain = "".join(each for each in normalize("NFKD", name.casefold()) if not combining(each))
     return re.sub(r"[\W_]+", "_", plain).strip("_")
@@ -107,7 +107,7 @@ def normalise(name: str) -> str:
 
 def field_of(name: str) -> str | None:
     """Return the field of a column called *name*, or None."""
-    return _FIELD_OF.get(normalise(name))
+    return _FIELD_OF.get(normalise_name(name))
 
 
 def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None) -> Columns:
@@ -161,7 +161,7 @@ def _place(names: tuple[str, ...], field: str, name: str) -> int:
 
 
 def _find(names: tuple[str, ...], field: str, taken: set[int]) -> int | None:
-    free = [(place, normalise(name)) for place, name in enumerate(names) if place not in taken]
+    free = [(place, normalise_name(name)) for place, name in enumerate(names) if place not in taken]
     places = [place for place, name in free if name == field]
     places = places or [place for place, name in free if name in SYNONYMS[field]]
     return _only(names, field, places) if places else None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from payclient._escape import quote
-from payclient.ledger._columns import Columns, field_of, normalise
+from payclient.ledger._columns import Columns, field_of, normalise_name
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
 
@@ -96,7 +96,7 @@ def check_values(columns: Columns, *, ignored: Collection[str], samples: Mapping
 
 def is_money_name(name: str) -> bool:
     """Return whether a column called *name* probably holds money, and not a time, a code or a count."""
-    words = normalise(name).split("_")
+    words = normalise_name(name).split("_")
     has_money = any(word in _MONEY or word.endswith(_ENDS) for word in words)
     return has_money and not _NOT_MONEY.intersection(words)
 

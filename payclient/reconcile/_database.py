@@ -48,7 +48,9 @@ class Database:
             _prepare(path, must_exist=must_exist)
         try:
             # Answers are written on the event loop, in microseconds, so only one thread uses the connection.
-            self.connection = sqlite3.connect("" if path is None else path, timeout=0, isolation_level=None)
+            self.connection: sqlite3.Connection = sqlite3.connect(
+                "" if path is None else path, timeout=0, isolation_level=None
+            )
         except _FAULTS as error:
             raise self._refusal(error) from error
         try:

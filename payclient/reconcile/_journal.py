@@ -70,7 +70,7 @@ class Journal:
         must_exist: bool = False,
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
-        self.answers = Answers(self._database)
+        self.answers: Answers = Answers(self._database)
         self._unwritten: list[tuple[Any, ...]] = []
         self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
