@@ -38,8 +38,39 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 
+def llms_txt(folder):
+    """
+    Return the list of all pages for language models: title and first paragraph, by section of the front page.
+
+    Source:
+        https://llmstxt.org
+    """
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    lines = [f"# {project}", "", f"> {_first_paragraph(index)}"]
+    for section, entries in re.findall(r"^:caption: (.+)\n.*\n\n((?:.+\n)+?)```", index, re.MULTILINE):
+        lines += ["", f"## {section}", ""]
+        for entry in entries.split():
+            text = (folder / f"{entry}.md").read_text(encoding="utf-8")
+            title = re.search(r"^# (.+)$", text, re.MULTILINE)[1]
+            lines.append(f"- [{title}]({entry}.html): {_first_paragraph(text)}")
+    return "\n".join(lines) + "\n"
+
+
+def _first_paragraph(text):
+    after = re.split(r"^# .+\n+", text, maxsplit=1, flags=re.MULTILINE)[1]
+    paragraphs = (" ".join(paragraph.split()) for paragraph in after.split("\n\n"))
+    words = next(words for words in paragraphs if not words.startswith(("#", "The examples talk to ")))
+    return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", words)  # links are relative to their page
+
+
 def setup(app):
-    """Show the layers where a page asks for them; they are written down in pyproject.toml only."""
+    """Show the layers where a page asks for them, and write `llms.txt` beside the pages."""
+
+    def write_list(app, error):
+        if error is None and app.builder.format == "html":
+            (Path(app.outdir) / "llms.txt").write_text(llms_txt(Path(app.srcdir)), encoding="utf-8")
+
+    app.connect("build-finished", write_list)
 
     def show_layers(app, page, source):
         block = f"```toml\n{LAYERS}\n```"

@@ -51,6 +51,10 @@ from payclient.protocol import (
 from payclient.transports import Transport
 
 _FIELDS = frozenset(fields_dict(Transaction))
+_NO_LOOP = (
+    "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
+    "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
+)
 
 
 @define
@@ -124,7 +128,7 @@ class Session:
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
             problem = "it was made in another process; make a client after the fork"
         elif (loop := _running_loop()) is None:
-            problem = "it needs a running event loop of asyncio, such as in asyncio.run(...); trio has none"
+            problem = _NO_LOOP
         elif (clock := self._clock_of(loop)) is None:
             problem = "it belongs to another event loop; make one client per loop"
         else:

@@ -1,0 +1,187 @@
+"""The payment page of the documentation, played in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import runpy
+import shutil
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from payclient import AsyncClient
+from payclient.testing import FakeService, Reply, serve
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+EXAMPLE = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "docs" / "examples" / "payment_page.py")))
+WAITING, PAID, OVER = EXAMPLE.WORDS.values()
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt install chromium)"),
+]
+
+
+class Shop:
+    """The application and its service, in the event loop of another thread."""
+
+    def __init__(self):
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    async def _run(self):
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self.service = FakeService()
+        made = self.service.add(
+            reference="T1", status="Pending", amount=150_000, becomes=[(30, "Paid")], payment_code="8800123456789012"
+        )
+        late = self.service.add(reference="T2", status="Pending", amount=75_000, becomes=[(30, "Expired")])
+        orders = {
+            number: EXAMPLE.Order(
+                one["reference"], one["merchant_reff"], one["amount"], one["payment_code"], one["expdate"]
+            )
+            for number, one in (("1", made), ("2", late))
+        }
+        async with serve(self.service) as service_url:
+            self.pay = AsyncClient(api_key=self.service.api_key, base_url=service_url, retry=None)
+            app = EXAMPLE.make_app(self.pay, orders, seconds=600.0, interval=0.05)
+            async with app.router.lifespan_context(app), serve(app) as self.url:
+                self._ready.set()
+                await self._stop.wait()
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._ready.wait(60)
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def do(self, function, *arguments):
+        """Call a function in the event loop of the application, and return what it returns."""
+
+        async def call():
+            return function(*arguments)
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(60)
+
+    def until(self, condition):
+        """Return when the condition holds in that event loop."""
+
+        async def wait():
+            while not condition():
+                await asyncio.sleep(0)
+
+        asyncio.run_coroutine_threadsafe(wait(), self._loop).result(60)
+
+
+@pytest.fixture
+def shop():
+    with Shop() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Open pages that keep what they complained of."""
+    contexts = []
+
+    def visit(url, **options):
+        context = chromium.new_context(**{"viewport": {"width": 390, "height": 640}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda line: page.complaints.append(line.text) if line.type == "error" else None)
+        page.goto(url)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+
+
+def says(page, words):
+    page.wait_for_function("words => document.getElementById('words').textContent === words", arg=words, timeout=60_000)
+
+
+def test_pending(shop, visit):
+    """A page that is open shows what to pay, with which code and until when, without any complaint."""
+    page = visit(f"{shop.url}/pay/1")
+    says(page, WAITING)
+    shown = page.locator("dl").inner_text()
+    assert [text for text in ("150,000", "8800123456789012", "2030-01-31 23:59:59") if text not in shown] == []
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize(("number", "words"), [("1", PAID), ("2", OVER)])
+def test_turns_by_itself(shop, visit, number, words):
+    """While it is watched the page turns to paid, or to expired, without being loaded again."""
+    page = visit(f"{shop.url}/pay/{number}")
+    says(page, WAITING)
+    page.evaluate("window.isTheSame = true")
+    shop.do(shop.service.advance, 30)
+    says(page, words)
+    assert (page.evaluate("window.isTheSame"), page.complaints) == (True, [])
+
+
+def test_service_down_and_back(shop, visit):
+    """While the service is down the page goes on waiting; when it is back, it turns."""
+    page = visit(f"{shop.url}/pay/1")
+    says(page, WAITING)
+    shop.do(lambda: shop.service.script("T1", *[Reply(status=503)] * 3))
+    before = shop.service.count("T1")
+    shop.until(lambda: shop.service.count("T1") >= before + 3)
+    assert page.locator("#words").inner_text() == WAITING
+    shop.do(shop.service.advance, 30)
+    says(page, PAID)
+
+
+def test_visitor_who_leaves(shop, visit):
+    """When the visitor closes the page, no lookup for it is left."""
+    page = visit(f"{shop.url}/pay/1")
+    says(page, WAITING)
+    shop.until(lambda: len(shop.pay._polls) == 1)
+    page.close()
+    shop.until(lambda: len(shop.pay._polls) == 0 and shop.pay.stats.in_flight == 0)
+
+
+def test_without_script(shop, visit):
+    """Without JavaScript the page is readable, and right whenever it is loaded again."""
+    page = visit(f"{shop.url}/pay/1", java_script_enabled=False)
+    assert page.locator("#words").inner_text() == WAITING
+    shop.do(shop.service.advance, 30)
+    page.reload()
+    assert page.locator("#words").inner_text() == PAID
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1280])
+def test_fits(shop, visit, scheme, width):
+    """The page needs no horizontal scrolling, on a phone or a screen, by day or by night."""
+    page = visit(f"{shop.url}/pay/1", viewport={"width": width, "height": 640}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_picture(shop, visit, screenshots):
+    """Take the pictures of the documentation: the page while it waits, and when it was paid."""
+    page = visit(f"{shop.url}/pay/1", viewport={"width": 480, "height": 420}, color_scheme="light")
+    says(page, WAITING)
+    page.screenshot(path=screenshots / "payment-waiting.png")
+    shop.do(shop.service.advance, 30)
+    says(page, PAID)
+    page.screenshot(path=screenshots / "payment-paid.png")
+    assert page.complaints == []

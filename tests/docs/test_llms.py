@@ -1,0 +1,33 @@
+"""`llms.txt`, which is built with the documentation, leads to every page."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = runpy.run_path(str(DOCS / "conf.py"))["llms_txt"](DOCS)
+LINES = re.findall(r"^- \[(.+?)\]\((.+?)\.html\): (.+)$", TEXT, re.MULTILINE)
+
+
+def test_every_page():
+    """Every page but the front page is in the list, once, with its title."""
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix(): page for page in DOCS.rglob("*.md")}
+    del pages["index"]
+    assert sorted(entry for _, entry, _ in LINES) == sorted(pages)
+    assert [entry for title, entry, _ in LINES if f"# {title}\n" not in pages[entry].read_text(encoding="utf-8")] == []
+
+
+def test_summary():
+    """It begins with the name and what the project is, and has the sections of the front page."""
+    first, _, summary, *_ = TEXT.splitlines()
+    assert (first, summary.startswith("> An async Python client for a payment service")) == ("# payclient", True)
+    assert {"## How to", "## Reference", "## Explanation"} <= {*TEXT.splitlines()}
+
+
+def test_descriptions():
+    """Each page is described by a sentence of its own, as plain text."""
+    described = {entry: words for _, entry, words in LINES}
+    assert [entry for entry, words in described.items() if len(words) < 10] == []
+    assert [entry for entry, words in described.items() if "](" in words or "```" in words or words[0] == "#"] == []
