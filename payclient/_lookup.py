@@ -121,7 +121,7 @@ class Lookup:
         self._seconds[name] += self.clock.now() - began
         if not is_over:
             return
-        error = self._exceeded() if at_most is None else _too_slow(at_most, way_of(cut))
+        error = self._exceeded(way_of(cut)) if at_most is None else _too_slow(at_most, way_of(cut))
         try:
             raise error
         finally:
@@ -161,9 +161,11 @@ class Lookup:
             return math.inf
         return now + self._budget - self._seconds["attempts"] - self._seconds["backoff"]
 
-    def _exceeded(self) -> DeadlineExceededError:
+    def _exceeded(self, way: Way) -> DeadlineExceededError:
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self._seconds.items())
         message = f"no answer within the deadline after {plural(self.attempts, 'attempt')} ({went})"
+        if way.step:  # of the attempt that it ended
+            message += f" [step {way.step}{', ' if way.address else ''}{way.address}]"
         error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self._seconds))
         error.__cause__ = self.last_error
         return error

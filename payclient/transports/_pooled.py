@@ -105,10 +105,12 @@ class KeptConnection:
         connection = getattr(self.http, "_connection")  # noqa: B009  httpcore shows neither parser nor TLS
         if connection is None:  # patched by respx
             return
-        stream = getattr(connection, "_network_stream")  # noqa: B009
+        tls = getattr(connection, "_network_stream").get_extra_info("ssl_object")  # noqa: B009
         state = getattr(connection, "_h11_state")  # noqa: B009
-        layers = (each.get_extra_info("ssl_object") for each in (stream, self._socket) if each is not None)
-        self.has_more = bool(state.trailing_data[0]) or any(_has_more(tls) for tls in layers if tls is not None)
+        self.has_more = bool(state.trailing_data[0]) or (tls is not None and _has_more(tls))
+        if self.way.proxy and not self.has_more and self._socket is not None:  # TLS in the TLS of the proxy
+            outer = self._socket.get_extra_info("ssl_object")
+            self.has_more = outer is not None and _has_more(outer)
 
     async def aclose(self) -> None:
         """Close the connection in any state."""

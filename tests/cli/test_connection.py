@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import logging
 from pathlib import Path
 
 import pytest
+import trustme
 
 from payclient.cli._connection import Connection
+from support.in_thread import serving
+from support.raw_proxy import RawProxy, relay
+from support.raw_server import RawServer, Script, close, head, send, server_context
 
 KEY = "fake-api-key"
+REFUSING = Script([send(head("HTTP/1.1 407 Authenticate")), close])
 
 
 def test_key_from_file(configured, monkeypatch, tmp_path):
@@ -141,3 +148,37 @@ def test_trust(arguments, environ, trust, monkeypatch):
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert Connection(**arguments).network()["trust"] == trust
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+@pytest.mark.parametrize(
+    "script", [relay, Script([send(head("HTTP/1.1 407 Authenticate")), close])], ids=["open", "407"]
+)
+def test_secrets_are_nowhere(command, monkeypatch, tmp_path, caplog, transport, script):
+    """Neither key nor password is in what the proxy sees, in logs, output, the journal or any file of a report."""
+    authority, password, key = trustme.CA(), "of-the-clerk-51d2e84b", "sk-canary-7f3a9c51d2e84b60"
+    (tmp_path / "authority.pem").write_bytes(authority.cert_pem.bytes())
+    (tmp_path / "ledger.csv").write_text("reference,amount,status\nT1,15000,Canceled\nT2,1,Paid\n")
+    server, proxy = RawServer(ssl=server_context(authority, "localhost")), RawProxy(script)
+    caplog.set_level(logging.DEBUG)
+    with serving(server, proxy):
+        monkeypatch.setenv("PAYCLIENT_API_KEY", key)
+        monkeypatch.setenv("PAYCLIENT_TRANSPORT", transport)
+        monkeypatch.setenv("PAYCLIENT_PROXY", proxy.with_password(f"clerk:{password}"))
+        service = ("--base-url", server.url, "--ca-file", str(tmp_path / "authority.pem"))
+        results = [
+            command("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"), *service),
+            command("get", "T1", "--json", *service),
+            command("doctor", *service),
+        ]
+        name = proxy.address
+    assert [result.status for result in results] == ([1, 0, 0] if script is relay else [3, 3, 3])
+    assert f"through the proxy {name}" in caplog.text
+    texts = [caplog.text, *(result.out + result.err for result in results)]
+    assert len(list((tmp_path / "report").iterdir())) > 3 or script is not relay
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    encoded = base64.b64encode(f"clerk:{password}".encode())
+    for secret in (key.encode(), password.encode(), encoded):
+        assert [blob for blob in (*kept, *(text.encode() for text in texts)) if secret in blob] == []
+    assert key.encode() not in proxy.seen
+    assert encoded in proxy.seen  # told to the proxy, and to nothing else

@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
-import threading
-from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 
 import pytest
 import trustme
 
 from payclient.testing import Reply
 from support.fakes import KEY
+from support.in_thread import serving
 from support.raw_proxy import RawProxy
 from support.raw_server import RawServer, Script, close, head, http, send, server_context
 
 AUTHORITY = trustme.CA()
 PASSWORD = "of-the-clerk-51d2e84b"
-
-
-@contextmanager
-def serving(*servers):
-    """Run servers in another thread, as the command has an event loop of its own."""
-    ready, ends = threading.Event(), []
-
-    async def run():
-        stop = asyncio.Event()
-        async with AsyncExitStack() as stack:
-            for server in servers:
-                await stack.enter_async_context(server)
-            ends.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
-    thread.start()
-    assert ready.wait(60)
-    try:
-        yield
-    finally:
-        ends[0]()
-        thread.join()
 
 
 @pytest.fixture

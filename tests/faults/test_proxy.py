@@ -334,3 +334,31 @@ async def test_control(library, row, monkeypatch):
                 await plain.post("https://localhost:9", timeout=30)
         with pytest.raises(library.PoolTimeout):
             await plain.post("https://localhost:9", timeout=library.Timeout(30, pool=0.1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+async def test_storm_control(library, storm, row, record_property):
+    """Positive control: the same storm over plain httpx leaves connections behind that are neither idle nor closed."""
+    row(f"proxy: connections that {library.__name__} loses in a storm", "lost")
+    draw, cancelled = random.Random(7), 0
+
+    async def hasty():
+        nonlocal cancelled
+        while cancelled < storm:
+            lookup = asyncio.create_task(plain.post(server.url, content=b'{"reference":"T1"}', timeout=60))
+            for _ in range(draw.randrange(60)):
+                await asyncio.sleep(0)
+            lookup.cancel()
+            await asyncio.wait([lookup])
+            cancelled += lookup.cancelled()
+
+    options = {"verify": trusting(), "trust_env": False, "limits": library.Limits(max_connections=10_000)}
+    async with RawProxy() as proxy, service() as server, library.AsyncClient(proxy=proxy.url, **options) as plain:
+        await asyncio.gather(*(hasty() for _ in range(8)))
+        await settle()
+        (mounted,) = plain._mounts.values()
+        open_still = mounted._pool.connections
+        lost = [each for each in open_still if not (each.is_idle() or each.is_closed())]
+        record_property("figures", f"{cancelled:,} cancelled, {len(lost)} connections lost")
+        assert lost

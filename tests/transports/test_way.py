@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from payclient import AsyncClient, AttemptTimeoutError, ConnectionFailedError, TransportError
+from payclient import AsyncClient, AttemptTimeoutError, ConnectionFailedError, DeadlineExceededError, TransportError
 from payclient.transports._way import Way, shown_address, way_of
 from support.fakes import KEY, document
 from support.raw_server import RawServer, Script, close, http, send, stall
@@ -66,6 +66,19 @@ async def test_kept_connection(transport):
         with pytest.raises(AttemptTimeoutError) as caught:
             await pay.get_transaction("T1")
         assert (caught.value.step, caught.value.address) == ("waiting", address_of(server))
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+@pytest.mark.virtual_time
+async def test_deadline(transport):
+    """A deadline that ends an attempt says at which step that was, and with which address."""
+    async with (
+        RawServer(Script([stall])) as server,
+        AsyncClient(api_key=KEY, base_url=server.url, transport=transport, deadline=5) as pay,
+    ):
+        with pytest.raises(DeadlineExceededError) as caught:
+            await pay.get_transaction("T1")
+        assert str(caught.value).endswith(f" [step waiting, {address_of(server)}]")
 
 
 async def test_refused(ask):

@@ -199,8 +199,10 @@ def clients() -> list[AsyncClient]:
     theirs: transports.HttpClient = httpx.AsyncClient(transport=mounted)
     wrapped: transports.Transport = transports.HttpxClientTransport(theirs)
     policy = RetryPolicy(max_attempts=4, initial_backoff=0.25, max_backoff=8, max_retry_after=900)
+    network: transports.NetworkOptions = {"proxy": "http://proxy:3128", "trust_env": False, "ca_file": Path("ca.pem")}
     return [
-        AsyncClient(),
+        AsyncClient(**network),
+        AsyncClient(trust="system", client_cert="cert.pem", client_key=Path("key.pem"), keylog_file=None),
         AsyncClient(
             api_key="k",
             base_url="https://pay.example",
@@ -329,6 +331,7 @@ def remaining() -> list[type[errors.PayClientError]]:
         errors.ResponseError,
         errors.ServiceError,
         errors.TLSVerificationError,
+        errors.ProxyRefusedError,
         errors.TransactionNotFoundError,
         errors.TransportError,
         errors.UnexpectedResponseError,

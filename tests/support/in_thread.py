@@ -1,0 +1,30 @@
+"""Servers in another thread, for commands, which have an event loop of their own."""
+
+import asyncio
+import threading
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+
+
+@contextmanager
+def serving(*servers):
+    """Run servers until the block ends."""
+    ready, ends = threading.Event(), []
+
+    async def run():
+        stop = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            for server in servers:
+                await stack.enter_async_context(server)
+            ends.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    assert ready.wait(60)
+    try:
+        yield
+    finally:
+        ends[0]()
+        thread.join()
