@@ -330,6 +330,13 @@ def network(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def recipes(session: nox.Session) -> None:
+    """Run the recipes for Django, Litestar, taskiq, Celery, notebooks and trio."""
+    install(session, "recipes")
+    session.run("pytest", "-m", "recipes", "tests/recipes", *session.posargs)
+
+
+@nox.session(default=False)
 def spark(session: nox.Session) -> None:
     """Look up and reconcile in a real Spark, and kill parts of it; needs Java 17."""
     install(session, "connect", extras=(*EXTRAS, "spark"))

@@ -1,0 +1,180 @@
+"""The recipes for other frameworks and workers, each with the real package and a real fake service on a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import subprocess
+import sys
+import threading
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from payclient.testing import FakeService, Reply, serve
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+CODE = "************0001"
+
+pytestmark = pytest.mark.recipes
+
+
+class Server:
+    """A service in the event loop of another thread, for recipes that block theirs."""
+
+    def __init__(self):
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    async def _run(self):
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self.service = FakeService()
+        self.service.add(reference="T1", status="Paid", amount=15000)
+        self.service.add(reference="T2", status="Pending", becomes=[(1e-9, "Paid")])
+        self.service.add(reference="T0000000001DEMO", status="Paid", amount=150000)
+        self.service.add(reference="T0000000002DEMO", status="Pending", amount=75000)
+        async with serve(self.service) as self.url:
+            self._ready.set()
+            await self._stop.wait()
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._ready.wait(60)
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with Server() as running:
+        monkeypatch.setenv("PAYCLIENT_BASE_URL", running.url)
+        monkeypatch.setenv("PAYCLIENT_API_KEY", running.service.api_key)
+        yield running
+
+
+def loaded(name, monkeypatch):
+    """Import an example under its own name: Django finds its addresses by that."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@asynccontextmanager
+async def visiting(app):
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as visitor:
+        yield visitor
+
+
+async def assert_answers(visitor, service):
+    """A payment that is found, one that is not, and a service that is down."""
+    found = await visitor.get("/payments/T1")
+    assert (found.status_code, found.json()["status"], found.json()["payment_code"]) == (200, "Paid", CODE)
+    assert (await visitor.get("/payments/T9")).status_code == 404
+    service.script("T1", *[Reply(status=429, headers={"Retry-After": "600"})])
+    assert (await visitor.get("/payments/T1")).status_code == 503
+
+
+async def test_litestar(server, monkeypatch):
+    """The application of Litestar answers from the lookup, and tells "not found" from "could not ask"."""
+    from litestar.testing import AsyncTestClient  # noqa: PLC0415  only the session recipes installs it
+
+    app = loaded("litestar_app", monkeypatch).app
+    async with AsyncTestClient(app) as visitor:
+        await assert_answers(visitor, server.service)
+
+
+async def test_litestar_response_model(server, monkeypatch):
+    """Litestar's OpenAPI and answers know the type too: the ten fields, with the payment code masked."""
+    from litestar import Litestar, get  # noqa: PLC0415  only the session recipes installs it
+    from litestar.plugins.pydantic import PydanticPlugin  # noqa: PLC0415  the same
+    from litestar.testing import AsyncTestClient  # noqa: PLC0415  the same
+    from pydantic import BaseModel  # noqa: PLC0415  the same
+
+    from payclient import AsyncClient, Transaction  # noqa: PLC0415  beside the others
+
+    class Payment(BaseModel):
+        transaction: Transaction
+
+    @get("/model", signature_namespace={"Payment": Payment})
+    async def model() -> Payment:
+        async with AsyncClient() as pay:
+            return Payment(transaction=await pay.get_transaction("T1"))
+
+    async with AsyncTestClient(Litestar([model], plugins=[PydanticPlugin()])) as visitor:
+        answer = (await visitor.get("/model")).json()["transaction"]
+    assert (answer["status"], answer["payment_code"], len(answer)) == ("Paid", CODE, 10)
+
+
+async def test_django(server, monkeypatch):
+    """The async view of Django answers from the lookup, and tells "not found" from "could not ask"."""
+    example = loaded("django_app", monkeypatch)
+    async with visiting(example.app) as visitor:
+        await assert_answers(visitor, server.service)
+    await example.client().aclose()
+
+
+async def test_taskiq(server, monkeypatch):
+    """A task of taskiq waits for a payment with the client of its worker."""
+    example = loaded("taskiq_worker", monkeypatch)
+    await example.broker.startup()
+    try:
+        task = await example.until_paid.kiq("T2")
+        result = await task.wait_result(timeout=60)
+    finally:
+        await example.broker.shutdown()
+    assert (result.is_err, result.return_value["status"]) == (False, "Paid")
+
+
+def test_celery(server, monkeypatch):
+    """A task of Celery looks up with the client of its process, over a broker in memory and a real worker."""
+    from celery.contrib.testing.worker import start_worker  # noqa: PLC0415  only the session recipes installs it
+
+    example = loaded("celery_worker", monkeypatch)
+    with start_worker(example.app, pool="solo", perform_ping_check=False):
+        found = example.look_up.delay("T1").get(timeout=60)
+    example.close()
+    assert (found["status"], found["payment_code"]) == ("Paid", CODE)
+
+
+def test_notebook(server):
+    """A notebook awaits at the top level of a cell."""
+    import nbformat  # noqa: PLC0415  only the session recipes installs it
+    from nbclient import NotebookClient  # noqa: PLC0415  the same
+
+    notebook = nbformat.read(EXAMPLES / "notebook.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    shown = [output["data"]["text/plain"] for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert (shown[0], shown[1].count("'reference'")) == ("('Paid', 150000)", 2)
+
+
+def test_trio(server):
+    """Under trio the client works in a thread."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "trio_script.py", "T1"], capture_output=True, check=True, text=True, timeout=120
+    )
+    assert done.stdout == "T1 Paid\n"
+
+
+def test_trio_without_a_thread(server):
+    """Under trio the async client says what to do instead."""
+    program = """
+import trio
+from payclient import AsyncClient, ClientClosedError
+
+async def main():
+    try:
+        await AsyncClient().get_transaction("T1")
+    except ClientClosedError as error:
+        print(error)
+
+trio.run(main)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=120)
+    assert "under trio, call a payclient.blocking.Client in a thread" in done.stdout
