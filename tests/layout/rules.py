@@ -76,7 +76,6 @@ TESTED_ELSEWHERE = {
     "reconcile/_schema.py": "reconcile/test_database.py",
     "report/_wording.py": "report/test_html.py",
     "testing/_asgi.py": "testing/test_service.py",
-    "transports/_backend.py": "faults/test_proxy.py",
     "transports/_cancel.py": "faults/test_cancel.py",
     "transports/_client.py": "transports/test_transports.py",
     "transports/_dial.py": "faults/test_connecting.py",

@@ -148,6 +148,15 @@ async def test_variable(pay, files, monkeypatch):
                 await client.get_transaction("T1")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system decides, and cannot be told by a variable")
+async def test_trusted_by_the_system(pay, files, monkeypatch):
+    """With `trust='system'` truststore verifies in both transports; on Linux that means OpenSSL's files."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(files["authority"]))
+    async with RawServer(ssl=server_context(AUTHORITY, "localhost")) as server:
+        async with pay(server, trust="system") as client:
+            assert (await client.get_transaction("T1")).reference == "T1"
+
+
 @pytest.mark.parametrize("names", [("both", None), ("cert", "key")], ids=["one-file", "two-files"])
 async def test_client_certificate(pay, files, names):
     """A service that demands a certificate gets ours, from one file or from two."""
