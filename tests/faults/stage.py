@@ -54,7 +54,7 @@ async def stage(server, *, carrier="own", scheme=None, **options):
         elif carrier == "fast":
             options.setdefault("transport", "fast")
         url = server.url if scheme is None else f"{scheme}:{server.url.partition(':')[2]}"
-        options = {"base_url": url, "retry": AT_ONCE, "timeout": 5, **options}
+        options = {"base_url": url, "retry": AT_ONCE, "timeout": 60, **options}
         async with AsyncClient(api_key=KEY, **options) as pay:
             yield pay
             assert at_rest(pay) == NOTHING

@@ -67,6 +67,7 @@ async def test_at_each_turn(carrier, row):
         assert number > 2
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("carrier", ["own", "fast", "httpx", "httpx2"])
 async def test_time_out_of_the_caller(carrier, row):
     """A caller's `asyncio.timeout` that ends a lookup while the service is silent raises nothing but our frames."""
