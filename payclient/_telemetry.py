@@ -37,7 +37,7 @@ class Attempt:
     error: str | None
     url: str = ""
     request_id: str | None = None
-    rate_limit: Mapping[str, str] = field(factory=dict)
+    rate_limit: Mapping[str, str] = field(factory=dict[str, str])
     deviations: tuple[str, ...] = ()
 
 

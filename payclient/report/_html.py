@@ -133,11 +133,15 @@ def _template() -> Template:
     environment.filters |= {
         "difference": _difference,
         "number": _number,
-        "rows": lambda rows: plural(rows, "row"),
+        "rows": _count_of_rows,
         "signed": _signed,
         "when": when,
     }
     return environment.from_string(_asset("report.html.j2"))
+
+
+def _count_of_rows(count: int) -> str:
+    return plural(count, "row")
 
 
 def _harmless(value: Any) -> Any:
