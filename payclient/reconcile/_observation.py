@@ -86,13 +86,13 @@ def observe(
         answer = Answer.UNASKABLE
     elif isinstance(seen, errors.RejectedError | errors.UnexpectedResponseError) and not classify(seen).is_fatal:
         answer = Answer.UNUSABLE
+    # Without how long a failed attempt took, which differs from run to run.
+    message = seen.message if isinstance(seen, errors.TransportError) else str(seen)
     return Observation(
         answer=answer,
         at=at,
         error=type(seen).__name__,
-        message=seen.message
-        if isinstance(seen, errors.TransportError)
-        else str(seen),  # seconds differ from run to run
+        message=message,
         status_code=status_code,
         attempts=attempts,
     )

@@ -8,6 +8,7 @@ import socket
 import ssl
 import traceback
 from contextlib import asynccontextmanager
+from functools import partial
 
 import attrs
 import httpx
@@ -28,9 +29,9 @@ from payclient import (
 )
 from payclient.transports import PooledTransport
 from pools import connections, idle
-from support.fakes import KEY, answer
+from support.fakes import KEY, answer, document
 from support.raw_proxy import OPEN, RawProxy, relay
-from support.raw_server import RawServer, Script, close, head, send, server_context
+from support.raw_server import RawServer, Script, close, head, http, send, server_context, well_behaved
 
 AUTHORITY = trustme.CA()
 PASSWORD = "p%40ss-canary-51d2e84b"
@@ -166,6 +167,24 @@ async def test_idle_tunnel_is_dropped(kind, row):
             await proxy.deserted()
         assert pay.stats.attempts == 3
     assert len(proxy.requests) == 3
+
+
+async def test_extra_answer(kind, row):
+    """An answer too many that is still in the TLS connection to the proxy keeps the tunnel from being used again."""
+    row("proxy: an answer too many in another record", Transaction.__name__)
+
+    async def one_too_many(connection):
+        reference = await connection.request()
+        connection.writer.write(http(document(reference)))
+        connection.writer.write(http(b'{"success": false, "message": "Transaction not found"}', "404 Not Found"))
+        await connection.peer_leaves()
+
+    server = service(one_too_many, well_behaved)
+    async with proxied(kind(partial(relay, by_records=True)), server) as pay:
+        assert type(await ask(pay, "T1")) is Transaction
+        assert idle(pay._session._transport) == []
+        assert type(await ask(pay, "T2")) is Transaction
+    assert len(server.connections) == 2
 
 
 @HANDSHAKE

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient import Transaction
+from payclient import ConnectionFailedError, ServiceError, Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.ledger._entry import COMPARED
 from payclient.reconcile import Answer, Observation
+from payclient.reconcile._observation import observe
 from payclient.reconcile._schema import ANSWER_COLUMNS, ENTRY_COLUMNS
 from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
 
@@ -84,3 +85,11 @@ def test_raw_is_left_out():
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     cells = observation_cells(Observation(answer=Answer.FOUND, at=noon, transaction=transaction))
     assert (dict(observation_from(cells).transaction.raw), "Ana" in repr(cells)) == ({}, False)
+
+
+def test_seconds_are_not_kept():
+    """What is kept of a failed attempt does not say how long it took: a resumed run writes the same report."""
+    error = ConnectionFailedError("it broke", step="waiting", address="10.0.0.1:443", seconds=1.25)
+    assert observe(error, at=datetime(2026, 11, 21, tzinfo=UTC)).message == "it broke"
+    refusal = ServiceError("down", request_id="r-1")
+    assert observe(refusal, at=datetime(2026, 11, 21, tzinfo=UTC)).message == "down [request id r-1]"
