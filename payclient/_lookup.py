@@ -163,7 +163,7 @@ class Lookup:
 
     def _exceeded(self, way: Way) -> DeadlineExceededError:
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self._seconds.items())
-        message = f"no answer within the deadline after {plural(self.attempts, 'attempt')} ({went})"
+        message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{_through(way)} ({went})"
         if way.step:  # of the attempt that it ended
             message += f" [step {way.step}{', ' if way.address else ''}{way.address}]"
         error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self._seconds))
@@ -172,5 +172,9 @@ class Lookup:
 
 
 def _too_slow(seconds: float, way: Way) -> AttemptTimeoutError:
-    message = f"no whole answer within {seconds:g} s"
+    message = f"no whole answer within {seconds:g} s{_through(way)}"
     return AttemptTimeoutError(message, step=way.step, address=way.address)
+
+
+def _through(way: Way) -> str:
+    return f" through the proxy {way.proxy}" if way.proxy else ""
