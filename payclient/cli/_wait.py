@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Self
 
 from cyclopts import Parameter
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
 from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
@@ -28,6 +33,10 @@ refuses the key or this computer. 75 one is not reached yet. 130 interrupted.
 """
 
 
+_MAX_OPEN = 20
+"""Lines of open references on a terminal."""
+
+
 def _words(option: str, text: str) -> frozenset[str]:
     words = frozenset(word.strip() for word in text.split(",") if word.strip())
     if not words:
@@ -44,6 +53,57 @@ def _seconds(option: str, text: str) -> float:
     return duration.total_seconds()
 
 
+class _Open:
+    """
+    The references that are still open, each on one line of a terminal that is rewritten in place.
+
+    Args:
+        streams: Of the process; without a terminal on standard error nothing is shown.
+        is_shown: Whether anything is shown at all.
+    """
+
+    def __init__(self, streams: Streams, *, is_shown: bool) -> None:
+        console = Console(file=streams.stderr, highlight=False, markup=False, emoji=False)
+        is_live = is_shown and console.is_terminal and not console.is_dumb_terminal
+        self._lines: dict[int, str] = {}
+        self._width = console.width - 1
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
+            if is_live
+            else None
+        )
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, index: int, line: str) -> None:
+        """Show what is new about a reference."""
+        self._lines[index] = line
+        self._draw()
+
+    def end(self, index: int, write: Callable[[], object]) -> None:
+        """Take a reference away; what *write* prints stands above those that are left."""
+        self._lines.pop(index, None)
+        if self._live is not None:
+            self._live.update(Text(""), refresh=True)
+        write()
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._live is None:
+            return
+        lines = [set_cell_size(line, min(cell_len(line), self._width)) for line in self._lines.values()]
+        more = len(lines) - _MAX_OPEN
+        shown = [*lines[:_MAX_OPEN], f"and {more:,} more"] if more > 0 else lines
+        self._live.update(Text("\n".join(shown), no_wrap=True), refresh=True)
+
+
 class _Lines:
     """
     Writes what was seen.
@@ -51,14 +111,16 @@ class _Lines:
     Args:
         streams: Of the process.
         as_json: One object per line for each change, as it comes. Otherwise one line per reference when it has
-            ended, and on a terminal each change before that on standard error.
+            ended.
         until: What is waited for.
+        still_open: Shows the others meanwhile.
     """
 
-    def __init__(self, streams: Streams, *, as_json: bool, until: frozenset[str]) -> None:
+    def __init__(self, streams: Streams, *, as_json: bool, until: frozenset[str], still_open: _Open) -> None:
         self._streams = streams
         self._as_json = as_json
         self._until = until
+        self._open = still_open
         self.status = Exit.DONE
 
     def add(self, seen: Seen) -> None:
@@ -68,9 +130,9 @@ class _Lines:
         if self._as_json:
             self._streams.write(json.dumps(self._record(seen)))
         elif is_end:
-            self._streams.write(_line(seen))
-        elif self._streams.stderr.isatty():
-            self._streams.tell(_line(seen))
+            self._open.end(seen.index, lambda: self._streams.write(_line(seen)))
+        else:
+            self._open.show(seen.index, _line(seen))
 
     def _status_of(self, seen: Seen) -> Exit:
         if isinstance(seen, Failed):
@@ -142,7 +204,8 @@ async def wait(
     if both := sorted(wanted & others):
         message = f"--until and --unless both name {', '.join(both)}"
         raise ConfigurationError(message)
-    lines = _Lines(streams, as_json=as_json, until=wanted)
+    still_open = _Open(streams, is_shown=not as_json)
+    lines = _Lines(streams, as_json=as_json, until=wanted, still_open=still_open)
     async with (
         connection.client(streams, deadline=DEADLINE) as client,
         client.watch(
@@ -153,6 +216,7 @@ async def wait(
             max_interval=max_interval,
         ) as changes,
     ):
-        async for seen in changes:
-            lines.add(seen)
+        with still_open:
+            async for seen in changes:
+                lines.add(seen)
     return lines.status

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 
+from payclient.cli._streams import Streams
+from payclient.cli._wait import _Open
 from payclient.testing import Reply
 
 QUICK = ("--interval", "0.01", "--max-interval", "0.02")
@@ -26,9 +29,36 @@ def test_reached(configured, changing):
 
 
 def test_terminal(configured, changing):
-    """On a terminal each change before the end is told as well, on standard error."""
+    """On a terminal each open reference has a live line on standard error, and only its end is on standard output."""
     result = configured("wait", "T3", "--until", "Paid", "--deadline", "60s", *QUICK, is_terminal=True)
-    assert (result.out, result.err) == ("T3  Paid  5000  (was Pending)\n", "T3  Pending  5000\n")
+    assert result.out == "T3  Paid  5000  (was Pending)\n"
+    assert ("T3  Pending  5000" in result.err, "Paid" in result.err) == (True, False)
+
+
+def test_many_on_a_terminal(terminal):
+    """On a terminal no more than twenty references have a line, and the others are counted; at the end none is left."""
+    streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=terminal)
+    with _Open(streams, is_shown=True) as still_open:
+        for index in range(25):
+            still_open.show(index, f"M{index}  Pending")
+        drawn = terminal.getvalue()
+        for index in range(25):
+            still_open.end(index, lambda index=index: streams.write(f"M{index}  Paid"))
+    assert ("M19  Pending" in drawn, "M20  Pending" in drawn, "and 5 more" in drawn) == (True, False, True)
+    assert streams.stdout.getvalue().split() == [word for index in range(25) for word in (f"M{index}", "Paid")]
+
+
+def test_json_on_a_terminal(configured, changing):
+    """With JSON nothing is on standard error, on a terminal either."""
+    result = configured("wait", "T3", "--until", "Paid", "--deadline", "60s", "--json", *QUICK, is_terminal=True)
+    assert result.err == ""
+
+
+def test_hostile_line(configured, service):
+    """Control characters of the service are harmless in a live line."""
+    service.add(reference="T5", status="\x1b[31mPending", becomes=[(1e-9, "Paid")])
+    result = configured("wait", "T5", "--until", "Paid", "--deadline", "60s", *QUICK, is_terminal=True)
+    assert "\x1b[31m" not in result.out + result.err
 
 
 @pytest.mark.parametrize(
