@@ -1,12 +1,12 @@
 """The package: its names, and what importing it costs."""
 
-import os
 import subprocess
 import sys
 
 import pytest
 
 import payclient
+from support.untraced import untraced
 
 
 def modules_of(statement):
@@ -42,7 +42,7 @@ DATA = ["sqlite3", "payclient.engines", "payclient.ledger", "payclient.reconcile
 def test_command_is_light(statement, absent):
     """A command imports only what it needs."""
     program = f"import sys; from payclient import cli; {statement}; print(sys.modules.keys() & {absent})"
-    environ = {**os.environ, "PAYCLIENT_API_KEY": "test-key-0123456789", "PAYCLIENT_BASE_URL": "http://127.0.0.1:9"}
+    environ = untraced(PAYCLIENT_API_KEY="test-key-0123456789", PAYCLIENT_BASE_URL="http://127.0.0.1:9")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, env=environ)
     assert (done.stdout.count("\n") > 1, done.stdout.splitlines()[-1]) == (True, "set()")
 

@@ -16,6 +16,7 @@ import pytest
 
 from payclient.reconcile import Journal
 from payclient.testing import Reply
+from support.untraced import untraced
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals, and pipes that close, are those of POSIX")
 
@@ -244,7 +245,8 @@ def test_full_disk(reconciling, tmp_path, most_bytes):
         process.communicate(timeout=60)
     before = {path.name: path.read_bytes() for path in report.iterdir()}
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes})); "
-    with start(sys.executable, "-B", "-c", limit + HEEDING, "report", report) as process:  # -B: nor bytecode cut short
+    command = (sys.executable, "-B", "-c", limit + HEEDING, "report", report)  # -B: bytecode that is cut fails to load
+    with start(*command, env=untraced()) as process:
         _, err = process.communicate(timeout=60)
     after = {path.name: path.read_bytes() for path in report.iterdir() if not path.name.startswith("journal.sqlite-")}
     assert (process.returncode, after == before, err.count("\n")) == (75, True, 1)
