@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from threading import Lock, Thread, current_thread
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from payclient._client import AsyncClient
 from payclient.errors import ClientClosedError
@@ -58,10 +58,10 @@ class Client:
         self._thread = Thread(target=self._loop.run_forever, name="payclient", daemon=True)
         self._thread.start()
 
-    get_transaction = _waited_for(AsyncClient.get_transaction)
-    get_transactions = _waited_for(AsyncClient.get_transactions)
-    wait_for = _waited_for(AsyncClient.wait_for)
-    confirm = _waited_for(AsyncClient.confirm)
+    get_transaction: Final = _waited_for(AsyncClient.get_transaction)
+    get_transactions: Final = _waited_for(AsyncClient.get_transactions)
+    wait_for: Final = _waited_for(AsyncClient.wait_for)
+    confirm: Final = _waited_for(AsyncClient.confirm)
 
     def close(self) -> None:
         """

@@ -288,4 +288,4 @@ class WaitDeadlineError(WaitError, DeadlineExceededError):
 
     def __init__(self, message: str = "", *, seconds: dict[str, float] | None = None, **wait: object) -> None:
         super().__init__(message, **wait)  # type: ignore[arg-type]  # the attributes of WaitError
-        self.seconds = seconds or {}
+        self.seconds: dict[str, float] = seconds or {}

@@ -38,11 +38,11 @@ class Proxy:
         parts, problem = _read(url)
         del url  # a traceback may come with the local variables of its frames
         self._authorization = b"" if problem else _authorization(parts)
-        self.is_secure = parts.scheme == "https"
-        self.host = "" if problem else parts.hostname or ""
-        self.port = 0 if problem else parts.port or _DEFAULT_PORTS[parts.scheme]
-        self.name = f"{_bracketed(self.host)}:{self.port}"
-        self.ssl_context = ssl_context
+        self.is_secure: bool = parts.scheme == "https"
+        self.host: str = "" if problem else parts.hostname or ""
+        self.port: int = 0 if problem else parts.port or _DEFAULT_PORTS[parts.scheme]
+        self.name: str = f"{_bracketed(self.host)}:{self.port}"
+        self.ssl_context: ssl.SSLContext | None = ssl_context
         del parts
         if problem:
             message = f"{source} {problem}"

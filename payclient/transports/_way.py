@@ -22,10 +22,10 @@ class Way:
     __slots__ = ("address", "proxy", "step", "times")
 
     def __init__(self, proxy: str = "") -> None:
-        self.proxy = proxy
+        self.proxy: str = proxy
         self.step: Step = ""
         """Where it is now."""
-        self.address = ""
+        self.address: str = ""
         """Of the other side, with its port: of the proxy, if there is one. Before it is connected, those tried."""
         self.times: list[tuple[Step, float]] = []
         """When each step began, on the event loop's clock."""

@@ -148,9 +148,9 @@ class Wait:
     )
 
     def __init__(self, reference: str, terms: Terms, *, began_at: float, random: Callable[[], float]) -> None:
-        self.reference = reference
+        self.reference: str = reference
         self.transaction: Transaction | None = None
-        self.due_at = began_at
+        self.due_at: float = began_at
         self._terms = terms
         self._began_at = self._found_at = began_at
         self._began_on = datetime.now(UTC) if terms.time_zone else None  # an expiry is on the calendar
