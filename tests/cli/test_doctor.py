@@ -56,7 +56,7 @@ def test_healthy(configured, service):
     assert "sandbox, from PAYCLIENT_ENVIRONMENT" in result.out
     assert ", from PAYCLIENT_BASE_URL" in result.out
     assert re.search(r"fingerprint [0-9a-f]{12}, from PAYCLIENT_API_KEY", result.out)
-    assert "the service accepts the key, and has no such transaction, answered in 0." in result.out
+    assert re.search(r"the service accepts the key, and has no such transaction, answered in \d+\.", result.out)
 
 
 def test_reference(configured, service):
@@ -135,7 +135,7 @@ def test_secure(doctor, authority):
     assert "something in between opens TLS" in checks["TLS"]["advice"]
     assert re.fullmatch(r"expires in \d+ days", checks["certificate"]["text"])
     assert re.fullmatch(
-        r"127\.0\.0\.1:\d+, name \d\.\d+ s, connect \d\.\d+ s, tls \d\.\d+ s", checks["connection"]["text"]
+        r"127\.0\.0\.1:\d+, name \d+\.\d+ s, connect \d+\.\d+ s, tls \d+\.\d+ s", checks["connection"]["text"]
     )
     assert len(server.requests) == 1
 
@@ -163,7 +163,7 @@ def test_proxy(doctor, authority, monkeypatch):
         around, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)
     assert status == 0
     assert checks["proxy"]["text"] == f"{address}, with a password, from HTTPS_PROXY"
-    assert re.search(r"connect \d\.\d+ s, proxy \d\.\d+ s, tls \d\.\d+ s", checks["connection"]["text"])
+    assert re.search(r"connect \d+\.\d+ s, proxy \d+\.\d+ s, tls \d+\.\d+ s", checks["connection"]["text"])
     assert around["proxy"]["text"] == "none, although the environment names one"
     assert KEY.encode() not in proxy.seen
 

@@ -26,7 +26,7 @@ from payclient import (
     UnexpectedResponseError,
 )
 from support.fakes import document
-from support.raw_server import RawServer, http, send, server_context
+from support.raw_server import RawServer, http, refusing_port, send, server_context
 
 pytestmark = pytest.mark.usefixtures("each_of_ours")
 
@@ -89,12 +89,12 @@ async def test_fatal(sentence, steps, verdict, row):
 async def test_not_reached_at_first(row):
     """When the very first contacts fail, the address is wrong, and the stream ends."""
     row("a stream to a port that nobody listens on", ConnectionFailedError.__name__)
-    async with RawServer() as gone:
-        url = gone.url
-    async with stage(RawServer(), base_url=url) as pay:
-        outcomes, failure = await collect(pay, NAMES)
-        assert (outcomes, type(failure)) == ([], ConnectionFailedError)
-        assert pay.stats.attempts == 3 * 4
+    with refusing_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        async with stage(RawServer(), base_url=url) as pay:
+            outcomes, failure = await collect(pay, NAMES)
+            assert (outcomes, type(failure)) == ([], ConnectionFailedError)
+            assert pay.stats.attempts == 3 * 4
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side

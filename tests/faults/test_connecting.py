@@ -22,7 +22,18 @@ from payclient import (
 )
 from payclient.policies._retry import Signal
 from support.fakes import KEY
-from support.raw_server import RawServer, Script, close, head, reset, send, server_context, stall, well_behaved
+from support.raw_server import (
+    RawServer,
+    Script,
+    close,
+    head,
+    refusing_port,
+    reset,
+    send,
+    server_context,
+    stall,
+    well_behaved,
+)
 
 AUTHORITY = trustme.CA()
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -53,14 +64,14 @@ def self_signed(tmp_path):
 async def test_refused(row):
     """A refused connection is retried, signals an overload, and its error has the host."""
     row("a port that nobody listens on", ConnectionFailedError.__name__)
-    async with RawServer() as gone:
-        url = gone.url
-    async with stage(RawServer(), base_url=url) as pay:
-        outcome = await ask(pay)
-        assert (type(outcome), outcome.sent, pay.stats.attempts) == (ConnectionFailedError, "no", 4)
-        assert url.removeprefix("http://") in str(outcome)
-    async with stage(RawServer(), base_url=url, retry=None) as pay:
-        assert await signal_of(pay) is Signal.OVERLOADED
+    with refusing_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        async with stage(RawServer(), base_url=url) as pay:
+            outcome = await ask(pay)
+            assert (type(outcome), outcome.sent, pay.stats.attempts) == (ConnectionFailedError, "no", 4)
+            assert url.removeprefix("http://") in str(outcome)
+        async with stage(RawServer(), base_url=url, retry=None) as pay:
+            assert await signal_of(pay) is Signal.OVERLOADED
 
 
 async def test_unknown_host(monkeypatch, row):

@@ -31,7 +31,7 @@ from payclient.transports import PooledTransport
 from pools import connections, idle
 from support.fakes import KEY, answer, document
 from support.raw_proxy import OPEN, RawProxy, relay
-from support.raw_server import RawServer, Script, close, head, http, send, server_context, well_behaved
+from support.raw_server import RawServer, Script, close, head, http, refusing_port, send, server_context, well_behaved
 
 AUTHORITY = trustme.CA()
 PASSWORD = "p%40ss-canary-51d2e84b"
@@ -233,14 +233,14 @@ async def test_plain_proxy_asked_for_tls(row):
 async def test_nobody_listens(row):
     """A proxy that is not there is named, with its address; the service is not asked around it."""
     row("proxy: refuses the connection", ConnectionFailedError.__name__)
-    async with RawProxy() as gone:
-        url, address = gone.url, gone.address
-    async with proxied(RawProxy(), server := service(), address=lambda _: url) as pay:
-        outcome = await ask(pay)
-        assert (type(outcome), outcome.sent, pay.stats.attempts) == (ConnectionFailedError, "no", 4)
-        assert outcome.message.startswith(f"cannot connect to the proxy {address}: ")
-        assert (outcome.step, outcome.address) == ("connect", address)
-    assert server.connections == []
+    with refusing_port() as port:
+        address = f"127.0.0.1:{port}"
+        async with proxied(RawProxy(), server := service(), address=lambda _: f"http://{address}") as pay:
+            outcome = await ask(pay)
+            assert (type(outcome), outcome.sent, pay.stats.attempts) == (ConnectionFailedError, "no", 4)
+            assert outcome.message.startswith(f"cannot connect to the proxy {address}: ")
+            assert (outcome.step, outcome.address) == ("connect", address)
+        assert server.connections == []
 
 
 async def test_unknown_name(monkeypatch, row):

@@ -223,6 +223,14 @@ def server_context(authority, *names, **validity):
     return context
 
 
+@contextlib.contextmanager
+def refusing_port():
+    """Give a port at which connections are refused, and which no other program can take until the block ends."""
+    with socket.socket() as bound:
+        bound.bind(("", 0))
+        yield bound.getsockname()[1]
+
+
 class RawServer:
     """Runs a script per connection on a free loopback port; the last script serves all later ones."""
 

@@ -13,6 +13,7 @@ from faults.stepping import Moment, Stepper
 from payclient.transports._backend import Backend, _ask, _by_turns
 from payclient.transports._proxy import Proxy
 from payclient.transports._way import Way
+from support.raw_server import refusing_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, and a second loopback address")
 
@@ -50,12 +51,11 @@ async def test_second_address(resolve):
 
 async def test_no_address_answers(resolve):
     """When none answers, the error is one of theirs, and each address that was tried is known."""
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    resolve(("127.0.0.1", port), ("127.0.0.2", port))
     way = Way()
-    with pytest.raises(httpcore.ConnectError):
-        await Backend(way, None, None).connect_tcp("pay.example", port, timeout=60)
+    with refusing_port() as port:
+        resolve(("127.0.0.1", port), ("127.0.0.2", port))
+        with pytest.raises(httpcore.ConnectError):
+            await Backend(way, None, None).connect_tcp("pay.example", port, timeout=60)
     assert (way.step, way.address) == ("connect", f"127.0.0.1:{port}, 127.0.0.2:{port}")
 
 

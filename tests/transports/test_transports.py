@@ -26,7 +26,7 @@ from payclient.transports import BODY_LIMIT, HttpxTransport, Request
 from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document
-from support.raw_server import RawServer, head, http, well_behaved
+from support.raw_server import RawServer, head, http, refusing_port, well_behaved
 from support.tls_server import AUTHORITY, Server
 
 AT_ONCE = RetryPolicy(initial_backoff=0)
@@ -211,12 +211,12 @@ async def test_body_cap(connect):
 
 async def test_nobody_listens(connect):
     """The error of a refused connection has the host, and `sent` is "no"."""
-    async with RawServer() as server:
-        url = server.url
-    async with connect(url) as pay:
-        with pytest.raises(ConnectionFailedError, match=r"cannot connect to 127\.0\.0\.1:\d+") as caught:
-            await pay.get_transaction("T1")
-    assert caught.value.sent == "no"
+    with refusing_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        async with connect(url) as pay:
+            with pytest.raises(ConnectionFailedError, match=r"cannot connect to 127\.0\.0\.1:\d+") as caught:
+                await pay.get_transaction("T1")
+        assert caught.value.sent == "no"
 
 
 async def test_redirect(connect):
