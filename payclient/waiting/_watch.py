@@ -215,8 +215,7 @@ class _Watch:
     async def _ask(self, watched: _Watched) -> None:
         reference = watched.wait.reference
         try:
-            # Another wait for it may have started a poll meanwhile, or have got a result.
-            if reference not in self._polls and watched.wait.due_at <= self._loop.time():
+            if reference not in self._polls:  # another wait for it may have started a poll in the same turn
                 await self._polls.make(reference, partial(self._poll, reference, self._ends_at))
         finally:
             self._asking -= 1

@@ -13,9 +13,11 @@ from payclient import (
     ConfigurationError,
     Failed,
     InvalidReferenceError,
+    Transaction,
     TransactionNotFoundError,
     WaitDeadlineError,
 )
+from payclient.waiting import Polls, Terms, watch
 from support.fakes import answer, client
 from support.simulated import now
 from support.timeline import NOT_FOUND, Timeline
@@ -227,15 +229,52 @@ async def test_left_early():
     assert (left, tasks, transport.in_flight, pay.stats.in_flight, len(pay._polls)) == ([], set(), 0, 0, 0)
 
 
+class Pollster:
+    """Polls that take five seconds each, and how many are under way; all at the same intervals."""
+
+    def __init__(self):
+        self.asked, self.under_way, self.most = [], 0, 0
+
+    async def poll(self, reference, until):
+        self.asked.append((now(), reference))
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(5)
+        self.under_way -= 1
+        return Transaction(reference=reference, amount=1, status="Pending")
+
+    async def watch(self, references):
+        terms = Terms(until=PAID, deadline=60.0, interval=10.0, max_interval=10.0)
+        async with watch(self.poll, references, terms, polls=Polls(), concurrency=3, random=lambda: 1.0) as changes:
+            return [change async for change in changes]
+
+
 async def test_polls_at_once():
-    """No more polls are under way at once than the client has attempts."""
-    transport, most = Timeline(latency=5.0), 0
-    async with client(transport, max_concurrency=3).watch(
-        [f"T{number}" for number in range(50)], until=PAID, deadline=100.0
-    ) as changes:
-        async for _ in changes:
-            most = max(most, transport.in_flight)
-    assert most <= 3
+    """No more polls are under way at once than asked for, and what is due longest comes first."""
+    pollster = Pollster()
+    await pollster.watch([f"T{number}" for number in range(9)])
+    assert pollster.most == 3
+    assert [reference for _, reference in pollster.asked[:12]] == [f"T{number % 9}" for number in range(12)]
+
+
+async def test_equal_references_that_are_due_together():
+    """References that stand in the input twice and are due in the same turn are asked for once."""
+    pollster = Pollster()
+    await pollster.watch(["T0"] * 5)
+    assert pollster.asked == [(at, "T0") for at in (0, 15, 30, 45)]
+
+
+async def test_one_change_that_was_not_taken():
+    """A reference has at most one change that was not taken, although others ask for it meanwhile."""
+    transport = Timeline({"T0": [(0, "Pending"), (20, "Review"), (40, "Held"), (300, "Paid")]})
+    pay, seen = client(transport), []
+    waiting = asyncio.create_task(pay.wait_for("T0", until=PAID, deadline=900.0))
+    async with pay.watch(["T0"], until=PAID, deadline=900.0) as changes:
+        await asyncio.sleep(100)
+        async for change in changes:
+            seen.append((change.previous, change.transaction.status))
+    await waiting
+    assert seen == [(None, "Pending"), ("Pending", "Held"), ("Held", "Paid")]
 
 
 @pytest.mark.parametrize(
