@@ -81,6 +81,12 @@ async def test_own_words(status):
     assert (await confirmed({**CLAIM, "status": status}, status="Settling")).is_confirmed
 
 
+async def test_known_word_leads():
+    """Of several statuses that will do, one with a known meaning says what the difference is."""
+    found = await confirmed({**CLAIM, "status": {"Settling", "Paid", "Awaiting"}}, status="Pending")
+    assert codes(found) == [Code.RECORDED_NOT_PAID]
+
+
 async def test_soft_finding():
     """Remarks are reported, and do not make the claim false."""
     found = await confirmed(fee=None, amount_received=15000)

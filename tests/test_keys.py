@@ -11,6 +11,7 @@ import traceback
 import pytest
 
 from payclient import AuthenticationError, ConfigurationError, Failed, Found
+from payclient._keys import Keys
 from support.fakes import answer, client, document
 
 pytestmark = pytest.mark.virtual_time
@@ -201,6 +202,14 @@ async def test_kept_nowhere(caplog):
     shown = caplog.text + "".join(shown_by(error) for error in chain if error is not None)
     assert "[api key]" in shown
     assert [key for key in (OLD, NEW) if key in shown.replace("OLD", "")] == []
+
+
+async def test_former_key_is_redacted():
+    """After a rotation the former key is redacted as well: a request that carried it may still be answered."""
+    keys = Keys(None, Vault(OLD, NEW))
+    await keys.renew(0)
+    await keys.renew(1)
+    assert keys.redact(f"{OLD} {NEW}") == "[api key] [api key]"
 
 
 async def test_unusable_key_is_in_no_frame():
