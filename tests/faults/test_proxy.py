@@ -83,7 +83,7 @@ async def proxied(proxy, server, *, address=None, **options):
     before = traces()
     async with proxy, server:
         transport = through(proxy) if address is None else ours(ssl_context=trusting(), proxy=address(proxy))
-        options = {"base_url": server.url, "retry": AT_ONCE, "timeout": 5, **options}
+        options = {"base_url": server.url, "retry": AT_ONCE, "timeout": 60, **options}
         async with AsyncClient(api_key=KEY, transport=transport, **options) as pay:
             yield pay
             assert at_rest(pay) == NOTHING
