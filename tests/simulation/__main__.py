@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from hashlib import blake2b
 
+from simulation import controls
 from simulation.plan import draw
 from simulation.shrink import shrink
 from simulation.world import run
@@ -30,6 +31,8 @@ def main(arguments=None):
         os.nice(options.nice)
     if options.seed is not None:
         return _show(options.seed)
+    if options.controls is not None:
+        return controls.main(options.controls, seeds=options.most, jobs=options.jobs)
     return _run_many(range(options.first, options.first + options.seeds), options)
 
 
@@ -41,6 +44,8 @@ def _parser():
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no other seed after that")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--nice", type=int, default=0, help="how much to stand back behind other processes")
+    parser.add_argument("--controls", nargs="*", help="remove guards instead, all or those named, and look for each")
+    parser.add_argument("--most", type=int, default=2000, help="seeds per guard, at most")
     return parser
 
 

@@ -99,6 +99,8 @@ class ClientTransport(asyncio.Transport):
         self._inbox = bytearray()
         self._end = None
         self._is_reading, self._is_scheduled = True, False
+        self.unread_since = None
+        """When something came that has not been read yet; None if there is nothing."""
         self._is_closing, self.is_lost, self._has_sent_end = False, False, False
         self._protocol = None
 
@@ -119,8 +121,16 @@ class ClientTransport(asyncio.Transport):
             self._inbox += item
         else:
             self._end = item
-        self._socket.show_readable(is_readable=True)
+        self._show_unread()
         self._schedule()
+
+    def _show_unread(self):
+        is_readable = bool(self._inbox or self._end)
+        self._socket.show_readable(is_readable=is_readable)
+        if not is_readable:
+            self.unread_since = None
+        elif self.unread_since is None:
+            self.unread_since = self._loop.time()
 
     def _schedule(self):
         is_due = self._is_reading and not self._is_closing and (self._inbox or self._end is not None)
@@ -148,12 +158,12 @@ class ClientTransport(asyncio.Transport):
             size = min(len(buffer), len(self._inbox))
             buffer[:size] = self._inbox[:size]
             del self._inbox[:size]
-            self._socket.show_readable(is_readable=bool(self._inbox or self._end))
+            self._show_unread()
             self._protocol.buffer_updated(size)
         else:
             data = bytes(self._inbox)
             self._inbox.clear()
-            self._socket.show_readable(is_readable=self._end is not None)
+            self._show_unread()
             self._protocol.data_received(data)
 
     # What the protocol asks for
@@ -161,6 +171,7 @@ class ClientTransport(asyncio.Transport):
     def write(self, data):
         if self._is_closing or not data:
             return
+        self._connection.on_write(self)
         if self._end == RESET:
             self._lose(ConnectionResetError(104, "Connection reset by peer"))
         else:
@@ -234,12 +245,14 @@ class Connection:
     Attributes:
         number: Counts the connections of a network.
         client: The end of the client.
+        on_write: Called with the client's end before it writes.
         to_client: What the host sends.
         to_host: What the client sends.
     """
 
     def __init__(self, network, number, address, accept):
         self.number = number
+        self.on_write = network.on_write
         self.client = ClientTransport(network, self, address)
         self.to_client = Direction(network, number, self.client.arrive)
         receive = accept(self)
@@ -264,7 +277,8 @@ class Network:
         pieces: In how many parts a message arrives, at most.
 
     Attributes:
-        on_connect: Called with the number of an attempt to connect; may return `refuse`, `hang` or `unknown`.
+        on_connect: Called with the number of an attempt to connect; may return `refuse` or `hang`.
+        on_write: Called with the client's end of a connection before it writes.
     """
 
     def __init__(self, loop, chance, accept, *, addresses, latency=(0.005, 0.03), loss=0.0, pieces=1):
@@ -277,6 +291,7 @@ class Network:
         self.sockets = []
         self.dead_addresses = set()
         self.on_connect = lambda _: None
+        self.on_write = lambda _: None
         self._attempts = 0
         self._adopted = {}
         self._blocked_until = 0.0

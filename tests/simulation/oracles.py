@@ -13,6 +13,8 @@ from payclient.policies._retry import Signal
 from simulation.service import amount_of, is_known
 from support.fakes import KEY
 
+STEPS = 60
+"""Steps of the loop that may lie between a moment and what follows from it at once."""
 LATE_TIMER = 0.01
 """Seconds by which a late timer may shorten the gap after it."""
 PASSING = (
@@ -147,6 +149,27 @@ def check_request(world, request):
     for line in (*request.head.split(b"\r\n"), request.body):
         if KEY.encode() in line and not line.lower().startswith(b"authorization:"):
             world.fail("key", f"in {line[:20]!r}")
+
+
+def check_write(world, transport):
+    """Complain of a request over a connection on which something waits to be read: it would be taken for the answer."""
+    plan, since = world.plan, transport.unread_since
+    if since is None or plan.is_tls or plan.transport == "injected":
+        return
+    # `fast` looks and writes in one step. With httpx there are some steps between both.
+    if plan.transport == "fast" or since < world.loop.time() - STEPS * plan.tick - 1e-9:
+        world.fail(
+            "out of step", f"a request over a connection with something unread for {world.loop.time() - since} s"
+        )
+
+
+def check_mismatch(world, reference, faults):
+    """Complain of a mismatch where no fault was one that only the answer itself can show."""
+    if world.plan.transport == "injected":  # whose own pool does not look behind an answer
+        return
+    surprises = {"other transaction", "other not found", "one behind"}
+    if not any(fault in surprises or fault.endswith((", later", ", next")) for fault in faults):
+        world.fail("out of step", f"{reference} got the answer of another reference, after {sorted(faults)}")
 
 
 def check_nothing_left(world, client):

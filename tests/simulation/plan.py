@@ -10,10 +10,10 @@ MAX_FAULTS_OF_ONE = 3
 """Answers about one reference that the service spoils, at most: so that a stream has to answer it in the end."""
 
 THROTTLING = ("throttled", "throttled until", "throttled bare", "unavailable")
-FAILING = ("error 500", "gateway page", "maintenance")
+FAILING = ("error 500", "gateway page", "maintenance", "echo of the key")
 BROKEN = ("garbage", "empty", "cut", "reset before", "reset within", "end before", "no content")
 SLOW = ("stall", "drip", "late")
-WRONG = ("other transaction", "bare 404", "one behind")
+WRONG = ("other transaction", "other not found", "bare 404", "one behind")
 EXTRA = tuple(
     f"extra {what}, {when}"
     for what in ("found", "missing", "rejected", "unauthorized", "elsewhere")
@@ -82,6 +82,7 @@ class Plan:
         is_tls: Whether the service is asked over TLS.
         clients: How many share the key.
         concurrency: Attempts in flight of each, at most.
+        connections: How many an injected client may have; as many as attempts in flight if None.
         max_rate: Attempts per second of all clients together, or None.
         timeout: Seconds for one attempt.
         deadline: Seconds for one lookup.
@@ -103,6 +104,7 @@ class Plan:
     is_tls: bool = False
     clients: int = 1
     concurrency: int = 4
+    connections: int | None = None
     max_rate: float | None = None
     timeout: float = 5.0
     deadline: float = 60.0
@@ -194,7 +196,7 @@ def _faults(chance, plan):
     for kind in timed:
         for _ in range(chance.choice((1, 1, 3))):
             seconds = chance.choice((1.0, 10.0, 60.0)) * chance.random()
-            yield Fault(kind, round(seconds, 3), round(chance.choice((0.5, 5.0, 40.0)) * chance.random(), 3))
+            yield Fault(kind, round(seconds, 3), round(chance.choice((0.5, 5.0, 40.0, 400.0)) * chance.random(), 3))
     yield from _faults_of_steps(chance, plan, ticks)
 
 

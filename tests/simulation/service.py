@@ -9,7 +9,7 @@ from email.utils import format_datetime
 from attrs import define, frozen
 
 from simulation.plan import ANSWERS, CONNECTING, HARMLESS, MAX_FAULTS_OF_ONE
-from support.fakes import document
+from support.fakes import KEY, document
 from support.raw_server import chunked, head, http
 
 OTHER = "T9999"
@@ -303,6 +303,8 @@ _SPOILT = {
     "error 500": _sends(_refusal("500 Internal Server Error", "Server error")),
     "gateway page": _sends(http(b"<html>Bad gateway</html>", "502 Bad Gateway", "Content-Type: text/html")),
     "maintenance": _sends(_refusal("404 Not Found", "Transaction not found: database under maintenance")),
+    "echo of the key": _sends(_refusal("500 Internal Server Error", f"cannot serve {KEY}")),
+    "other not found": _sends(_refusal("404 Not Found", "Transaction not found", data={"reference": OTHER})),
     "garbage": _sends(http(b'{"success": tru')),
     "empty": _sends(http(b"")),
     "cut": Service._cut,

@@ -12,8 +12,6 @@ from simulation.reconciling import reconciliation
 
 HEALTHY = 600.0
 """Seconds for the lookups after all faults, pauses included."""
-STEPS = 60
-"""Steps of the loop that may lie between a deadline and the lookup's end."""
 SCAN = 0.006
 """Seconds by which the shared timer may be late."""
 
@@ -76,7 +74,7 @@ class _Clients:
 
     async def _check_health(self, client):
         world = self.world
-        view = client.with_options(deadline=HEALTHY)
+        view = client.with_options(deadline=HEALTHY, timeout=HEALTHY / 10)
         references = [f"T{number}" for number in range(100, 100 + 2 * world.plan.concurrency)]
         answers = await asyncio.gather(*(view.get_transaction(each) for each in references), return_exceptions=True)
         for reference, answer in zip(references, answers, strict=True):
@@ -87,7 +85,7 @@ class _Clients:
 
 
 def _slack(world):
-    return SCAN + STEPS * world.plan.tick
+    return SCAN + oracles.STEPS * world.plan.tick
 
 
 async def _lookups(world):
@@ -127,6 +125,9 @@ async def _user(world, clients, reference):
     late = loop.time() - began - world.plan.deadline - (loop.jumped - jumped)
     if late > _slack(world):
         world.fail("deadline", f"{reference} ended {late:.3f} s after its deadline, with {type(answer).__name__}")
+    early = world.plan.deadline - (loop.time() - began)
+    if isinstance(answer, errors.DeadlineExceededError) and early > 0.001:
+        world.fail("deadline", f"{reference} ended {early:.3f} s before its deadline")
     loop.note("answer", reference, type(answer).__name__)
     world.count(f"answer {type(answer).__name__}")
     oracles.check_answer(world, reference, answer)

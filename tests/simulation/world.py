@@ -25,10 +25,15 @@ from payclient.transports import PooledTransport
 from simulation import host, oracles
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.network import Network
+from simulation.plan import HARMLESS
 from simulation.service import Service
 from support.fakes import KEY
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+UNNOTICED = {"cancel", "close", "idle end", "wall clock", *HARMLESS}
+"""Faults that no lookup notices: it is answered by its first attempt."""
 
 
 @frozen
@@ -97,8 +102,8 @@ class World:
         self.is_closing = False
         self._graves = []
         self._wall_offset = 0.0
-        self.is_quiet = not plan.faults and plan.limit.kind == "none" and not plan.loss
-        self.is_quiet = self.is_quiet and plan.deadline >= 20 and plan.max_rate is None
+        is_orderly = plan.limit.kind == "none" and not plan.loss and plan.deadline >= 20 and plan.max_rate is None
+        self.is_quiet = is_orderly and {fault.kind for fault in plan.faults} <= UNNOTICED
         self._chances = {name: random.Random(f"{name} {plan.seed}") for name in ("loop", "net", "service", "work")}
         self.chance = self._chances["work"]
         self._new_loop(0.0)
@@ -124,6 +129,7 @@ class World:
             pieces=plan.pieces,
         )
         self.network.on_connect = self.service.on_connect
+        self.network.on_write = lambda transport: oracles.check_write(self, transport)
         self.address = f"https://{host.NAME}" if plan.is_tls else "http://127.0.0.1:8080"
 
     def _accept(self, connection):
@@ -164,9 +170,9 @@ class World:
             options["transport"] = plan.transport
         else:
             trust = host.contexts()[1]
-            limits = httpx.Limits(max_connections=plan.concurrency, max_keepalive_connections=plan.concurrency)
+            limits = httpx.Limits(max_connections=plan.connections or plan.concurrency)
             if plan.transport == "injected":
-                also = httpx.AsyncClient(verify=trust, limits=limits, trust_env=False)
+                also = httpx.AsyncClient(verify=trust, limits=limits, timeout=30, trust_env=False)
             else:
                 also = httpx.AsyncClient(transport=PooledTransport(ssl_context=trust), trust_env=False)
             options["http_client"] = also
@@ -189,14 +195,22 @@ class World:
         def on_attempt(attempt):
             self.loop.note("attempt", attempt.reference, attempt.status, attempt.error)
             self.count(f"{attempt.error or 'found'}")
+            if self.is_quiet and attempt.error in ("ConnectionFailedError", "AttemptTimeoutError"):
+                self.fail("unanswered", f"an attempt for {attempt.reference} ended with {attempt.error}")
             if attempt.status is not None:
                 self.count(f"answers to client {number}")
-            if attempt.status in (429, 503):
-                last = next(e for e in reversed(self.service.exchanges) if e.reference == attempt.reference)
-                if last.pause:
-                    self._expect_pause(self.limiters[number], last.pause)
+            if attempt.status is not None:
+                self._on_answer(attempt, self.limiters[number])
 
         return on_attempt
+
+    def _on_answer(self, attempt, limiter):
+        exchanges = self.service.exchanges
+        last = next((each for each in reversed(exchanges) if each.reference == attempt.reference), None)
+        if attempt.status in (429, 503) and last is not None and last.pause:
+            self._expect_pause(limiter, last.pause)
+        if attempt.error == "ReferenceMismatchError":
+            oracles.check_mismatch(self, attempt.reference, {each.fault for each in exchanges})
 
     def _expect_pause(self, limiter, seconds):
         until = self.loop.time() + seconds
@@ -355,6 +369,8 @@ def run(plan):
                 world.check_end()
             except StuckError as error:
                 world.fail("waits for ever", str(error))
+            except Exception as error:  # noqa: BLE001  whatever it is, the seed has found it
+                world.fail("crash", repr(error))
             finally:
                 world.close()
             return Result(

@@ -1,0 +1,268 @@
+"""Positive controls: each removes one guard of the client, and the simulation has to notice."""
+
+from __future__ import annotations
+import __future__
+
+import inspect
+import multiprocessing
+import sys
+import textwrap
+import time
+from contextlib import contextmanager
+from functools import partial
+
+from attrs import evolve, field, frozen
+
+import payclient._session
+import payclient._stream
+import payclient.policies._concurrency
+import payclient.policies._deferral
+import payclient.policies._limiter
+import payclient.policies._single_flight
+import payclient.policies._timeouts
+import payclient.protocol._refusal
+import payclient.protocol._secret
+import payclient.protocol._wire
+import payclient.reconcile._answers
+import payclient.reconcile._journal
+import payclient.transports._client
+import payclient.transports._connection
+import payclient.transports._pooled
+import payclient.transports.fast  # noqa: F401  one of the places
+from payclient.transports import Response
+from simulation import world
+from simulation.plan import Limit, draw
+from simulation.shrink import names_of
+
+_ATTEMPT = "_session:Session._attempt"
+_WAIT = "policies._limiter:Limiter._wait_for_turn"
+_PAUSE = "policies._limiter:Limiter.pause"
+_LEAVE = "policies._single_flight:InFlight.__exit__"
+_BELIEVED = "_session:_is_believed"
+FAST, POOLED, INJECTED = ("fast",), ("httpx", "mounted"), ("injected",)
+
+
+@frozen
+class Control:
+    """
+    One guard, and how it is removed.
+
+    Attributes:
+        name: What the guard does.
+        place: Its function, as `module:name` below the package.
+        guard: Its text in the source of the function; it stands there once.
+        instead: What stands there instead.
+        transports: Over which transports it matters; all if empty.
+        works: In which workloads it matters; all if empty.
+    """
+
+    name: str
+    place: str
+    guard: str
+    instead: str
+    transports: tuple[str, ...] = field(default=())
+    works: tuple[str, ...] = field(default=())
+
+    @contextmanager
+    def removed(self):
+        """Run the block without the guard."""
+        module, _, path = self.place.partition(":")
+        module = sys.modules[f"payclient.{module}"]
+        *owners, name = path.split(".")
+        owner = getattr(module, owners[0]) if owners else module
+        original = inspect.getattr_static(owner, name)
+        setattr(owner, name, self._changed(original, module))
+        try:
+            yield
+        finally:
+            setattr(owner, name, original)
+
+    def _changed(self, function, module):
+        source = textwrap.dedent(inspect.getsource(function))
+        if source.count(self.guard) != 1:
+            message = f"{self.place} has {self.guard!r} {source.count(self.guard)} times"
+            raise LookupError(message)
+        names = {}
+        flags = __future__.annotations.compiler_flag
+        exec(compile(source.replace(self.guard, self.instead), module.__file__, "exec", flags), vars(module), names)
+        return names[function.__name__]
+
+    def adapted(self, plan):
+        """Return the plan if it has what the guard is for, or None."""
+        is_over = not self.transports or plan.transport in self.transports
+        return plan if is_over and (not self.works or plan.work in self.works) else None
+
+
+CONTROLS = (
+    # Whose answer it is
+    Control("a transaction is compared with its reference", "protocol._wire:_outcome",
+            "if transaction.reference != reference:", "if False:"),
+    Control("a refusal of another reference is none", "protocol._refusal:refuse", "if name != reference)", "if False)"),
+    Control("refusals are believed from fresh connections only", _BELIEVED,
+            "return is_fresh or unbelieved is not None", "return True"),
+    Control("a bare not found is believed at the second time", _BELIEVED,
+            "return isinstance(unbelieved, TransactionNotFoundError)", "return is_fresh or unbelieved is not None"),
+    Control("no doubtful answer is the last while closing", "_session:Session._check_open",
+            "raise _closed() from None", "raise"),
+    Control("a connection out of step is discarded", _ATTEMPT,
+            "is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)",
+            "is_doubtful = False"),
+    Control("what is behind an answer is looked at", "transports._pooled:_Body.aclose",
+            "connection.look_behind()", "pass", POOLED),
+    Control("a closed connection is not taken out of the pool", "transports._pooled:_Connections._take",
+            "if not kept.http.has_expired():", "if True:", POOLED),
+    Control("a second answer spoils its connection", "transports._connection:Connection.on_message_begin",
+            "self.is_usable = self.is_alone = False", "pass", FAST),
+    Control("a connection with something to read is not used", "transports.fast:FastTransport._take",
+            "if connection.is_usable and connection.is_quiet():", "if connection.is_usable:", FAST),
+    Control("an unfinished exchange ends its connection", "transports.fast:FastTransport._give_back",
+            "if not connection.is_usable or self._is_closed:", "if self._is_closed:", FAST),
+    # Connections
+    Control("a failed exchange closes its connection", "transports._pooled:_Connections._exchange",
+            "if head is None:\n            await connection.aclose()", "pass", POOLED),
+    Control("a handshake that was cancelled closes its socket", "transports._pooled:KeptConnection.aclose",
+            "if self._socket is not None:", "if False:", POOLED),
+    Control("a stale connection is replaced, fast", "transports.fast:FastTransport._exchange",
+            "is_stale = reused and error.silent", "is_stale = False", FAST),
+    Control("a stale connection is replaced, httpx", "transports._pooled:_Connections._exchange",
+            "if not is_repeatable:", "if True:", POOLED),
+    Control("an injected client is cancelled by a scope", "transports._client:HttpxClientTransport.send",
+            "return await in_own_scope(self._exchange_anywhere(request))",
+            "return await self._exchange_anywhere(request)", INJECTED),
+    Control("an answer to nobody is dropped", "transports._connection:Connection._finish",
+            "if self._answer is not None and not self._answer.done():", "if self._answer is not None:", FAST),
+    # Slots
+    Control("a slot is given back after a cancelled attempt", _ATTEMPT,
+            "self._limiter.release(ticket, signal, retry_after=pause)",
+            'name != "cancelled" and self._limiter.release(ticket, signal, retry_after=pause)'),
+    Control("a slot that was granted and cancelled is given back", _WAIT, "self._in_flight -= 1", "pass"),
+    Control("who leaves the queue lets the next one in", _WAIT, "self._grant_due()\n        raise", "raise"),
+    Control("nobody who has left the queue is granted a slot", "policies._limiter:Limiter._grant_due",
+            "if not turn.done():", "if True:"),
+    Control("slots are bounded by the limit", "policies._limiter:Limiter._opens_at",
+            "if self._in_flight < whole:", "if self._in_flight <= whole:"),
+    Control("a pause is kept", "policies._limiter:Limiter.release", "if retry_after is not None:", "if False:"),
+    Control("a shorter pause does not end a longer one", _PAUSE,
+            "self._closed_until = max(self._closed_until, self._paused_until)",
+            "self._closed_until = self._paused_until = self._now() + seconds"),
+    Control("the rate is kept", "policies._limiter:Limiter._grant", "if self._gap:", "if False:"),
+    Control("one congestion cuts the limit once", "policies._concurrency:ConcurrencyController._refused",
+            "if ticket.number > self._last_cut:", "if True:"),
+    # Time
+    Control("an earlier time-out moves the timer", "policies._timeouts:Clock.schedule",
+            "if when < self._fires_at:", "if self._timer is None:"),
+    Control("the timer goes on to the next time-out", "policies._timeouts:Clock._fire",
+            "if following < math.inf:", "if False:"),
+    Control("a clock that was stopped keeps no timer", "policies._timeouts:Clock.cancel",
+            "if self._is_stopped:", "if False:"),
+    # Equal lookups
+    Control("a failed call is no longer in flight", _LEAVE,
+            "del self._others[self._key]", "if kind is None:\n        del self._others[self._key]"),
+    Control("the deadline of one lookup is not that of another", _LEAVE,
+            "is_own_time = isinstance(error, DeadlineExceededError)", "is_own_time = False"),
+    Control("those who wait are woken when a call was cancelled", _LEAVE,
+            "for waiter in self.waiters:", "for waiter in self.waiters if failure or self._value else ():"),
+    Control("nobody who waits no more is answered", _LEAVE, "if not waiter.done():", "if True:"),
+    # Life
+    Control("closing lets attempts end", "_session:Session.aclose", "if self._under_way:", "if False:"),
+    Control("closing waits for the transport, cancelled or not", "_session:Session.aclose",
+            "await until_done([closing])", "await asyncio.sleep(0)"),
+    Control("the key is taken out of what is shown", "protocol._secret:ApiKey.redact",
+            "return self._redaction(text)", "return text"),
+    # Streams
+    Control("the workers of a stream end with its block", "_stream:_Stream.stop",
+            "await until_done(self._workers)", "await asyncio.sleep(0)", works=("stream",)),
+    Control("the last worker wakes the reader", "_stream:_Stream._settle", "self._wake_at_end()", "pass"),
+    Control("a known reference tells a bad row from an outage", "_stream:_Stream._ask_known",
+            "if not (is_alone and", "if True or not (is_alone and"),
+    Control("a row that fails for a passing reason is asked again", "policies._deferral:Deferral.decide",
+            "if not (self._is_on and verdict.is_passing):", "if True:", works=("stream",)),
+    Control("no row is to blame for an outage", "policies._deferral:Deferral._defer",
+            "if self.answers == row.answers_when_sent:", "if False:", works=("stream",)),
+    Control("a deferred row's timer goes with it", "_stream:_Stream._pop_deferred",
+            "timer.cancel()", "pass", works=("stream", "reconcile")),
+    Control("a row is taken from the source by one worker", "_stream:_Rows._take_in_turn",
+            "async with self._lock:", "if True:", works=("stream",)),
+    # The journal
+    Control("an answer is committed before the next lookup", "reconcile._answers:Answers.committed",
+            "if self._database.path is None:", "if True:", works=("reconcile",)),
+    Control("a cancelled worker does not spoil the commit", "reconcile._answers:Answers._commit_for_all",
+            "if each.done():", "if False:", works=("reconcile",)),
+    Control("failures are asked again by the next run", "reconcile._journal:Journal.forget_failures",
+            "db.execute(schema.FORGET_FAILURES)", "pass", works=("reconcile",)),
+)  # fmt: skip
+
+
+class PlainTransport:
+    """Lookups over an `httpx.AsyncClient` as it is, with its pool, and none of our guards."""
+
+    def __init__(self, client):
+        self._client = client
+
+    async def send(self, request):
+        headers = {**request.headers, "Authorization": request.authorization()}
+        answer = await self._client.post(request.url, content=request.body, headers=headers)
+        return Response(answer.status_code, dict(answer.headers), answer.content, is_fresh=True)
+
+
+class PlainHttpx:
+    """The control that is no guard of ours: encode/httpcore#1093, a connection lost by a cancellation."""
+
+    name = "encode/httpcore#1093, over plain httpx"
+
+    @contextmanager
+    def removed(self):
+        """Run the block with plain httpx in the place of an injected client."""
+        original = world.World.make_client
+
+        def make_client(self):
+            client, plain = original(self)
+            client._session._transport = PlainTransport(plain)
+            client._session._discard = None
+            return client, plain
+
+        world.World.make_client = make_client
+        try:
+            yield
+        finally:
+            world.World.make_client = original
+
+    def adapted(self, plan):
+        """Return a plan in which nothing but cancellations and slowness goes wrong."""
+        faults = tuple(fault for fault in plan.faults if fault.kind in ("cancel", "stall", "late", "drip"))
+        plan = evolve(plan, transport="injected", work="lookups", limit=Limit(), faults=faults, loss=0.0)
+        return evolve(plan, connections=max(1, plan.concurrency // 2))
+
+
+PLAIN_HTTPX = PlainHttpx()
+
+
+def search(control, *, seeds):
+    """Return how many seeds it took to see that a guard is missing, and which oracles saw it; None if none did."""
+    with control.removed():
+        for seed in range(seeds):
+            plan = control.adapted(draw(seed))
+            if plan is not None and (names := names_of(world.run(plan))):
+                return control.name, seed + 1, sorted(names)
+    return control.name, None, []
+
+
+def main(names, *, seeds, jobs):
+    """Remove each guard, all or those whose names hold one of *names*, and print a table; return the exit status."""
+    every = (PLAIN_HTTPX, *CONTROLS)
+    chosen = [each for each in every if not names or any(name in each.name for name in names)]
+    began, unseen = time.monotonic(), []
+    print("| without this guard | seeds | seen by |\n|---|---|---|")
+    with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
+        numbers = [every.index(each) for each in chosen]
+        for name, number, oracles in pool.imap_unordered(partial(_search, seeds=seeds), numbers, chunksize=1):
+            print(f"| {name} | {number or f'more than {seeds}'} | {', '.join(oracles)} |", flush=True)
+            if number is None:
+                unseen.append(name)
+    took = (time.monotonic() - began) / 60
+    print(f"controls: {len(chosen) - len(unseen)} of {len(chosen)} seen, {took:.1f} minutes")
+    return 1 if unseen else 0
+
+
+def _search(number, *, seeds):
+    return search((PLAIN_HTTPX, *CONTROLS)[number], seeds=seeds)
