@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import multiprocessing
 import os
 import sys
@@ -91,7 +92,7 @@ def attempt(seed):
 def _run_many(seeds, options):
     began, failed, traces = time.monotonic(), [], {}
     total, seconds, ticks, requests = Counter(), 0.0, 0, 0
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+    with multiprocessing.get_context("fork").Pool(options.jobs, gc.freeze) as pool:
         for result, is_same in pool.imap_unordered(attempt, seeds, chunksize=5):
             traces[result.seed] = result.trace
             seconds, ticks, requests = seconds + result.seconds, ticks + result.ticks, requests + result.requests

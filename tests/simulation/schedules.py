@@ -65,10 +65,19 @@ def _run(piece, choose):
     except StuckError as error:
         problems = [f"waits for ever: {error}"]
     finally:
-        for task in asyncio.all_tasks(loop):
-            task._log_destroy_pending = False
+        _end_tasks(loop)
         loop.close()
     return problems + [str(context.get("exception") or context.get("message")) for context in loop.complaints]
+
+
+def _end_tasks(loop):
+    """Let what a failing piece has left running come to its end."""
+    loop._choose = None
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks))
 
 
 async def limiter_queue(cancelled=(1,), *, closes=False, users=3):
@@ -175,7 +184,7 @@ async def shared_timer(cancelled=(1,), *, users=3):
     return problems
 
 
-async def hand_over(fate="read", *, references=3):
+async def hand_over(fate="read", *, references=3):  # noqa: C901  one check after the other
     """Workers hand outcomes to a reader; it reads them all, leaves after one, or is cancelled."""
     problems, seen = [], []
     before = asyncio.all_tasks()
@@ -199,6 +208,8 @@ async def hand_over(fate="read", *, references=3):
     await asyncio.wait([reader])
     if not reader.cancelled() and reader.exception() is not None:
         problems.append(repr(reader.exception()))
+    if asyncio.get_running_loop().time() > 1:
+        problems.append("it took long to see the end")
     if len(set(seen)) != len(seen):
         problems.append("an outcome came twice")
     if fate == "read" and sorted(seen) != list(range(references)):

@@ -225,12 +225,13 @@ async def _read(world, client, references):
     chance = world.chance
     is_lazy, pace = chance.random() < 0.5, chance.choice((0.0, 0.0, 2.0))
     leaves_after = chance.randrange(len(references) + 1) if chance.random() < 0.1 else None
-    outcomes = []
+    outcomes, last_at = [], world.loop.time()
     source = _references(world, references) if is_lazy else list(references)
     try:
         async with client.stream_transactions(source, concurrency=chance.choice((None, 1, 6))) as stream:
             async for outcome in stream:
                 outcomes.append(outcome)
+                last_at = world.loop.time()
                 _check_row(world, outcome)
                 if leaves_after is not None and len(outcomes) >= leaves_after:
                     break
@@ -238,6 +239,7 @@ async def _read(world, client, references):
                     await asyncio.sleep(pace * chance.random())
             else:
                 leaves_after = None
+                _check_end(world, last_at + pace)
     except errors.ClientClosedError:
         if not world.is_closing:
             raise
@@ -255,6 +257,13 @@ async def _read(world, client, references):
                 await source.aclose()
         _check_once(world, references, outcomes, is_complete=False)
     _check_once(world, references, outcomes, is_complete=leaves_after is None)
+
+
+def _check_end(world, expected):
+    """The end of a stream is seen soon after its last outcome."""
+    late = world.loop.time() - expected - world.loop.jumped
+    if late > world.plan.spread + 1 + _slack(world):
+        world.fail("end of a stream", f"{late:.3f} s after its last outcome")
 
 
 def _check_row(world, outcome):
