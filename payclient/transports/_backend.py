@@ -15,6 +15,7 @@ import anyio
 import httpx
 
 from payclient._telemetry import logger
+from payclient._until_done import until_done
 from payclient.transports._failures import without_library_frames
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
 from payclient.transports._socket import system_trust
@@ -87,8 +88,6 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
         addresses = await self._resolve(host, port)
         self._way.enter("connect", asyncio.get_running_loop().time())
         self._way.address = ", ".join(shown_address((address, port)) for address in addresses[:_MAX_ADDRESSES])
-        if len(addresses) == 1:
-            return await self._connect_to(addresses[0], port, options)
         stream = await self._first_of(addresses, port, options)
         self._way.address = shown_address(stream.get_extra_info("server_addr"))
         return stream
@@ -113,36 +112,52 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
         Source:
             RFC 8305, part 5.
         """
-        connected: list[Any] = []
-        failures: list[Exception] = []
-
-        async def attempt(address: str, ended: anyio.Event) -> None:
-            try:
-                stream = await self._connect_to(address, port, options)
-            except (core.ConnectError, core.ConnectTimeout) as error:
-                failures.append(error)
-            else:
-                connected.append(stream)
-                attempts.cancel_scope.cancel()
-            finally:
-                ended.set()
-
+        # In tasks and not in scopes of anyio: there, a cancellation in the turn in which a timer fires can get lost.
+        attempts: list[asyncio.Task[Any]] = []
+        first: asyncio.Task[Any] | None = None
         try:
-            async with anyio.create_task_group() as attempts:
-                for address in addresses:
-                    ended = anyio.Event()
-                    attempts.start_soon(attempt, address, ended)
-                    with anyio.move_on_after(_NEXT_ADDRESS_AFTER):
-                        await ended.wait()
-        except BaseException:
-            for stream in connected:
-                await stream.aclose()
-            raise
-        for late in connected[1:]:
-            await late.aclose()
-        if not connected:
-            raise failures[-1]
-        return connected[0]
+            for address in addresses:
+                connecting = super().connect_tcp(address, port, socket_options=options)
+                attempts.append(asyncio.create_task(connecting))
+                is_last = len(attempts) == len(addresses)
+                if first := await _first_connected(attempts, None if is_last else _NEXT_ADDRESS_AFTER):
+                    return first.result()
+        finally:
+            await _close_others(attempts, first)
+        return attempts[-1].result()  # raises what it has failed with
+
+
+async def _first_connected(attempts: list[asyncio.Task[Any]], seconds: float | None) -> asyncio.Task[Any] | None:
+    """Wait for a connection, until *seconds* are over, or the youngest attempt, or all of them, have failed."""
+    now = asyncio.get_running_loop().time
+    until = None if seconds is None else now() + seconds
+    while True:
+        connected = [each for each in attempts if _is_connected(each)]
+        pending = [each for each in attempts if not each.done()]
+        if connected or not pending or (until is not None and (attempts[-1].done() or now() >= until)):
+            return connected[0] if connected else None
+        left = None if until is None else until - now()
+        await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _is_connected(attempt: asyncio.Task[Any]) -> bool:
+    return attempt.done() and not attempt.cancelled() and attempt.exception() is None
+
+
+async def _close_others(attempts: list[asyncio.Task[Any]], first: asyncio.Task[Any] | None) -> None:
+    """End the attempts that are not needed, and close what they have connected."""
+    others = [each for each in attempts if each is not first]
+    for each in others:
+        each.cancel()
+    try:
+        await until_done(others)
+    except asyncio.CancelledError:
+        others = attempts  # the first one is not returned either
+        raise
+    finally:
+        for each in others:
+            if _is_connected(each):
+                await each.result().aclose()
 
 
 async def _ask(stream: Any, proxy: Proxy, host: str, port: int) -> None:

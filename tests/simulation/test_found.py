@@ -72,6 +72,23 @@ FOUND = {
         limit=Limit("bucket", 2),
         faults=(Fault("bare 404", 10, 15.587),),
     ),
+    "cancelled as a second address is tried": Plan(
+        seed=462,
+        work="batch",
+        transport="mounted",
+        is_tls=True,
+        concurrency=8,
+        max_rate=10.0,
+        timeout=2.0,
+        deadline=120.0,
+        references=("T0", "U1", "T2", "T3", "T4", "T5", "T6", "T7", "T5", "U8", "T9", "T10"),
+        spread=0.0,
+        tick=0.0005,
+        loss=0.02,
+        pieces=8,
+        work_seconds=1.0,
+        faults=(Fault("idle end", 0.282, 0.975), Fault("dead address", 0.296, 33.986), Fault("cancel", 573, 8)),
+    ),
 }
 
 
