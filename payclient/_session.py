@@ -20,6 +20,7 @@ import os
 import random
 import warnings
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from attrs import define, evolve, fields_dict
 
@@ -55,6 +56,10 @@ _NO_LOOP = (
     "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
     "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
 )
+
+
+_Unbelieved: TypeAlias = tuple[PayClientError, bool]
+"""The last answer that could not be believed, and whether it came over a fresh connection."""
 
 
 @define
@@ -221,7 +226,7 @@ class Session:
         if lookup.reference in fresh_references.get():
             request = evolve(request, needs_fresh_connection=True)
         retries: Retries | None = None  # most lookups need none
-        unbelieved: PayClientError | None = None  # the last answer that could not be believed
+        unbelieved: _Unbelieved | None = None
         while True:
             self._check_remaining_time(lookup, options)
             try:
@@ -232,7 +237,7 @@ class Session:
                 lookup.last_error = error
                 if not _is_believed(error, unbelieved, is_fresh=lookup.is_fresh):
                     self._check_open()  # an answer in doubt is none, and it cannot be asked for again
-                    request, unbelieved = evolve(request, needs_fresh_connection=True), error
+                    request, unbelieved = evolve(request, needs_fresh_connection=True), (error, lookup.is_fresh)
                     continue
                 if self._is_renewable(error) and known is not None and await self._renew_key(known, lookup):
                     request, unbelieved = evolve(request, authorization=self._keys.authorization), None
@@ -371,13 +376,17 @@ def _deviating(transaction: Transaction) -> tuple[str, ...]:
     return tuple(name if name in _FIELDS else "other" for name in names)
 
 
-def _is_believed(error: PayClientError, unbelieved: PayClientError | None, *, is_fresh: bool) -> bool:
-    """Return whether *error* may be final, given an earlier answer that was not believed, if there was one."""
+def _is_believed(error: PayClientError, unbelieved: _Unbelieved | None, *, is_fresh: bool) -> bool:
+    """Say whether *error* may be the last word of a lookup, after an answer that was unbelieved, if there was one."""
     if not names_no_reference(error):
         return True
     if is_conclusive(error):
         return is_fresh or unbelieved is not None
-    return isinstance(unbelieved, TransactionNotFoundError)  # only the same, said twice
+    if unbelieved is None:
+        return False
+    # Only the same, said twice over fresh connections; a transport that cannot tell has none.
+    before, was_fresh = unbelieved
+    return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

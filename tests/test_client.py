@@ -812,13 +812,22 @@ async def test_doubtful_refusal_that_was_another_request_s():
         assert (await pay.get_transaction("T1")).reference == "T1"
 
 
-@pytest.mark.virtual_time
-async def test_bare_not_found_needs_the_same_before():
-    """A bare "Not Found" is believed when it was said twice; another refusal before it does not count."""
+@pytest.mark.parametrize(
+    ("first", "status"),
+    [
+        pytest.param("no", 422, id="rejected"),
+        pytest.param("Transaction not found", 404, id="not-found"),
+        pytest.param("Not Found", 404, id="bare"),
+    ],
+)
+async def test_bare_not_found_is_said_twice(first, status):
+    """A bare "Not Found" is believed when two fresh connections gave it; what a reused one gave does not count."""
     transport = ScriptedTransport()
-    rejected, bare = b'{"success": false, "message": "no"}', b'{"success": false, "message": "Not Found"}'
-    transport.script("T1", attrs.evolve(answer(rejected, 422), is_fresh=False), answer(bare, 404))
-    transport.script("T2", attrs.evolve(answer(rejected, 422), is_fresh=False), answer(bare, 404), answer(bare, 404))
+    bare = answer(b'{"success": false, "message": "Not Found"}', 404)
+    body = json.dumps({"success": False, "message": first}).encode()
+    doubtful = attrs.evolve(answer(body, status), is_fresh=False)
+    transport.script("T1", doubtful, bare)
+    transport.script("T2", doubtful, bare, bare)
     async with client(transport) as pay:
         assert (await pay.get_transaction("T1")).reference == "T1"
         with pytest.raises(TransactionNotFoundError):

@@ -103,6 +103,7 @@ class World:
         self._graves = []
         self._wall_offset = 0.0
         is_orderly = plan.limit.kind == "none" and not plan.loss and plan.deadline >= 20 and plan.max_rate is None
+        is_orderly = is_orderly and plan.timeout >= 5  # a handshake over a slow network takes two seconds
         self.is_quiet = is_orderly and {fault.kind for fault in plan.faults} <= UNNOTICED
         self._chances = {name: random.Random(f"{name} {plan.seed}") for name in ("loop", "net", "service", "work")}
         self.chance = self._chances["work"]
