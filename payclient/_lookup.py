@@ -10,10 +10,13 @@ from typing import Literal, TypeAlias
 
 from payclient._escape import plural
 from payclient._telemetry import Attempt, OnAttempt
-from payclient.errors import AttemptTimeoutError, DeadlineExceededError, PayClientError
-from payclient.policies import Clock, Timeout
+from payclient.errors import AttemptTimeoutError, DeadlineExceededError, PayClientError, TransactionNotFoundError
+from payclient.policies import Clock, Timeout, names_no_reference
+from payclient.protocol import is_conclusive
 from payclient.transports import Way, way_of
 
+Unbelieved: TypeAlias = tuple[PayClientError, bool]
+"""An answer that could not be believed, and whether it came over a fresh connection."""
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 
 
@@ -178,3 +181,23 @@ def _too_slow(seconds: float, way: Way) -> AttemptTimeoutError:
 
 def _through(way: Way) -> str:
     return f" through the proxy {way.proxy}" if way.proxy else ""
+
+
+def is_believed(error: PayClientError, unbelieved: Unbelieved | None, *, is_fresh: bool) -> bool:
+    """
+    Return whether *error* may be the last word of a lookup.
+
+    Args:
+        error: What the answer means.
+        unbelieved: The answer before it, if that was not believed.
+        is_fresh: Whether the answer came over a fresh connection.
+    """
+    if not names_no_reference(error):
+        return True
+    if is_conclusive(error):
+        return is_fresh or unbelieved is not None
+    if unbelieved is None:
+        return False
+    # Only the same, said twice over fresh connections; a transport that cannot tell has none.
+    before, was_fresh = unbelieved
+    return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)

@@ -20,13 +20,12 @@ import os
 import random
 import warnings
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
 
 from attrs import define, evolve, fields_dict
 
 from payclient._config import Options
 from payclient._keys import Keys
-from payclient._lookup import Lookup
+from payclient._lookup import Lookup, Unbelieved, is_believed
 from payclient._telemetry import Attempt, Stats, logger
 from payclient._until_done import until_done
 from payclient.errors import (
@@ -36,7 +35,6 @@ from payclient.errors import (
     PayClientError,
     RateLimitedError,
     ResponseError,
-    TransactionNotFoundError,
     TransportError,
 )
 from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
@@ -46,7 +44,6 @@ from payclient.protocol import (
     Transaction,
     _wire,
     fresh_references,
-    is_conclusive,
     telling_headers,
 )
 from payclient.transports import Transport
@@ -56,10 +53,6 @@ _NO_LOOP = (
     "it needs a running event loop of asyncio, such as in asyncio.run(...); under trio, "
     "call a payclient.blocking.Client in a thread: trio.to_thread.run_sync(client.get_transaction, reference)"
 )
-
-
-_Unbelieved: TypeAlias = tuple[PayClientError, bool]
-"""The last answer that could not be believed, and whether it came over a fresh connection."""
 
 
 @define
@@ -226,7 +219,7 @@ class Session:
         if lookup.reference in fresh_references.get():
             request = evolve(request, needs_fresh_connection=True)
         retries: Retries | None = None  # most lookups need none
-        unbelieved: _Unbelieved | None = None
+        unbelieved: Unbelieved | None = None
         while True:
             self._check_remaining_time(lookup, options)
             try:
@@ -235,7 +228,7 @@ class Session:
                 raise
             except PayClientError as error:
                 lookup.last_error = error
-                if not _is_believed(error, unbelieved, is_fresh=lookup.is_fresh):
+                if not is_believed(error, unbelieved, is_fresh=lookup.is_fresh):
                     self._check_open()  # an answer in doubt is none, and it cannot be asked for again
                     request, unbelieved = evolve(request, needs_fresh_connection=True), (error, lookup.is_fresh)
                     continue
@@ -374,19 +367,6 @@ def _deviating(transaction: Transaction) -> tuple[str, ...]:
     """Return the names of the fields, without what was found in them."""
     names = (text.partition(":")[0] for text in transaction.deviations)
     return tuple(name if name in _FIELDS else "other" for name in names)
-
-
-def _is_believed(error: PayClientError, unbelieved: _Unbelieved | None, *, is_fresh: bool) -> bool:
-    """Say whether *error* may be the last word of a lookup, after an answer that was unbelieved, if there was one."""
-    if not names_no_reference(error):
-        return True
-    if is_conclusive(error):
-        return is_fresh or unbelieved is not None
-    if unbelieved is None:
-        return False
-    # Only the same, said twice over fresh connections; a transport that cannot tell has none.
-    before, was_fresh = unbelieved
-    return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -119,7 +119,7 @@ def _report(traces, total, seconds, ticks, requests, took):
         digest.update(f"{seed} {traces[seed]}\n".encode())
     print(f"simulate: {len(traces)} seeds, {seconds / 3600:.1f} virtual hours, {took / 60:.1f} minutes")
     print(f"simulate: {requests} requests, {ticks} steps of the event loop, hash of all traces {digest.hexdigest()}")
-    ends = ", ".join(f"{name} {number}" for name, number in sorted(total.items()) if not name.startswith("answers to"))
+    ends = ", ".join(f"{name} {number}" for name, number in sorted(total.items()) if " by client " not in name)
     print(f"simulate: {ends}")
 
 

@@ -37,7 +37,7 @@ _ATTEMPT = "_session:Session._attempt"
 _WAIT = "policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "policies._limiter:Limiter.pause"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
-_BELIEVED = "_session:_is_believed"
+_BELIEVED = "_session:is_believed"
 FAST, POOLED, INJECTED = ("fast",), ("httpx", "mounted"), ("injected",)
 
 
@@ -103,7 +103,9 @@ CONTROLS = (
     Control("refusals are believed from fresh connections only", _BELIEVED,
             "return is_fresh or unbelieved is not None", "return True"),
     Control("a bare not found is believed at the second time", _BELIEVED,
-            "return isinstance(unbelieved, TransactionNotFoundError)", "return is_fresh or unbelieved is not None"),
+            "return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)", "return True"),
+    Control("a bare not found is believed from fresh connections only", _BELIEVED,
+            "(was_fresh or not is_fresh)", "True"),
     Control("no doubtful answer is the last while closing", "_session:Session._check_open",
             "raise _closed() from None", "raise"),
     Control("a connection out of step is discarded", _ATTEMPT,
