@@ -150,7 +150,7 @@ class Service:
     def end_idle(self):
         """Close every connection that waits for a request."""
         for peer in self.peers:
-            if not peer.is_busy:
+            if peer.requests and not peer.is_busy:  # before its first one, a handshake may be under way
                 peer.close()
 
     # Requests
