@@ -160,7 +160,7 @@ def shown_by(make):
     with pytest.raises((ConfigurationError, TypeError)) as caught:
         make()
     own = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    frames = [f"{frame.name} {frame.locals}" for frame in own.stack if "/tests/" not in frame.filename]
+    frames = [f"{frame.name} {frame.locals}" for frame in own.stack if frame.filename != __file__]
     assert frames
     return "\n".join([str(caught.value), *frames])
 
