@@ -117,8 +117,7 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
         first: asyncio.Task[Any] | None = None
         try:
             for address in addresses:
-                connecting = super().connect_tcp(address, port, socket_options=options)
-                attempts.append(asyncio.create_task(connecting))
+                attempts.append(asyncio.create_task(self._connect_to(address, port, options)))
                 is_last = len(attempts) == len(addresses)
                 if first := await _first_connected(attempts, None if is_last else _NEXT_ADDRESS_AFTER):
                     return first.result()
