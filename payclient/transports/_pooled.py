@@ -244,6 +244,10 @@ class _Connections:
             if not is_repeatable:
                 connection.way.mark(error)
                 raise
+        except _core.ConnectionNotAvailable as error:
+            failure = _core.ConnectError("the connection was closed before it was used")
+            connection.way.mark(failure)
+            raise failure from error
         except (Exception, asyncio.CancelledError) as error:
             connection.way.mark(error)
             raise

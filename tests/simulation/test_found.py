@@ -89,6 +89,29 @@ FOUND = {
         work_seconds=1.0,
         faults=(Fault("idle end", 0.282, 0.975), Fault("dead address", 0.296, 33.986), Fault("cancel", 573, 8)),
     ),
+    "closed between connecting and sending": Plan(
+        seed=7630,
+        work="reconcile",
+        transport="httpx",
+        concurrency=8,
+        max_rate=50.0,
+        timeout=10.0,
+        deadline=60.0,
+        references=("T0", "T1", "U2", *(f"T{n}" for n in range(3, 14)), "U14", "T15", "T16"),
+        spread=10.0,
+        tick=0.0005,
+        latency=(0.001, 0.001),
+        loss=0.0,
+        pieces=1,
+        work_seconds=0.0,
+        faults=(
+            Fault("cancel", 5, 1),
+            Fault("cancel", 10, 17),
+            Fault("kill", 3019, 0.0),
+            Fault("kill", 6, 0.0),
+            Fault("kill", 241, 0.0),
+        ),
+    ),
 }
 
 
