@@ -20,11 +20,12 @@ from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
 from payclient.ledger import Entry, Ledger, RejectedEntry
 from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, reconcile, replay, utc_now
-from payclient.report import About, LedgerAbout, ReportFiles, about_as_json, about_from_json
+from payclient.report import About, LedgerAbout, ReportFiles, about_as_json, about_from_json, run_name
 
 OnRow: TypeAlias = Callable[[Row], object]
 
 _ABOUT = "about"
+_STARTED = "started"
 _ALL_ROWS = "all rows"
 
 
@@ -122,6 +123,7 @@ class Reconciliation:
 
     def _entries(self, journal: Journal) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, and then note what was read, which is known only at its end."""
+        started_at = self._started_at(journal)
         yield from self.ledger
         about = About(
             ledger=_ledger_about(self.ledger),
@@ -131,7 +133,14 @@ class Reconciliation:
             key_fingerprint=self.client.key_fingerprint,
             canary=self.canary,
         )
+        about = attrs.evolve(about, run=run_name(about, started_at))
         journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
+
+    def _started_at(self, journal: Journal) -> datetime:
+        """Return when the run began, which is noted, so that a resumed run has the same name."""
+        if (noted := journal.note(_STARTED)) is None:
+            journal.set_note(_STARTED, noted := self.clock().isoformat())
+        return datetime.fromisoformat(noted)
 
 
 def journal_path(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from payclient._escape import escape_unprintable
 from payclient.report._about import About, LedgerAbout, about_as_json, about_from_json
+from payclient.report._about import run_name as run_name
 from payclient.report._files import ReportFiles
 from payclient.report._groups import TopRows as TopRows
 from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify

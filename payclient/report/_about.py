@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, cast
@@ -48,6 +51,8 @@ class About:
     The run; without clock, so that the same run gives the same bytes.
 
     Attributes:
+        run: Name of the run: when it began, in UTC, and a fingerprint of ledger, service, key and rules, such as
+            `20261121T020003Z-3f9a1c2d`. Names sort by time. Empty when it is not known.
         ledger: What was read; None when it was not a file that we read.
         rules: How differences were judged.
         base_url: Address of the service; empty when it is not known.
@@ -58,6 +63,7 @@ class About:
         payclient_version: Of the package that wrote the report.
     """
 
+    run: str = ""
     ledger: LedgerAbout | None = None
     rules: Rules = STRICT
     base_url: str = ""
@@ -66,6 +72,14 @@ class About:
     canary: str | None = None
     ended_by: str = ""
     payclient_version: str = field(factory=lambda: version("payclient"))
+
+
+def run_name(about: About, started_at: datetime) -> str:
+    """Return the name of the run that *about* describes; a resumed run keeps it."""
+    ledger = "" if about.ledger is None else about.ledger.sha256
+    parts = ledger, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint
+    fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{fingerprint[:8]}"
 
 
 _JSON = Converter(unstruct_collection_overrides={tuple: list})

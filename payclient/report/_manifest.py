@@ -48,6 +48,7 @@ def manifest_as_json(about: About, compared: Compared, files: Iterable[Fingerpri
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
         "payclient_version": about.payclient_version,
+        "run": about.run,
         "service": {
             "base_url": about.base_url,
             "environment": about.environment,

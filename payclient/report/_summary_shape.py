@@ -31,6 +31,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
     return {
         "schema": "payclient.reconcile.summary",
         "version": SUMMARY_VERSION,
+        "run": about.run,
         "verdict": summary.verdict.value,
         "sentence": summary.sentence,
         "compared": compared_as_json(summary.compared),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -12,15 +14,16 @@ from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.ledger import open_ledger
-from payclient.reconcile import Verdict
+from payclient.reconcile import Verdict, utc_now
 from payclient.testing import FakeService, Latency, Reply
+from support.reconciling import NOON, Clock
 
 
 @pytest.fixture
 def carry_out(tmp_path):
     """Reconcile two rows with a service, by a client with these options."""
 
-    async def carry_out(service, **options):
+    async def carry_out(service, clock=utc_now, **options):
         streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO())
         client = AsyncClient(
             api_key=service.api_key,
@@ -36,6 +39,7 @@ def carry_out(tmp_path):
                 concurrency=1,
                 progress=ProgressMode.PLAIN,
                 streams=streams,
+                clock=clock,
             )
             summary = await job.carry_out()
         return summary.verdict, streams.stderr.getvalue()
@@ -76,3 +80,12 @@ async def test_ended_early(carry_out, tmp_path):
         True,
         True,
     )
+
+
+async def test_run_is_named_once(carry_out, tmp_path):
+    """A run that is resumed on another day keeps the name that it got when it began."""
+    names = []
+    for start in (NOON, NOON + timedelta(days=1)):
+        await carry_out(service_of(), clock=Clock(start))
+        names.append(json.loads((tmp_path / "manifest.json").read_text())["run"])
+    assert (names[0][:16], names[0] == names[1]) == ("20261121T120001Z", True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import date, timedelta
+import re
+from datetime import date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -11,6 +12,7 @@ import pytest
 
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Tolerance
 from payclient.report import About, LedgerAbout, about_as_json, about_from_json
+from payclient.report._about import run_name
 
 LEDGER = LedgerAbout(
     name="ledger.csv",
@@ -40,6 +42,7 @@ RULES = Rules(
     ],
 )
 FULL = About(
+    run="20261121T020003Z-3f9a1c2d",
     ledger=LEDGER,
     rules=RULES,
     base_url="https://pay.example",
@@ -61,3 +64,30 @@ def test_everything_is_in_it():
     names = {field.name for field in attrs.fields(About)}
     assert names - about_as_json(FULL).keys() == {"payclient_version"}
     assert {field.name for field in attrs.fields(LedgerAbout)} == about_as_json(FULL)["ledger"].keys()
+
+
+STARTED = datetime(2026, 11, 21, 9, 0, 3, tzinfo=timezone(timedelta(hours=7)))
+
+
+def test_run_name():
+    """A run is named by when it began, in UTC, and by what it is about."""
+    name = run_name(attrs.evolve(FULL, run=""), STARTED)
+    assert re.fullmatch(r"20261121T020003Z-[0-9a-f]{8}", name)
+    assert run_name(attrs.evolve(FULL, ended_by="", canary=None), STARTED) == name
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"ledger": attrs.evolve(LEDGER, sha256="cd" * 32)},
+        {"ledger": None},
+        {"rules": Rules()},
+        {"base_url": "https://other.example"},
+        {"environment": "sandbox"},
+        {"key_fingerprint": "ba9876543210"},
+    ],
+    ids=["ledger", "no ledger", "rules", "address", "environment", "key"],
+)
+def test_other_run(other):
+    """Another ledger, service, key or rule makes another name, although both runs began in the same second."""
+    assert run_name(attrs.evolve(FULL, **other), STARTED) != run_name(FULL, STARTED)

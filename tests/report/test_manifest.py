@@ -123,6 +123,7 @@ def test_content(report):
         "schema": "payclient.report.manifest",
         "version": 1,
         "payclient_version": known.payclient_version,
+        "run": known.run,
         "service": {
             "base_url": known.base_url,
             "environment": known.environment,
