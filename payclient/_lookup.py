@@ -10,7 +10,13 @@ from typing import Literal, TypeAlias
 
 from payclient._escape import plural
 from payclient._telemetry import Attempt, OnAttempt
-from payclient.errors import AttemptTimeoutError, DeadlineExceededError, PayClientError, TransactionNotFoundError
+from payclient.errors import (
+    AttemptTimeoutError,
+    DeadlineExceededError,
+    PayClientError,
+    TransactionNotFoundError,
+    TransportError,
+)
 from payclient.policies import Clock, Timeout, names_no_reference
 from payclient.protocol import is_conclusive
 from payclient.transports import Way, way_of
@@ -130,6 +136,12 @@ class Lookup:
         finally:
             # Otherwise the context is the cancelled attempt, whose frames hold the request.
             error.__context__ = None
+
+    def fail(self, error: PayClientError) -> None:
+        """Keep *error* as the last one; it also says what the attempts before it have sent."""
+        before, self.last_error = self.last_error, error
+        if isinstance(error, TransportError) and error.sent == "no" and before is not None:
+            error.sent = before.sent if isinstance(before, TransportError) else "yes"
 
     def now(self) -> float:
         """Return the time on the event loop's clock, in seconds."""

@@ -227,7 +227,7 @@ class Session:
             except DeadlineExceededError:
                 raise
             except PayClientError as error:
-                lookup.last_error = error
+                lookup.fail(error)
                 if not is_believed(error, unbelieved, is_fresh=lookup.is_fresh):
                     self._check_open()  # an answer in doubt is none, and it cannot be asked for again
                     request, unbelieved = evolve(request, needs_fresh_connection=True), (error, lookup.is_fresh)

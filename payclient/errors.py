@@ -101,7 +101,7 @@ class TransportError(PayClientError):
     No usable answer came.
 
     Attributes:
-        sent: Whether the service may have received the request.
+        sent: Whether the service may have received the request, in this attempt or an earlier one of the lookup.
         step: Where the attempt ended.
         address: IP address and port of the other side: of the proxy, where there is one. Before there is a connection,
             those that were tried; "" where none is known.

@@ -386,6 +386,26 @@ async def test_attempts_by_error(step, error, attempts):
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("before", "sent"),
+    [
+        pytest.param([], "no", id="never-connected"),
+        pytest.param([answer(b"", 429)], "yes", id="answered"),
+        pytest.param([ConnectionFailedError("reset", sent="unknown")], "unknown", id="perhaps"),
+        pytest.param([answer(b"", 429), ConnectionFailedError("refused", sent="no")], "yes", id="two-before"),
+    ],
+)
+async def test_sent_is_of_the_whole_lookup(before, sent):
+    """A lookup whose last attempt could not connect still says that the service may have received an earlier one."""
+    transport = ScriptedTransport(default=lambda: ConnectionFailedError("refused", sent="no"))
+    transport.script("T1", *before)
+    async with client(transport) as pay:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await pay.get_transaction("T1")
+    assert caught.value.sent == sent
+
+
+@pytest.mark.virtual_time
 async def test_equal_lookups_share_one_request():
     """Equal lookups awaited at the same time send one request."""
     transport = ScriptedTransport(latency=1)

@@ -132,7 +132,7 @@ class Deferral:
         self._forbidden_in_a_row = self._forbidden_in_a_row + 1 if is_forbidden else 0
         if isinstance(error, errors.ConnectionFailedError) and error.sent == "no":
             self._unreached += 1
-        elif not isinstance(error, errors.DeadlineExceededError):
+        elif _has_reached(error):
             self._was_reached = True  # from now on, a failed connection is an outage, not a wrong address
         is_wrong_address = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = (
@@ -151,3 +151,12 @@ class Deferral:
 
     def _spread(self, seconds: float) -> float:
         return seconds * (0.5 + self._random())
+
+
+def _has_reached(error: errors.PayClientError) -> bool:
+    """Return whether the service may have received a request of this lookup."""
+    if not isinstance(error, errors.DeadlineExceededError):
+        return True
+    last = error.__cause__
+    is_unsent = isinstance(last, errors.TransportError) and last.sent == "no"
+    return isinstance(last, errors.PayClientError) and not is_unsent

@@ -118,6 +118,30 @@ def test_waits_are_spread(chance, wait):
     assert deferral(chance=chance).decide(PendingRow(0, "R"), BROKEN) == later(wait)
 
 
+def after_deadline(cause):
+    """Return the error of a lookup whose deadline came after *cause*."""
+    error = errors.DeadlineExceededError("x")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("first", "is_fatal"),
+    [
+        pytest.param(REFUSED, True, id="nothing-came"),
+        pytest.param(after_deadline(REFUSED), True, id="not-in-time"),
+        pytest.param(after_deadline(None), True, id="no-time-to-begin"),
+        pytest.param(BROKEN, False, id="an-answer"),
+        pytest.param(after_deadline(BROKEN), False, id="an-answer-and-no-more-time"),
+        pytest.param(errors.ConnectionFailedError("x", sent="yes"), False, id="an-answer-and-no-connection"),
+    ],
+)
+def test_wrong_address(first, is_fatal):
+    """Lookups that cannot connect end the stream, unless the service has been reached before."""
+    last = dispositions(deferral(), first, REFUSED, REFUSED, REFUSED)[-1]
+    assert (last is Disposition.FATAL) == is_fatal
+
+
 def test_denials_in_a_row():
     """The twentieth `PermissionDeniedError` in a row ends the stream."""
     assert dispositions(deferral(), *[DENIED] * 20) == [*[Disposition.FINAL] * 19, Disposition.FATAL]

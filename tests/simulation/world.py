@@ -198,9 +198,8 @@ class World:
             self.count(f"{attempt.error or 'found'}")
             if self.is_quiet and attempt.error in ("ConnectionFailedError", "AttemptTimeoutError"):
                 self.fail("unanswered", f"an attempt for {attempt.reference} ended with {attempt.error}")
-            if attempt.error is None:
-                self.count(f"found by client {number}")
             if attempt.status is not None:
+                self.count(f"answered by client {number}")
                 self._on_answer(attempt, self.limiters[number])
 
         return on_attempt
