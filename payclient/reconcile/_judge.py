@@ -12,11 +12,13 @@ Design rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import evolve, frozen
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile._compare import compare
+from payclient.reconcile._compare import compare, reff_key
 from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Finding, Row, in_order
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._rules import STRICT, Rules
@@ -105,6 +107,21 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
         return first.answer is Answer.NOT_FOUND and not excuse(entry, first.at, rules)
     findings = compare(entry, first.transaction, at=first.at, rules=rules)
     return any(finding.is_decisive for finding in findings)
+
+
+def differing(entries: Iterable[Entry], answer: Observation, *, rules: Rules = STRICT) -> list[Entry]:
+    """Return those of the *entries* of one reference whose difference from *answer* a second lookup must confirm."""
+    if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
+        return []
+    return [entry for entry in entries if needs_confirmation(entry, answer, rules=rules)]
+
+
+def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
+    """Return the normalised merchant_reff of an answer that says paid; None for any other."""
+    found = answer.transaction
+    if found is None or rules.read_status(found.status) is not Status.PAID:
+        return None
+    return reff_key(found.merchant_reff)
 
 
 def _unusable(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:

@@ -29,15 +29,13 @@ from payclient.errors import (
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import classify
 from payclient.protocol import Found, Outcome, Transaction, check_reference, fresh_references
-from payclient.reconcile._compare import reff_key
 from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row
 from payclient.reconcile._journal import Journal
-from payclient.reconcile._judge import judge, needs_confirmation
+from payclient.reconcile._judge import differing, judge, paid_reff_of
 from payclient.reconcile._observation import Answer, Observation, ask_canary, observe, utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._status import Status
 from payclient.reconcile._stored import PendingLookup
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
@@ -299,21 +297,16 @@ class _Reconciler:
             return
         needs_confirmation = self._is_different(pending, observation)
         self._unresolved += observation.answer is Answer.FAILED
-        found, paid_reff = observation.transaction, None
-        if found is not None and self._rules.read_status(found.status) is Status.PAID:
-            paid_reff = reff_key(found.merchant_reff)
         self._journal.answers.add(
             pending.position,
             observation,
             is_second=self._is_second,
             needs_confirmation=needs_confirmation,
-            paid_reff=paid_reff,
+            paid_reff=paid_reff_of(observation, rules=self._rules),
         )
 
     def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
-        if observation.answer in (Answer.FAILED, Answer.UNASKABLE):
-            return False
-        different = [e for e in pending.entries if needs_confirmation(e, observation, rules=self._rules)]
+        different = differing(pending.entries, observation, rules=self._rules)
         if not different:
             return False
         if not self._is_second:
