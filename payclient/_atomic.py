@@ -83,6 +83,10 @@ class AtomicFiles:
         """Return the new file for bytes."""
         return self._files[name]
 
+    def path(self, name: str) -> Path:
+        """Return where the new file is until it takes its place, for a library that opens files by path."""
+        return self._partial[name]
+
     def text(self, name: str) -> IO[str]:
         """Return the new file for text, in UTF-8 and without translation of line ends; call it once."""
         self._texts[name] = text = io.TextIOWrapper(self._files[name], encoding="utf-8", newline="")

@@ -14,7 +14,7 @@ from payclient.cli._progress import ProgressMode
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger, LedgerError, LedgerFormat, open_ledger
-from payclient.reconcile import Assumed, Rules, Severity, read_duration, read_rules
+from payclient.reconcile import STRICT, Assumed, Rules, Severity, read_duration, read_rules
 
 _FLAG = Parameter(negative="", show_default=False)
 
@@ -71,14 +71,18 @@ class Judging:
     grace: str | None = None
     confirm_after: str | None = None
 
-    def rules(self, not_found_messages: Sequence[str]) -> Rules:
+    def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
         """
         Return what was decided, with more *not_found_messages*: they change answers, so the run is another one.
+
+        Args:
+            not_found_messages: Those of the command line.
+            without_file: The rules where no file is named.
 
         Raises:
             ConfigurationError: When an option or a line of the file cannot be used.
         """
-        rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
+        rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
         given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}

@@ -123,7 +123,8 @@ class Reconciliation:
 
     def _entries(self, journal: Journal) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, and then note what was read, which is known only at its end."""
-        started_at = self._started_at(journal)
+        if journal.note(_STARTED) is None:
+            journal.set_note(_STARTED, self.clock().isoformat())
         yield from self.ledger
         about = About(
             ledger=_ledger_about(self.ledger),
@@ -132,15 +133,16 @@ class Reconciliation:
             environment=self.environment,
             key_fingerprint=self.client.key_fingerprint,
             canary=self.canary,
+            judged_again=about_of(journal).judged_again,
         )
-        about = attrs.evolve(about, run=run_name(about, started_at))
-        journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
+        note_about(journal, about)
 
-    def _started_at(self, journal: Journal) -> datetime:
-        """Return when the run began, which is noted, so that a resumed run has the same name."""
-        if (noted := journal.note(_STARTED)) is None:
-            journal.set_note(_STARTED, noted := self.clock().isoformat())
-        return datetime.fromisoformat(noted)
+
+def note_about(journal: Journal, about: About) -> None:
+    """Note what the run is about, and its name, which it keeps when it is resumed."""
+    if (started := journal.note(_STARTED)) is not None:
+        about = attrs.evolve(about, run=run_name(about, datetime.fromisoformat(started)))
+    journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
 
 
 def journal_path(folder: Path) -> Path:

@@ -2,9 +2,11 @@
 
 from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted
+from payclient.reconcile._again import judge_again as judge_again
 from payclient.reconcile._compare import compare
 from payclient.reconcile._compare import reff_key as reff_key
 from payclient.reconcile._compared import Compared
+from payclient.reconcile._database import copy_journal as copy_journal
 from payclient.reconcile._database import verify_journal
 from payclient.reconcile._errors import JournalError, JournalWriteError, RulesError, StoppedError, TieOutError
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity
@@ -19,6 +21,8 @@ from payclient.reconcile._observation import utc_now as utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._rule_values import read_duration as read_duration
 from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json
+from payclient.reconcile._rules import changed_rules as changed_rules
+from payclient.reconcile._rules import keep_reading as keep_reading
 from payclient.reconcile._rules_file import parse_rules, read_rules, rules_from_json
 from payclient.reconcile._run import Entries, reconcile, replay
 from payclient.reconcile._status import Assumed, Status, read_status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +12,10 @@ from payclient.reconcile import _schema as schema
 from payclient.reconcile._database import Database
 from payclient.reconcile._errors import JournalWriteError
 from payclient.reconcile._integrity import checksum
+from payclient.reconcile._judge import differing, paid_reff_of
 from payclient.reconcile._observation import Observation
-from payclient.reconcile._stored import PendingLookup, entry_from, observation_cells
+from payclient.reconcile._rules import Rules
+from payclient.reconcile._stored import PendingLookup, entry_from, observation_cells, observation_from
 
 _ANSWERS_PER_WRITE = 500
 
@@ -61,11 +63,15 @@ class Answers:
         last = 0
         while page := self._database.fetch(query, (last,)):
             for last, first, *cells in page:
-                entries = [entry_from(cells)]
-                if first is not None:
-                    entries = list(map(entry_from, self._database.fetch(schema.ENTRIES_OF, (entries[0].reference,))))
-                usable = tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
+                usable = self._entries(first, cells)
                 yield PendingLookup(usable[0].reference, last, usable)
+
+    def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
+        """Return all ledger rows that have the reference of the one in *cells*."""
+        entries = [entry_from(cells)]
+        if first is not None:
+            entries = list(map(entry_from, self._database.fetch(schema.ENTRIES_OF, (entries[0].reference,))))
+        return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
 
     # The answers
 
@@ -148,6 +154,21 @@ class Answers:
             for statement in schema.FIND_PAID_TWICE:
                 db.execute(statement)
 
+    def mark_again(self, rules: Rules) -> None:
+        """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
+        self.write()
+        last = 0
+        while page := self._database.fetch(schema.NEXT_ANSWERED, (last,)):
+            for last, *marks, first, cells, answer in map(_parts, page):
+                observation = observation_from(answer)
+                assert observation is not None  # noqa: S101  each answer is one
+                is_different = bool(differing(self._entries(first, cells), observation, rules=rules))
+                derived = [int(is_different), paid_reff_of(observation, rules=rules)]
+                if marks != derived:
+                    row = (last, *derived, *answer)
+                    self._unwritten.append((*row, checksum(row)))
+            self.write()
+
     # What they say
 
     def count_found(self) -> int:
@@ -172,3 +193,9 @@ class Answers:
         self.write()
         found = self._database.fetch(query, cells)
         return found[0][0] if found else None
+
+
+def _parts(cells: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row of `NEXT_ANSWERED` with the ledger row and the answer as one cell each."""
+    answer = len(cells) - len(schema.ANSWER_COLUMNS)
+    return (*cells[:4], cells[4:answer], cells[answer:])

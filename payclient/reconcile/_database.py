@@ -8,7 +8,8 @@ import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from shutil import copyfileobj
+from typing import IO, Any
 from weakref import WeakSet
 
 from payclient._own_file import FOLDER_MODE, check_own, own
@@ -20,6 +21,7 @@ _CACHE_KIB = 16_384
 _MIN_BYTES = 512
 _MAX_LOG_BYTES = 1 << 22
 _MAX_HOLDER = 300
+_COPY_BYTES = 1 << 20
 _BESIDE = ("", "-wal", "-shm", "-journal", ".holder")
 _FAULTS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes Python's module raise: SQLite's messages may quote what is damaged."""
@@ -193,6 +195,44 @@ def verify_journal(path: Path) -> None:
             _check(connection, path)
     except _FAULTS as error:
         raise _refusal(path, error) from error
+
+
+def copy_journal(path: Path, file: IO[bytes]) -> None:
+    """
+    Copy the journal of a run that has ended, without changing anything in its folder.
+
+    Args:
+        path: Of the journal.
+        file: Open for bytes.
+
+    Raises:
+        JournalError: When it is damaged, in use, of a run that was killed, or no journal of this version.
+    """
+    _check_ended(path)
+    verify_journal(path)  # refuses what is missing, too
+    try:
+        with open(path, "rb", opener=own) as journal:
+            before = os.fstat(journal.fileno())
+            copyfileobj(journal, file, _COPY_BYTES)
+            file.flush()
+            after = os.fstat(journal.fileno())
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}"
+        raise JournalError(message) from error
+    _check_ended(path)
+    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+        message = f"{path} is in use: it was changed while it was copied"
+        raise JournalError(message)
+
+
+def _check_ended(path: Path) -> None:
+    """Refuse a journal with a write-ahead log: only SQLite can put both together, and would change the folder."""
+    if _log_of(path).exists():
+        message = (
+            f"the run in {path.parent} is under way, or was killed; run the same command again to end it, "
+            f"or payclient report {path.parent} to judge it as it is"
+        )
+        raise JournalError(message)
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:

@@ -205,7 +205,8 @@ def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str
 
 
 def _seen_once(case: Case) -> str:
-    return f"a difference was seen once and is not confirmed: {_ended_early(case)}"
+    why = _ended_early(case) if case.ended_by else "there was no second lookup"
+    return f"a difference was seen once and is not confirmed: {why}"
 
 
 def _ended_early(case: Case) -> str:

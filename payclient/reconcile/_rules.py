@@ -13,7 +13,7 @@ from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, cast
 
-from attrs import Attribute, Factory, asdict, field, frozen
+from attrs import Attribute, Factory, asdict, evolve, field, frozen
 from attrs.validators import optional
 
 from payclient._escape import quote
@@ -131,6 +131,7 @@ COLUMN_FIELDS = tuple(dict.fromkeys((*FIELDS, "created_at")))
 
 _LISTS = ("require", "ignore_columns", "not_found_messages")
 _OF_THE_LEDGER = ("columns", "require", "ignore_columns")
+_OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
 def _to_columns(columns: Mapping[str, str]) -> Mapping[str, str]:
@@ -319,6 +320,17 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
 
 def _given(value: Tolerance | FeeSchedule | Accepted) -> dict[str, Any]:
     return {name: plain_value(each) for name, each in asdict(value).items() if each is not None}
+
+
+def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
+    """Return the names of the rules that differ."""
+    one, other = rules_as_json(before), rules_as_json(after)
+    return tuple(name for name in {**one, **other} if one.get(name) != other.get(name))
+
+
+def keep_reading(rules: Rules, run: Rules) -> Rules:
+    """Return *rules* with those of *run* that say how the ledger and the answers are read, which were read by them."""
+    return evolve(rules, **{name: getattr(run, name) for name in _OF_READING})
 
 
 STRICT = Rules()

@@ -120,6 +120,11 @@ NEXT_TO_CONFIRM = (
     f"SELECT position, first, line, rejected, {_of('entries', ENTRY_COLUMNS)} {_UNCONFIRMED}"
     " AND given.id > 2 * ? ORDER BY given.id LIMIT 500"
 )
+NEXT_ANSWERED = f"""
+    SELECT answers.id, needs_confirmation, paid_reff, first, line, rejected, {_of("entries", ENTRY_COLUMNS)},
+        {_of("answers", ANSWER_COLUMNS)}
+    FROM answers JOIN entries ON position = answers.id / 2 WHERE answers.id > ? ORDER BY answers.id LIMIT 500
+"""
 ADD_ANSWER = f"INSERT OR REPLACE INTO answers VALUES (?, ?, ?, {_marks(ANSWER_COLUMNS)}, ?)"
 FORGET_FAILURES = """
     DELETE FROM answers WHERE answer = 'failed' OR answer = 'unusable' AND id % 2 = 1

@@ -1,7 +1,7 @@
 """Write what a reconciliation found into files that a person can sign."""
 
 from payclient._escape import escape_unprintable
-from payclient.report._about import About, LedgerAbout, about_as_json, about_from_json
+from payclient.report._about import About, JudgedAgain, LedgerAbout, about_as_json, about_from_json
 from payclient.report._about import run_name as run_name
 from payclient.report._files import ReportFiles
 from payclient.report._groups import TopRows as TopRows
@@ -19,6 +19,7 @@ __all__ = [
     "MANIFEST",
     "About",
     "Cell",
+    "JudgedAgain",
     "LedgerAbout",
     "Matrix",
     "Problem",

@@ -14,6 +14,7 @@ from attrs import field, frozen
 from cattrs import Converter, override
 from cattrs.gen import make_dict_unstructure_fn
 
+from payclient._escape import quote
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
 
 
@@ -46,6 +47,32 @@ class LedgerAbout:
 
 
 @frozen(kw_only=True)
+class JudgedAgain:
+    """
+    The run whose answers were judged a second time.
+
+    Attributes:
+        folder: The name of its folder.
+        run: Its name.
+        rules_fingerprint: Of the rules by which it was judged.
+        changed_rules: The names of the rules that are others now.
+    """
+
+    folder: str
+    run: str
+    rules_fingerprint: str
+    changed_rules: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        rules = ", ".join(self.changed_rules)
+        how = f"by other rules ({rules})" if rules else "by the same rules"
+        which = f"the run {self.run}" if self.run else "the run"
+        return f"A second judgement of {which} in {quote(self.folder)}, {how}; nothing was asked again for it."
+
+
+@frozen(kw_only=True)
 class About:
     """
     The run; without clock, so that the same run gives the same bytes.
@@ -59,6 +86,7 @@ class About:
         environment: `live` or `sandbox`; empty when it is not known.
         key_fingerprint: A short, non-reversible fingerprint of the API key, never the key; empty when not known.
         canary: The reference that was asked first, if one was.
+        judged_again: The run whose answers these are, where this is a second judgement.
         ended_by: The failure that ended the run early; empty when it was not.
         payclient_version: Of the package that wrote the report.
     """
@@ -70,6 +98,7 @@ class About:
     environment: str = ""
     key_fingerprint: str = ""
     canary: str | None = None
+    judged_again: JudgedAgain | None = None
     ended_by: str = ""
     payclient_version: str = field(factory=lambda: version("payclient"))
 
@@ -77,7 +106,8 @@ class About:
 def run_name(about: About, started_at: datetime) -> str:
     """Return the name of the run that *about* describes; a resumed run keeps it."""
     ledger = "" if about.ledger is None else about.ledger.sha256
-    parts = ledger, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint
+    before = "" if about.judged_again is None else about.judged_again.run
+    parts = ledger, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint, before
     fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{fingerprint[:8]}"
 
@@ -102,3 +132,8 @@ def about_from_json(value: Mapping[str, Any]) -> About:
 def ledger_as_json(ledger: LedgerAbout) -> dict[str, Any]:
     """Return *ledger* in plain values."""
     return cast(dict[str, Any], _JSON.unstructure(ledger))
+
+
+def judged_again_as_json(again: JudgedAgain | None) -> dict[str, Any] | None:
+    """Return *again* in plain values."""
+    return None if again is None else cast(dict[str, Any], _JSON.unstructure(again))

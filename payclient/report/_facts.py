@@ -44,6 +44,8 @@ def when(time: datetime | None) -> str:
 def facts(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the run metadata in the order of the page; a missing value is shown as such."""
     yield Fact("Run", (about.run or "not recorded",), bool(about.run))
+    if about.judged_again is not None:
+        yield Fact("Second judgement", (about.judged_again.sentence,))
     if about.ledger is None:
         yield Fact("Ledger", ("not a file that payclient read",))
     else:

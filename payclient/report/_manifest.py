@@ -14,7 +14,7 @@ from attrs import frozen
 from payclient._atomic import Fingerprint
 from payclient._own_file import own
 from payclient.reconcile import Compared
-from payclient.report._about import About
+from payclient.report._about import About, judged_again_as_json
 from payclient.report._summary_shape import compared_as_json
 
 MANIFEST: str = "manifest.json"
@@ -49,6 +49,7 @@ def manifest_as_json(about: About, compared: Compared, files: Iterable[Fingerpri
         "version": MANIFEST_VERSION,
         "payclient_version": about.payclient_version,
         "run": about.run,
+        "judged_again": judged_again_as_json(about.judged_again),
         "service": {
             "base_url": about.base_url,
             "environment": about.environment,

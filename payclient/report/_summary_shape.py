@@ -18,7 +18,7 @@ from payclient.reconcile import (
     expiry_rule,
     rules_as_json,
 )
-from payclient.report._about import About, ledger_as_json
+from payclient.report._about import About, judged_again_as_json, ledger_as_json
 from payclient.report._matrix import Cell, Matrix, meaning
 from payclient.report._wording import money_by_status
 
@@ -31,7 +31,6 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
     return {
         "schema": "payclient.reconcile.summary",
         "version": SUMMARY_VERSION,
-        "run": about.run,
         "verdict": summary.verdict.value,
         "sentence": summary.sentence,
         "compared": compared_as_json(summary.compared),
@@ -56,6 +55,8 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
             for each in summary.acceptances
         ],
         "statuses": _statuses(matrix, about.rules),
+        "run": about.run,
+        "judged_again": judged_again_as_json(about.judged_again),
         "ledger": None if about.ledger is None else ledger_as_json(about.ledger),
         "service": {
             "base_url": about.base_url,

@@ -124,6 +124,7 @@ def test_content(report):
         "version": 1,
         "payclient_version": known.payclient_version,
         "run": known.run,
+        "judged_again": None,
         "service": {
             "base_url": known.base_url,
             "environment": known.environment,

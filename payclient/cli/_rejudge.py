@@ -1,0 +1,132 @@
+"""`payclient rejudge`: judge the answers of a run again, by other rules."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from glob import escape
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+from cyclopts import Parameter
+
+from payclient._atomic import AtomicFiles
+from payclient.cli._options import Judging, Output
+from payclient.cli._reconciliation import about_of, journal_path, note_about, write_again
+from payclient.cli._streams import Streams
+from payclient.cli._verdict import Worst, verdict_lines
+from payclient.errors import ConfigurationError
+from payclient.reconcile import (
+    Assumed,
+    Journal,
+    JournalError,
+    Rules,
+    changed_rules,
+    copy_journal,
+    judge_again,
+    keep_reading,
+)
+from payclient.report import JudgedAgain
+
+EXAMPLES = """
+```console
+$ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
+$ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
+```
+
+Exit status: that of `payclient reconcile` for these rows.
+"""
+
+
+def rejudge(
+    folder: Path,
+    /,
+    *,
+    out: Path,
+    rules: Path | None = None,
+    time_zone: str | None = None,
+    assume_status: Assumed | None = None,
+    grace: str | None = None,
+    output: Output = Output(),  # noqa: B008  frozen
+    streams: Annotated[Streams, Parameter(parse=False)],
+) -> int:
+    """
+    Judge the answers of a run again, by other rules, without a network or a key.
+
+    The report in OUT says that it is a second judgement, of which run, and which rules changed. A difference that only
+    the new rules see has no second lookup, so its row is unresolved; `payclient reconcile` with the same ledger and
+    rules and the same OUT takes the missing lookups. Nothing in FOLDER is changed.
+
+    Args:
+        folder: Folder of the run.
+        out: Folder for the second judgement; not FOLDER.
+        rules: TOML file with the rules. Default: the rules of the run.
+        time_zone: Zone of the service's expiry times, such as `Asia/Jakarta` or `+07:00`. Overrides the rules.
+        assume_status: Status of every row when the ledger has no status column: `paid` or `none`. Overrides the rules.
+        grace: Age below which a row may still differ, such as `90m`, `24h` or `1d 12h`. Overrides the rules.
+        output: Output and exit status.
+        streams: Streams of the process.
+    """
+    given = Judging(rules_file=rules, time_zone=time_zone, assume_status=assume_status, grace=grace)
+    given.rules()  # refuses what cannot be used before anything is copied
+    if out.resolve().is_relative_to(folder.resolve()):
+        message = f"--out must be another folder than {folder}, which is not changed"
+        raise ConfigurationError(message)
+    if not journal_path(folder).exists():
+        message = f"there is no journal at {journal_path(folder)}"
+        raise JournalError(message)
+    remarks = _judge_copy(folder, out, given)
+    worst = Worst()
+    summary, judged_by = write_again(out, worst.add, all_rows=output.all_rows)
+    verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
+    output.write([verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}"], out, streams)
+    return summary.exit_status(output.fail_on)
+
+
+def _judge_copy(folder: Path, out: Path, given: Judging) -> list[str]:
+    """Put a copy of the journal of *folder* into *out*, judged again; return what there is to say about it."""
+    name = journal_path(out).name
+    with AtomicFiles(out, [name]) as new:
+        for beside in out.glob(f"{escape(new.path(name).name)}?*"):  # of a killed process with the same id
+            beside.unlink()
+        copy_journal(journal_path(folder), new.binary(name))
+        with Journal(new.path(name), must_exist=True) as journal:
+            about = about_of(journal)
+            wanted = given.rules(without_file=about.rules)
+            rules = keep_reading(wanted, about.rules)
+            unconfirmed = judge_again(journal, rules=rules)
+            again = JudgedAgain(
+                folder=folder.resolve().name,
+                run=about.run,
+                rules_fingerprint=about.rules.fingerprint,
+                changed_rules=changed_rules(about.rules, rules),
+            )
+            note_about(journal, attrs.evolve(about, rules=rules, judged_again=again))
+        if not _is_there(out, again, rules):
+            new.commit()
+    return [again.sentence, *_remarks(changed_rules(wanted, rules), unconfirmed, out)]
+
+
+def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
+    """Return whether *out* holds the same second judgement, perhaps with more lookups; refuse any other run."""
+    if not journal_path(out).exists():
+        return False
+    with Journal(journal_path(out), must_exist=True) as journal:
+        about = about_of(journal)
+    if (about.judged_again, about.rules.fingerprint) == (again, rules.fingerprint):
+        return True
+    message = f"there is another run in {out}; choose another folder with --out"
+    raise JournalError(message)
+
+
+def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
+    if kept:
+        names = " and ".join(kept)
+        yield f"Not applied: {names}, which say how the ledger and the answers are read; that takes a new run."
+    if unconfirmed:
+        which = "1 reference needs" if unconfirmed == 1 else f"{unconfirmed:,} references need"
+        yield (
+            f"By these rules {which} a second lookup, which the run did not take, and cannot be judged without it. "
+            f"To take it: payclient reconcile with the same ledger and rules, and --out {shlex.quote(str(out))}"
+        )

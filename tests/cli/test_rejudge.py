@@ -1,0 +1,206 @@
+"""`payclient rejudge`: a second judgement of a run, without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+LEDGER = "reference,amount,status\nT1,14800,Paid\nT2,7000,Canceled\nT3,1,Paid\n"
+LOOSE = "[tolerances.amount]\nabove = 500\n"
+
+
+@pytest.fixture
+def run(configured, tmp_path):
+    """Reconcile the ledger by these rules into a folder of this name, and return the folder."""
+
+    def run(name="night", rules="", *arguments):
+        (tmp_path / "ledger.csv").write_text(LEDGER)
+        (tmp_path / f"{name}.toml").write_text(rules)
+        wanted = ("--out", str(tmp_path / name), "--rules", str(tmp_path / f"{name}.toml"), "--quiet")
+        configured("reconcile", str(tmp_path / "ledger.csv"), *wanted, *arguments)
+        return tmp_path / name
+
+    return run
+
+
+@pytest.fixture
+def rejudge(command, tmp_path):
+    """Judge the run in a folder again, into `again`."""
+
+    def rejudge(folder, *arguments, rules=None):
+        if rules is not None:
+            (tmp_path / "new.toml").write_text(rules)
+            arguments = ("--rules", str(tmp_path / "new.toml"), *arguments)
+        return command("rejudge", str(folder), "--out", str(tmp_path / "again"), *arguments)
+
+    return rejudge
+
+
+def state(folder):
+    """Return all that can be seen of a folder."""
+    return {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
+        for path in (folder, *folder.iterdir())
+        if path.is_file()
+    } | {".": folder.stat().st_mtime_ns}
+
+
+def content(folder):
+    """Return the files of a report; the journal holds the same in other pages after it was opened."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".sqlite"}
+
+
+def told(folder, name="summary.json"):
+    return json.loads((folder / name).read_text())
+
+
+def test_same_rules(run, rejudge, tmp_path):
+    """The rules of the run give the same bytes of rows, and nothing in its folder is touched."""
+    night = run(rules="grace = '0s'\n")
+    before = state(night)
+    result = rejudge(night)
+    assert (result.status, result.err) == (1, "")
+    for name in ("rows.jsonl", "breaks.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (night / name).read_bytes()
+    assert state(night) == before
+
+
+def test_read_only_folder(run, rejudge):
+    """The folder of the run may be read-only."""
+    night = run()
+    night.chmod(0o500)
+    try:
+        assert rejudge(night).status == 1
+    finally:
+        night.chmod(0o700)
+
+
+def test_other_rules(run, rejudge, tmp_path):
+    """Terminal, page, summary and manifest say which run was judged again, and by which rules it differs."""
+    night = run()
+    again = tmp_path / "again"
+    result = rejudge(night, rules=LOOSE)
+    name = told(night)["run"]
+    sentence = (
+        f"A second judgement of the run {name} in 'night', by other rules (tolerances); nothing was asked again for it."
+    )
+    assert result.out.splitlines()[:2] == [
+        "BREAKS: amount and status of 3 ledger rows: 2 matched (1 within tolerance or accepted), 1 break.",
+        sentence,
+    ]
+    assert sentence.replace("'", "&#39;") in (again / "report.html").read_text()
+    origin = {
+        "folder": "night",
+        "run": name,
+        "rules_fingerprint": told(night)["rules"]["fingerprint"],
+        "changed_rules": ["tolerances"],
+    }
+    assert [told(again, file)["judged_again"] for file in ("summary.json", "manifest.json")] == [origin, origin]
+    assert told(again)["run"] not in ("", name)
+    assert told(night)["judged_again"] is None
+
+
+def test_missing_lookups(run, rejudge, configured, service, tmp_path):
+    """What needs a second lookup is unresolved, and counted; the run resumes in the new folder, and takes only that."""
+    night = run(rules=LOOSE)
+    asked = len(service.requests)
+    result = rejudge(night, rules="")
+    assert "By these rules 1 reference needs a second lookup, which the run did not take" in result.out
+    assert (told(tmp_path / "again")["buckets"]["unresolved"]["rows"], len(service.requests)) == (1, asked)
+    arguments = ("--rules", str(tmp_path / "new.toml"), "--out", str(tmp_path / "again"))
+    configured("reconcile", str(tmp_path / "ledger.csv"), *arguments, "--quiet")
+    assert told(tmp_path / "again")["buckets"]["unresolved"]["rows"] == 0
+    assert [request.reference for request in service.requests[asked:]] == ["T1"]
+    assert told(tmp_path / "again")["judged_again"]["folder"] == "night"
+
+
+def test_options(run, rejudge, tmp_path):
+    """Options override the rules of the run, which hold where no file is named."""
+    night = run(rules=LOOSE)
+    assert rejudge(night, "--time-zone", "Asia/Jakarta").status == 1
+    rules = told(tmp_path / "again")["rules"]
+    assert (rules["time_zone"], rules["tolerances"]) == ("Asia/Jakarta", {"amount": {"above": 500}})
+
+
+def test_reading_stays(run, rejudge, tmp_path):
+    """Rules about how the ledger and the answers are read stay those of the run, and the command says so."""
+    night = run(rules="not_found_messages = ['gone']\n")
+    result = rejudge(night, rules="require = ['amount']\n")
+    assert "Not applied: require and not_found_messages, which say how" in result.out
+    assert told(tmp_path / "again")["rules"]["not_found_messages"] == ["gone"]
+
+
+def test_again_and_again(run, rejudge, tmp_path):
+    """The same command writes the same bytes; other rules in the same folder are refused, and it stays as it is."""
+    night = run()
+    rejudge(night, rules=LOOSE)
+    before = content(tmp_path / "again")
+    assert rejudge(night, rules=LOOSE).status == 1
+    assert content(tmp_path / "again") == before
+    result = rejudge(night, rules="grace = '2d'\n")
+    assert result.status == 2
+    assert content(tmp_path / "again") == before
+
+
+def test_killed_before(run, rejudge, tmp_path):
+    """What a killed process with the same id left beside its copy is not read."""
+    night = run()
+    (tmp_path / "again").mkdir()
+    for suffix in ("-wal", "-shm", ".holder"):
+        (tmp_path / "again" / f".journal.sqlite.{os.getpid()}.partial{suffix}").write_bytes(b"x" * 5000)
+    assert rejudge(night).status == 1
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == sorted(path.name for path in night.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda night: (night / "journal.sqlite-wal").touch(), "under way, or was killed"),
+        (lambda night: (night / "journal.sqlite").unlink(), "there is no journal at"),
+        (lambda night: (night / "journal.sqlite").write_bytes(b"x" * 9000), "not a journal of payclient"),
+        (lambda night: os.truncate(night / "journal.sqlite", 100), "is damaged"),
+    ],
+    ids=["killed", "missing", "other file", "cut"],
+)
+def test_refused(run, rejudge, tmp_path, damage, message):
+    """A run that is under way, or whose journal cannot be used, is refused, and no report is written."""
+    night = run()
+    damage(night)
+    result = rejudge(night)
+    assert (result.status, message in result.err) == (2, True)
+    assert not (tmp_path / "again" / "journal.sqlite").exists()
+    assert not (tmp_path / "again" / "manifest.json").exists()
+
+
+def test_same_folder(run, command, tmp_path):
+    """The folder of the run, and a folder in it, cannot take the second judgement."""
+    night = run()
+    before = state(night)
+    for out in (night, night / "again", tmp_path / "other" / ".." / "night"):
+        assert command("rejudge", str(night), "--out", str(out)).status == 2
+    assert state(night) == before
+
+
+def test_unusable_rules(run, rejudge, tmp_path):
+    """Rules that cannot be used are refused before anything is copied."""
+    result = rejudge(run(), rules="grase = '2d'\n")
+    assert (result.status, "there is no key 'grase'" in result.err) == (2, True)
+    assert not (tmp_path / "again").exists()
+
+
+def test_whole_folder(run, rejudge, command, tmp_path):
+    """The new folder is a run like any other: it verifies, explains, writes its report again and is judged again."""
+    rejudge(run(), rules=LOOSE)
+    again = tmp_path / "again"
+    before = content(again)
+    assert command("report", str(again), "--quiet").status == 1
+    assert content(again) == before
+    assert command("verify", str(again)).status == 0
+    assert "within the tolerance" in command("explain", str(again), "T1").out
+    third = command("rejudge", str(again), "--out", str(tmp_path / "third"))
+    assert "in 'again', by the same rules" in third.out
+    shutil.rmtree(tmp_path / "night")
+    assert command("report", str(again), "--quiet").status == 1
