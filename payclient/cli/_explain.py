@@ -43,9 +43,9 @@ def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Para
     """
     with Journal(journal_path(folder), must_exist=True) as journal:
         rules = about_of(journal).rules
-        cases = list(journal.cases(reference))
+        cases = list(journal.cases(reference, rules=rules))
         others = dict.fromkeys(other for case in cases for other in case.paid_with)
-        for case in (*cases, *(case for other in others for case in journal.cases(other))):
+        for case in (*cases, *(case for other in others for case in journal.cases(other, rules=rules))):
             for line in _lines(case, judge(case, rules=rules)):
                 streams.write(escape_unprintable(line))
     if not cases:

@@ -136,7 +136,8 @@ class LedgerSource:
             LedgerError: When the ledger cannot be trusted.
             ConfigurationError: When an option does not fit the ledger, or the rules need a column that is missing.
         """
-        columns = {**rules.columns, **_columns(self.column)}
+        kind = rules.lines.kind
+        columns = {**rules.columns, **({} if kind is None else {"kind": kind.column}), **_columns(self.column)}
         try:
             found = open_ledger(
                 streams.stdin if str(ledger) == "-" else ledger,

@@ -85,7 +85,10 @@ class Reconciliation:
                     if status_of(error) is not Exit.AGAIN:
                         raise
                     self.streams.tell(f"payclient: the run ended early: {error}")
-                return files.finish(attrs.evolve(about_of(journal), rules=self.rules), ledger=self.ledger)
+                about = attrs.evolve(about_of(journal), rules=self.rules)
+                for ignored in about.ignored_lines:
+                    self.streams.tell(f"payclient: {ignored.sentence}")
+                return files.finish(about, ledger=self.ledger)
 
     def _identity(self) -> dict[str, str]:
         return {"service": self.client.url, "rules": self.rules.fingerprint}
@@ -182,7 +185,11 @@ def about_of(journal: Journal) -> About:
     noted = journal.note(_ABOUT)
     about = About() if noted is None else about_from_json(json.loads(noted))
     ended_by = journal.ended_by
-    return attrs.evolve(about, ended_by="" if ended_by is None else ended_by.message)
+    return attrs.evolve(
+        about,
+        ended_by="" if ended_by is None else ended_by.message,
+        ignored_lines=journal.ignored,
+    )
 
 
 def _ledger_about(ledger: Ledger) -> LedgerAbout:

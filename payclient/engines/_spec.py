@@ -102,6 +102,9 @@ def _to_rules(rules: Rules | str) -> str:
             raise
         message = f"rules must be Rules, or the JSON of rules_as_json, got {type(rules).__name__} that is neither"
         raise ConfigurationError(message) from error
+    if kept.lines.are_summed:
+        message = "rules must not sum lines: an engine judges each row for itself; reconcile the whole ledger instead"
+        raise ConfigurationError(message)
     return json.dumps(rules_as_json(kept), sort_keys=True)
 
 

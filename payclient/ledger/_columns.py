@@ -68,15 +68,19 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("created", "created_on", "created_time", "date", "transaction_date", "tanggal", "order_date"),
             *("tanggal_transaksi", "buchungsdatum", "datum", "date_de_creation", "fecha", "fecha_de_creacion"),
         ),
+        "kind": (),
     },
 )
 """Other names that people give to each field, as `normalise_name` spells them."""
 
-FIELDS = ("reference", *COMPARED, "created_at")
+FIELDS = ("reference", *COMPARED, "created_at", "kind")
 """The fields that a column can have, in the order of every list."""
 
+_CHOSEN_ONLY = frozenset({"kind"})
+"""The fields that no name stands for, because what they mean is up to the rules."""
 
-_FIELD_OF = {name: field for field in FIELDS for name in (field, *SYNONYMS[field])}
+
+_FIELD_OF = {name: field for field, names in SYNONYMS.items() if field not in _CHOSEN_ONLY for name in (field, *names)}
 
 
 @frozen
@@ -133,7 +137,10 @@ def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None)
     taken = {_place(names, field, name) for field, name in chosen.items()}
     places: dict[str, int] = {}
     for field in FIELDS:
-        place = _place(names, field, chosen[field]) if field in chosen else _find(names, field, taken)
+        if field in chosen:
+            place: int | None = _place(names, field, chosen[field])
+        else:
+            place = None if field in _CHOSEN_ONLY else _find(names, field, taken)
         if place is not None:
             places[field] = place
     if "reference" not in places:

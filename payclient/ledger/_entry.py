@@ -99,6 +99,7 @@ class Entry:
         payment_code: Code that the payer pays with.
         expdate: Expiry, without a time zone because the service states none.
         created_at: Time of the record, with or without a time zone; not compared, but gives the age of the row.
+        kind: The ledger's word for what the line is to its payment, such as a charge or a refund; not compared.
 
     All but `line` and `reference` may be left out, and are then not compared.
 
@@ -118,6 +119,7 @@ class Entry:
     payment_code: Text = field(default=ABSENT, validator=_text)
     expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
     created_at: datetime | Absent | None = ABSENT
+    kind: Text = field(default=ABSENT, validator=_text)
 
 
 @frozen(kw_only=True)
@@ -131,6 +133,7 @@ class RejectedEntry:
         reference: The reference as written, if there is one.
         amount: The amount for the ledger's total, if it is readable.
         status: The ledger's word for the state, if it is readable.
+        kind: The ledger's word for what the line is to its payment, if it is readable.
     """
 
     line: int
@@ -138,3 +141,4 @@ class RejectedEntry:
     reference: str | None = field(default=None, validator=_text)
     amount: int | None = field(default=None, validator=_whole_or_none)
     status: Text = field(default=ABSENT, validator=_text)
+    kind: Text = field(default=ABSENT, validator=_text)

@@ -40,6 +40,7 @@ def readers(
             "payment_code": code,
             "expdate": time,
             "created_at": creation,
+            "kind": word,
         },
     )
 
@@ -104,7 +105,8 @@ class RowReader:
                 problems.append(f"{field}: the cell is empty")
             values[field] = value
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
-            return RejectedEntry(line=line, reason=reason, reference=values.get("reference"))
+            kind = values.get("kind", ABSENT)
+            return RejectedEntry(line=line, reason=reason, reference=values.get("reference"), kind=kind)
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
 
     def _sample(self, cells: Sequence[Any]) -> None:
@@ -146,6 +148,7 @@ class RowReader:
             reference=_as_found(cells[self._columns.places["reference"]]),
             amount=values.get("amount"),
             status=values.get("status") if "status" in self._columns.places else ABSENT,
+            kind=values.get("kind") if "kind" in self._columns.places else ABSENT,
         )
 
 

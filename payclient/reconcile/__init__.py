@@ -14,6 +14,7 @@ from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import Case, judge
 from payclient.reconcile._judge import needs_confirmation as needs_confirmation
 from payclient.reconcile._leakage import Leakage
+from payclient.reconcile._line_rules import IgnoredLines, Kind, Kinds, Lines, OfOneReference
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._observation import ask_canary as ask_canary
 from payclient.reconcile._observation import observe as observe
@@ -47,11 +48,16 @@ __all__ = [
     "Entries",
     "FeeSchedule",
     "Finding",
+    "IgnoredLines",
     "Journal",
     "JournalError",
     "JournalWriteError",
+    "Kind",
+    "Kinds",
     "Leakage",
+    "Lines",
     "Observation",
+    "OfOneReference",
     "OnProgress",
     "Phase",
     "Progress",

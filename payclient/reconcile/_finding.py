@@ -153,10 +153,10 @@ class Bucket(StrEnum):
 @frozen(kw_only=True)
 class Row:
     """
-    One ledger row, reconciled.
+    One ledger row, reconciled; or one payment, where the rules put the rows of a reference together.
 
     Attributes:
-        entry: The ledger's side.
+        entry: The ledger's side; of a payment of several lines their sum, with the line of the first.
         bucket: The result.
         findings: The most severe first, waived ones last.
         transaction: The service's last answer, if it has one.
@@ -169,6 +169,7 @@ class Row:
         ledger_status: Meaning of the ledger's status word, or the assumed one; None if unknown.
         service_status: Meaning of the service's status word; None if unknown, or without an answer.
         lacks_probe: Unresolved because no other reference was found in the run, so the answer is not trusted.
+        parts: The ledger lines that were put together, in order; empty where each row is for itself.
     """
 
     entry: Entry | RejectedEntry
@@ -184,11 +185,17 @@ class Row:
     ledger_status: Status | None = None
     service_status: Status | None = None
     lacks_probe: bool = False
+    parts: tuple[Entry, ...] = ()
 
     @property
     def line(self) -> int:
-        """Line in the ledger."""
+        """Line in the ledger; of several the first."""
         return self.entry.line
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """All its lines in the ledger, in order; usually one."""
+        return tuple(part.line for part in self.parts) or (self.entry.line,)
 
     @property
     def reference(self) -> str | None:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
-from attrs import fields
+from attrs import asdict, evolve, fields
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
@@ -29,8 +31,11 @@ from payclient.reconcile._database import Database
 from payclient.reconcile._errors import JournalError
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
+from payclient.reconcile._line_rules import IgnoredLines
 from payclient.reconcile._observation import Observation
+from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
+from payclient.reconcile._sum import are_parts, why_apart
 
 _ROWS_PER_COMMIT = 10_000
 _ENTRY = slice(4, 4 + 2 + len(schema.ENTRY_COLUMNS))
@@ -176,9 +181,12 @@ class Journal:
         elif stored != entry:
             raise self._another_ledger(f"on line {entry.line}, {_how_different(stored, entry)}")
 
-    def finish_ledger(self) -> None:
+    def finish_ledger(self, ignored: Sequence[IgnoredLines] = ()) -> None:
         """
         Record that all rows were added.
+
+        Args:
+            ignored: What was left out by the rules, and not added.
 
         Raises:
             JournalError: When an earlier run had more, or fewer.
@@ -193,7 +201,13 @@ class Journal:
             for statement in schema.FINISH_LEDGER:
                 db.execute(statement)
         self._counts = {"entries": self._rows, "repeats": self._count(schema.COUNT_REPEATS)}
-        self.set_note("ledger", "complete")
+        notes = {"ignored": json.dumps([asdict(each) for each in ignored])} if ignored else {}
+        self._set_notes({**notes, "ledger": "complete"})
+
+    @property
+    def ignored(self) -> tuple[IgnoredLines, ...]:
+        """The ledger lines that the rules leave out, by word."""
+        return tuple(IgnoredLines(**each) for each in json.loads(self.note("ignored") or "[]"))
 
     def _write_batch(self) -> None:
         with self._database.writing() as db:
@@ -241,17 +255,53 @@ class Journal:
         cells = self.note("ended_by")
         return None if cells is None else observation_from(json.loads(cells))
 
-    def cases(self, reference: str | None = None) -> Iterator[Case]:
-        """Yield what is known about each ledger row, in order; or only the rows of one *reference*."""
+    def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
+        """
+        Yield what is known about each ledger row, in order; or only the rows of one *reference*.
+
+        Args:
+            reference: Only the rows that have it.
+            rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
+        """
         self.answers.find_paid_twice()
         found = self.answers.count_found() + (self.note("canary") == "found")
         ended_by = self.ended_by
+        if rules.lines.are_summed:
+            self._find_apart(rules)
         if reference is None:
             stored = self._database.read(schema.EVERY_CASE)
         else:
             stored = self._database.read(schema.CASES_OF, (reference,))
         for cells in stored:
-            yield self._case(cells, found, ended_by)
+            case = self._case(cells, found, ended_by)
+            if not rules.lines.are_summed or isinstance(case.entry, RejectedEntry):
+                yield case
+            elif (payment := self._payment(case, case.entry, cells[1], rules)) is not None:
+                yield payment
+
+    def _find_apart(self, rules: Rules) -> None:
+        """Find the references whose lines cannot be summed, and those with a line that cannot be used."""
+        with self._database.writing() as db:
+            for statement in schema.FIND_APART:
+                db.execute(statement)
+            of_references = groupby(self._database.read(schema.LINES), key=itemgetter(0))
+            for first, lines in of_references:
+                if why := why_apart((_usable(cells[1:]) for cells in lines), rules):
+                    db.execute(schema.ADD_APART, (first, why))
+
+    def _payment(self, case: Case, entry: Entry, first: int | None, rules: Rules) -> Case | None:
+        """Return *case* with all lines of its payment; None where it is not the first of them."""
+        unusable = self._database.fetch(schema.UNUSABLE_LINE, (entry.reference,))
+        line = unusable[0][0] if unusable else None
+        if first is None:
+            alone = (entry,) if are_parts((entry,), rules) else ()
+            return evolve(case, parts=alone, unusable_line=line)
+        if apart := self._database.fetch(schema.WHY_APART, (first,)):
+            return evolve(case, apart=apart[0][0], unusable_line=line)
+        if case.is_repeat:
+            return None
+        parts = tuple(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
+        return evolve(case, parts=parts, unusable_line=line, rows=1)
 
     def _case(self, cells: tuple[Any, ...], found: int, ended_by: Observation | None) -> Case:
         position, first_position, rows, paid_reff = cells[:4]
@@ -272,6 +322,12 @@ class Journal:
             other_found=found - is_found,
             ended_by=ended_by,
         )
+
+
+def _usable(cells: Sequence[Any]) -> Entry:
+    entry = entry_from(cells)
+    assert isinstance(entry, Entry)  # noqa: S101  the query reads no other
+    return entry
 
 
 def _check_identity(path: Path | None, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ Design rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
@@ -24,6 +24,7 @@ from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status
 from payclient.reconcile._status_finding import excuse, ledger_status
+from payclient.reconcile._sum import judged_entries, named_lines, payment_of, unknown_kind
 
 _MAX_REASON = 400
 NO_PROBE = (
@@ -46,6 +47,10 @@ class Case:
         paid_with: Other references that are paid under the same merchant_reff; the first few.
         other_found: The number of other references found in the same run.
         ended_by: The failure that ended the run early; None when it did not.
+        parts: The lines of one payment, which are put together; empty where each row is for itself. The entry is the
+            first.
+        apart: Why the rows with this reference are not put together; empty if they are, or never are.
+        unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
 
     entry: Entry | RejectedEntry
@@ -56,12 +61,17 @@ class Case:
     paid_with: tuple[str, ...] = ()
     other_found: int = 0
     ended_by: Observation | None = None
+    parts: tuple[Entry, ...] = ()
+    apart: str = ""
+    unusable_line: int | None = None
 
 
 def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     """Return the row that *case* makes."""
     case = _without_unusable_first(case)
     entry, first, last = case.entry, case.first, case.second or case.first
+    if case.parts:
+        entry = payment_of(case.parts, rules, last.transaction if last else None)
     if isinstance(entry, RejectedEntry):
         return Row(
             entry=entry,
@@ -69,6 +79,8 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
             reason=entry.reason,
             ledger_status=ledger_status(entry, rules),
         )
+    if problem := _without_sum(case, rules):
+        return _row(case, entry, rules, Bucket.REJECTED, reason=problem)
     if first is None or last is None:
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=f"not asked: {_ended_early(case)}")
     if last.answer is Answer.UNASKABLE:
@@ -84,6 +96,13 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     if last.answer is Answer.NOT_FOUND:
         return _missing(case, entry, last, rules)
     return _found(case, entry, last, rules)
+
+
+def _without_sum(case: Case, rules: Rules) -> str:
+    """Say why the sum of a payment's lines is not known; empty if it is."""
+    if case.unusable_line is not None:
+        return f"line {case.unusable_line} has the same reference and cannot be used, so the sum is not known"
+    return unknown_kind(case.parts, rules)
 
 
 def _is_half_usable(case: Case) -> bool:
@@ -109,11 +128,12 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
     return any(finding.is_decisive for finding in findings)
 
 
-def differing(entries: Iterable[Entry], answer: Observation, *, rules: Rules = STRICT) -> list[Entry]:
-    """Return those of the *entries* of one reference whose difference from *answer* a second lookup must confirm."""
+def differing(entries: Sequence[Entry], answer: Observation, *, rules: Rules = STRICT) -> list[Entry]:
+    """Return what of the *entries* of one reference differs from *answer*, so that a second lookup must confirm it."""
     if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
         return []
-    return [entry for entry in entries if needs_confirmation(entry, answer, rules=rules)]
+    judged = judged_entries(entries, answer.transaction, rules)
+    return [entry for entry in judged if needs_confirmation(entry, answer, rules=rules)]
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
@@ -226,11 +246,15 @@ def _row(
     found = findings or []
     if case.rows > 1:
         sentence = f"{case.rows} rows of the ledger have the reference {quote(entry.reference)}"
+        sentence += f" and are not summed: {case.apart}" if case.apart else ""
         found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows))
     first, last = case.first, case.second or case.first
     is_answered = last is not None and last.answer is not Answer.FAILED and not _is_half_usable(case)
     if last is not None:
         found = _accepted(found, entry, last, rules)
+    if len(case.parts) > 1:
+        suffix = f"; the ledger's side is the sum of {named_lines(case.parts)}"
+        found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
     is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
     # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
     seen = last if is_answered else first
@@ -247,4 +271,5 @@ def _row(
         is_repeat=case.is_repeat,
         ledger_status=ledger_status(entry, rules),
         service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
+        parts=case.parts,
     )

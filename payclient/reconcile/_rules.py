@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from attrs import Attribute, Factory, asdict, evolve, field, frozen
-from attrs.validators import optional
+from attrs.validators import instance_of, optional
 
 from payclient._escape import quote
 from payclient.ledger import COMPARED, FIELDS
@@ -22,6 +22,7 @@ from payclient.protocol import EMPTY, plain
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
+from payclient.reconcile._line_rules import Kind, Lines
 from payclient.reconcile._rule_values import (
     DURATION,
     duration_text,
@@ -125,7 +126,7 @@ def _rounded(value: Fraction, rounding: Rounding) -> int:
 MONEY = ("amount", "fee", "amount_received")
 """The fields that may have a tolerance."""
 
-COLUMN_FIELDS = tuple(dict.fromkeys((*FIELDS, "created_at")))
+COLUMN_FIELDS = FIELDS
 """The fields that a column may be chosen for."""
 
 
@@ -254,6 +255,7 @@ class Rules:
             word that is known keeps its meaning, and a number gets none.
         fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
         accepted: Accepted differences, in the order of their references.
+        lines: What several rows with one reference are.
 
     Raises:
         RulesError: When a rule cannot be used.
@@ -274,6 +276,7 @@ class Rules:
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=_to_fees)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
+    lines: Lines = field(default=Lines(), validator=instance_of(Lines))
     _accepted_by: Mapping[tuple[Code, str], Accepted] = field(
         init=False,
         eq=False,
@@ -302,7 +305,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again.
 
     Note:
-        The lists of texts are left out where they are empty.
+        The lists of texts, and what concerns several rows, are left out where nothing is said.
     """
     lists = {name: list(getattr(rules, name)) for name in _LISTS if getattr(rules, name)}
     return {
@@ -315,11 +318,19 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
         "statuses": {word: status.value for word, status in rules.statuses.items()},
         "fees": {method: _given(each) for method, each in rules.fees.items()},
         "accepted": [_given(each) for each in rules.accepted],
+        **({} if rules.lines == Lines() else {"lines": _lines(rules.lines)}),
     }
 
 
-def _given(value: Tolerance | FeeSchedule | Accepted) -> dict[str, Any]:
+def _given(value: Any) -> dict[str, Any]:
     return {name: plain_value(each) for name, each in asdict(value).items() if each is not None}
+
+
+def _lines(lines: Lines) -> dict[str, Any]:
+    kind = lines.kind
+    words = {} if kind is None else {each.value: list(getattr(kind, each)) for each in Kind if getattr(kind, each)}
+    kinds = {} if kind is None else {"kind": {"column": kind.column, **words}}
+    return {"of_one_reference": lines.of_one_reference.value, **kinds}
 
 
 def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:

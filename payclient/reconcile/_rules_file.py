@@ -16,6 +16,7 @@ from attrs import NOTHING, fields
 from payclient._escape import escape_unprintable, quote
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
+from payclient.reconcile._line_rules import Kinds, Lines
 from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
 
 _MAX_OPEN_LINES = 50
@@ -89,7 +90,7 @@ _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
-_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted)
+_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines)
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -180,6 +181,8 @@ def _rules(document: Mapping[str, Any]) -> Rules:
         tables[name] = {key: _made(kinds[name], (name, key), each) for key, each in tables[name].items()}
     if "accepted" in document:
         tables["accepted"] = _accepted(document["accepted"])
+    if "lines" in document:
+        tables["lines"] = _lines(_checked_table(("lines",), document["lines"]))
     return Rules(**{**document, **tables})
 
 
@@ -190,10 +193,16 @@ def _accepted(value: _Plain) -> list[Accepted]:
     return [_made(Accepted, ("accepted", place), each) for place, each in enumerate(value)]
 
 
+def _lines(table: dict[str, Any]) -> Lines:
+    if "kind" in table:
+        table = {**table, "kind": _made(Kinds, ("lines", "kind"), table["kind"])}
+    return _made(Lines, ("lines",), table)
+
+
 def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
     """Make a value of *kind* from a table; errors name the table."""
     table = _checked_table(key, value)
-    known = {each.name: each for each in fields(kind)}
+    known = {each.name: each for each in fields(kind) if each.init}
     _check_keys(key, table, known)
     if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
         message = f"{_dotted(key)} has no {missing[0]}; {' and '.join(missing)} must be given"

@@ -33,6 +33,7 @@ from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import differing, judge, paid_reff_of
+from payclient.reconcile._line_rules import IgnoredCount
 from payclient.reconcile._observation import Answer, Observation, ask_canary, observe, utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._rules import STRICT, Rules
@@ -136,7 +137,7 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
     Note:
         In the order of the ledger, lazily; the same rows each time.
     """
-    return (judge(case, rules=rules) for case in journal.cases(reference))
+    return (judge(case, rules=rules) for case in journal.cases(reference, rules=rules))
 
 
 @define
@@ -170,18 +171,23 @@ class _Reconciler:
     async def read(self, entries: Entries) -> None:
         """Copy the whole ledger into the journal."""
         self._journal.begin_ledger()
+        ignored = IgnoredCount(self._rules.lines)
         if isinstance(entries, AsyncIterable):
             async for entry in entries:
-                self._journal.add(entry)
+                self._add(entry, ignored)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
         else:
             for entry in entries:
-                self._journal.add(entry)
+                self._add(entry, ignored)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
-        self._journal.finish_ledger()
+        self._journal.finish_ledger(ignored.counted())
         self._tell(Phase.READING, self._done)
+
+    def _add(self, entry: Entry | RejectedEntry, ignored: IgnoredCount) -> None:
+        if not ignored.takes(entry.kind, entry.amount):
+            self._journal.add(entry)
 
     # Ask
 

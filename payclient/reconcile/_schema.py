@@ -16,7 +16,7 @@ from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 4
+VERSION = 5
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
@@ -26,7 +26,7 @@ APPLICATION = 0x7061794A
 
 ENTRY_COLUMNS = (
     *("reference", "merchant_reff", "amount", "fee", "amount_received"),
-    *("status", "payment_method", "payment_code", "expdate", "created_at"),
+    *("status", "payment_method", "payment_code", "expdate", "created_at", "kind"),
 )
 TRANSACTION_COLUMNS = (
     *("reference", "merchant_reff", "payment_method", "payment_name", "amount", "fee", "amount_received"),
@@ -98,6 +98,26 @@ COUNT_ENTRIES = "SELECT count(*) FROM entries"
 COUNT_REPEATS = "SELECT count(*) FROM repeats"
 COUNT_REJECTED = "SELECT count(*) FROM entries WHERE rejected IS NOT NULL"
 COUNT_REFERENCES = "SELECT count(*) FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)"
+
+# The lines of one payment
+
+LINES = f"""
+    SELECT repeats.first, line, rejected, {_of("entries", ENTRY_COLUMNS)} FROM repeats
+    JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL ORDER BY repeats.reference, position
+"""
+FIND_APART = (
+    "CREATE TEMP TABLE IF NOT EXISTS apart (first INTEGER PRIMARY KEY, why TEXT NOT NULL)",
+    "CREATE TEMP TABLE IF NOT EXISTS unusable (reference TEXT PRIMARY KEY, line INTEGER NOT NULL) WITHOUT ROWID",
+    "DELETE FROM apart",
+    "DELETE FROM unusable",
+    """
+    INSERT INTO unusable SELECT reference, min(line) FROM entries
+    WHERE rejected IS NOT NULL AND reference IS NOT NULL GROUP BY reference
+    """,
+)
+ADD_APART = "INSERT INTO apart VALUES (?, ?)"
+WHY_APART = "SELECT why FROM apart WHERE first = ?"
+UNUSABLE_LINE = "SELECT line FROM unusable WHERE reference = ?"
 
 # The answers
 

@@ -19,7 +19,6 @@ StoredCell: TypeAlias = str | int | bytes | None
 _ABSENT = b""
 _BOUND = 2**63
 _NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
-_AFTER_STATUS = (None,) * (len(ENTRY_COLUMNS) - ENTRY_COLUMNS.index("status") - 1)
 
 
 @frozen
@@ -41,8 +40,9 @@ class PendingLookup:
 def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
     """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
     if isinstance(entry, RejectedEntry):
-        amount, status = _money_cell(entry.amount), _cell(entry.status)
-        return entry.line, entry.reason, entry.reference, None, amount, None, None, status, *_AFTER_STATUS
+        cells = dict.fromkeys(ENTRY_COLUMNS) | {"reference": entry.reference, "amount": _money_cell(entry.amount)}
+        cells |= {"status": _cell(entry.status), "kind": _cell(entry.kind)}
+        return entry.line, entry.reason, *cells.values()
     return (
         entry.line,
         None,
@@ -56,15 +56,22 @@ def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
         _cell(entry.payment_code),
         _time_cell(entry.expdate),
         _time_cell(entry.created_at),
+        _cell(entry.kind),
     )
 
 
 def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
     """Return what `entry_cells` was given."""
-    line, rejected, reference, reff, amount, fee, received, status, method, code, expdate, created_at = cells
+    line, rejected, reference, reff, amount, fee, received, status, method, code, expdate, created_at, kind = cells
     if rejected is not None:
-        amount, status = _money_value(amount), _value(status)
-        return RejectedEntry(line=line, reason=rejected, reference=reference, amount=amount, status=status)
+        return RejectedEntry(
+            line=line,
+            reason=rejected,
+            reference=reference,
+            amount=_money_value(amount),
+            status=_value(status),
+            kind=_value(kind),
+        )
     return Entry(
         line=line,
         reference=reference,
@@ -77,6 +84,7 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
         payment_code=_value(code),
         expdate=_time_value(expdate),
         created_at=_time_value(created_at),
+        kind=_value(kind),
     )
 
 

@@ -71,7 +71,8 @@ class Summary:
     The result of a reconciliation.
 
     Attributes:
-        rows: Ledger rows; the sum of all buckets.
+        rows: Ledger rows, or payments where the rows of one reference are summed; the sum of all buckets.
+        lines: Ledger rows, each counted by itself.
         buckets: Rows and money by bucket, empty ones included.
         codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
@@ -86,6 +87,7 @@ class Summary:
     """
 
     rows: int
+    lines: int
     buckets: Mapping[Bucket, Total]
     codes: Mapping[Code, Total]
     breaks: Mapping[Severity, int]
@@ -116,7 +118,8 @@ class Summary:
             return "Nothing was read, so nothing was compared."
         counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
         what = f"{self.compared.what} of " if self.compared.what else ""
-        return f"{what}{plural(self.rows, 'ledger row')}: {counts}."
+        summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
+        return f"{what}{plural(self.lines, 'ledger row')}{summed}: {counts}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
         if bucket is Bucket.BREAK:
@@ -160,6 +163,7 @@ class Tally:
 
     _rules: Rules = STRICT
     _rows: int = field(init=False, default=0)
+    _lines: int = field(init=False, default=0)
     _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
     _codes: dict[Code, Total] = field(init=False, factory=lambda: dict.fromkeys(Code, Total()))
     _breaks: dict[Severity, int] = field(init=False, factory=lambda: dict.fromkeys(reversed(Severity), 0))
@@ -178,6 +182,7 @@ class Tally:
     def add(self, row: Row) -> None:
         """Count *row*."""
         self._rows += 1
+        self._lines += len(row.lines)
         self._buckets[row.bucket] = self._buckets[row.bucket].plus(row)
         for code in {finding.code for finding in row.findings}:
             self._codes[code] = self._codes[code].plus(row)
@@ -211,6 +216,7 @@ class Tally:
             raise TieOutError(message)
         return Summary(
             rows=self._rows,
+            lines=self._lines,
             buckets=MappingProxyType(dict(self._buckets)),
             codes=MappingProxyType({code: total for code, total in self._codes.items() if total.rows}),
             breaks=MappingProxyType(dict(self._breaks)),

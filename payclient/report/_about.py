@@ -15,7 +15,7 @@ from cattrs import Converter, override
 from cattrs.gen import make_dict_unstructure_fn
 
 from payclient._escape import quote
-from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
+from payclient.reconcile import STRICT, IgnoredLines, Rules, rules_as_json, rules_from_json
 
 
 def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:
@@ -88,6 +88,7 @@ class About:
         canary: The reference that was asked first, if one was.
         judged_again: The run whose answers these are, where this is a second judgement.
         ended_by: The failure that ended the run early; empty when it was not.
+        ignored_lines: Ledger lines that the rules leave out, by kind.
         payclient_version: Of the package that wrote the report.
     """
 
@@ -100,6 +101,7 @@ class About:
     canary: str | None = None
     judged_again: JudgedAgain | None = None
     ended_by: str = ""
+    ignored_lines: tuple[IgnoredLines, ...] = ()
     payclient_version: str = field(factory=lambda: version("payclient"))
 
 

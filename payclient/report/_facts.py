@@ -50,6 +50,8 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
         yield Fact("Ledger", ("not a file that payclient read",))
     else:
         yield from _ledger(about.ledger)
+    if about.ignored_lines:
+        yield Fact("Lines left out", tuple(each.sentence for each in about.ignored_lines))
     yield Fact("Compared", tuple(filter(None, (summary.compared.what, summary.compared.remark))))
     yield Fact("Service", (about.base_url or "not recorded",), bool(about.base_url))
     yield Fact("Environment", (about.environment or "not recorded",))

@@ -29,7 +29,7 @@ def spreadsheet_cell(value: object) -> str | int:
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
-_WRITTEN = ("reference", *COMPARED, "created_at")
+_WRITTEN = ("reference", *COMPARED, "created_at", "kind")
 
 
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
 BREAK_COLUMNS = (
     *("line", "reference", "code", "severity", "sentence", "other_codes", "difference"),
     *(f"{side}_{name}" for name in COMPARED for side in ("ledger", "service")),
-    *("observed_at", "confirmed_at", "is_changed_during_run"),
+    *("observed_at", "confirmed_at", "is_changed_during_run", "lines"),
 )
 
 
@@ -57,6 +57,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
     else:
         ours = {"reference": entry.reference, "amount": entry.amount, "reason": entry.reason}
     theirs = service and {**service.as_json(with_payment_code=True), "deviations": list(service.deviations)}
+    parts = {"parts": [{"line": part.line, **_entry_as_json(part)} for part in row.parts]} if row.parts else {}
     return {
         "line": row.line,
         "reference": row.reference,
@@ -70,6 +71,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "observed_at": _time(row.observed_at),
         "confirmed_at": _time(row.confirmed_at),
         "ledger": ours,
+        **parts,
         "service": theirs,
     }
 
@@ -84,6 +86,7 @@ def _break_cells(row: Row) -> tuple[str | int | None, ...]:
         difference(row),
         *both_sides(row),
         *(_time(row.observed_at), _time(row.confirmed_at), "yes" if row.is_changed_during_run else "no"),
+        " ".join(map(str, row.lines)),
     )
 
 

@@ -72,6 +72,10 @@ from payclient.reconcile import (
     Code,
     FeeSchedule,
     Finding,
+    Kind,
+    Kinds,
+    Lines,
+    OfOneReference,
     Rounding,
     Row,
     Rules,
@@ -358,6 +362,9 @@ def judging(finding: Finding) -> Rules:
             ),
         ],
     )
+    kinds = Kinds(column="Type", charge=["charge"], refund=("refund",))
+    assert_type(Lines(of_one_reference="sum", kind=kinds).kind_of("charge"), Kind | None)
+    assert_type(rules.lines.of_one_reference, OfOneReference)
     assert_type(rules.columns, Mapping[str, str])
     assert_type(rules.tolerances["amount"].waiver(1, 2), str)
     assert_type(rules.read_status("settled"), Status | None)

@@ -1,0 +1,190 @@
+"""The rules for several ledger rows of one payment, and for several payments of one invoice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, cast
+
+from attrs import Attribute, Factory, define, field, frozen
+from attrs.validators import optional
+
+from payclient._escape import plural, quote
+from payclient.reconcile._errors import RulesError
+from payclient.reconcile._rule_values import is_filled, problem, to_member
+from payclient.reconcile._status import normalise
+
+
+class OfOneReference(StrEnum):
+    """
+    What several ledger rows with one reference are.
+
+    Attributes:
+        DUPLICATE: A mistake, so each is a break.
+        SUM: Lines of one payment, which are summed before they are compared.
+    """
+
+    DUPLICATE = "duplicate"
+    SUM = "sum"
+
+
+class Kind(StrEnum):
+    """
+    What one ledger line is to its payment.
+
+    Attributes:
+        CHARGE: Money that was asked for; a payment may have several.
+        REFUND: Money that was paid back.
+        FEE: The fee of the payment, on a line by itself.
+        IGNORE: No part of a payment, such as a payout; counted, and left out.
+    """
+
+    CHARGE = "charge"
+    REFUND = "refund"
+    FEE = "fee"
+    IGNORE = "ignore"
+
+
+def _to_words(value: Any) -> Any:
+    """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
+    return tuple(cast("Iterable[object]", value)) if isinstance(value, list | tuple) else value
+
+
+def _are_words(_: object, attribute: Attribute[Any], value: Any) -> None:
+    if not isinstance(value, tuple) or not all(_is_word(each) for each in cast("tuple[object, ...]", value)):
+        raise problem(attribute.name, "a list of words", cast("object", value))
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and bool(normalise(value))
+
+
+def _by_word(kinds: Kinds) -> Mapping[str, Kind]:
+    found: dict[str, Kind] = {}
+    for kind in Kind:
+        for word in getattr(kinds, kind.value):
+            if found.setdefault(normalise(word), kind) is not kind:
+                message = f"{kind}: {quote(word)} is listed under {found[normalise(word)]} already"
+                raise RulesError(message, key=(kind.value,))
+    return MappingProxyType(found)
+
+
+@frozen(kw_only=True)
+class Kinds:
+    """
+    Which word means which kind of line; letter case, spaces, dashes and underscores do not matter.
+
+    Attributes:
+        column: Name of the ledger's column with the words.
+        charge: Words for money that was asked for.
+        refund: Words for money that was paid back. Such a line is subtracted, whatever its sign.
+        fee: Words for a fee on a line by itself, whatever its sign.
+        ignore: Words for lines that are no part of a payment.
+
+    A line with another word, or with none, is rejected.
+
+    Raises:
+        RulesError: When a word has two kinds.
+    """
+
+    column: str = field(validator=is_filled)
+    charge: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
+    refund: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
+    fee: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
+    ignore: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
+    _kinds: Mapping[str, Kind] = field(
+        init=False,
+        eq=False,
+        repr=False,
+        default=Factory(_by_word, takes_self=True),
+    )
+
+    def of(self, word: object) -> Kind | None:
+        """Return the kind that *word* means; None if it is not listed, or no word."""
+        return self._kinds.get(normalise(word)) if isinstance(word, str) else None
+
+
+@frozen(kw_only=True)
+class IgnoredLines:
+    """
+    Ledger lines of one kind that the rules leave out.
+
+    Attributes:
+        word: The ledger's word for the kind.
+        lines: How many.
+        amount: Sum of what they state; lines that cannot be read state nothing.
+    """
+
+    word: str
+    lines: int
+    amount: int
+
+    @property
+    def sentence(self) -> str:
+        """For people; safe to print."""
+        return (
+            f"{plural(self.lines, 'line')} of the kind {quote(self.word)} left out, as the rules say: {self.amount:,}"
+        )
+
+
+@define
+class IgnoredCount:
+    """Counts the lines that the rules leave out, by word; memory grows with the words of the rules."""
+
+    _lines: Lines
+    _counts: dict[str, tuple[int, int]] = field(init=False, factory=dict)
+
+    def takes(self, kind: object, amount: object) -> bool:
+        """Return whether a line of *kind* is left out, and count it."""
+        if self._lines.kind_of(kind) is not Kind.IGNORE or not isinstance(kind, str):
+            return False
+        word = normalise(kind)
+        lines, total = self._counts.get(word, (0, 0))
+        self._counts[word] = lines + 1, total + (amount if isinstance(amount, int) else 0)
+        return True
+
+    def counted(self) -> tuple[IgnoredLines, ...]:
+        """Return the counts in the order of the words."""
+        counts = sorted(self._counts.items())
+        return tuple(IgnoredLines(word=word, lines=lines, amount=amount) for word, (lines, amount) in counts)
+
+
+def _to_of_one_reference(value: OfOneReference | str) -> OfOneReference:
+    return to_member(OfOneReference, "of_one_reference", value)
+
+
+def _is_kinds(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, Kinds):
+        raise problem(attribute.name, "a table of words", value)
+
+
+@frozen(kw_only=True)
+class Lines:
+    """
+    Several ledger rows with one reference.
+
+    Attributes:
+        of_one_reference: What they are.
+        kind: Which of them are charges, refunds and fees; None where all are charges. Needs `sum`.
+
+    Raises:
+        RulesError: When a value cannot be used.
+    """
+
+    of_one_reference: OfOneReference = field(default=OfOneReference.DUPLICATE, converter=_to_of_one_reference)
+    kind: Kinds | None = field(default=None, validator=optional(_is_kinds))
+
+    def __attrs_post_init__(self) -> None:
+        if self.kind is not None and not self.are_summed:
+            message = "kind needs of_one_reference = 'sum': without it, no lines are put together"
+            raise RulesError(message, key=("kind",))
+
+    @property
+    def are_summed(self) -> bool:
+        """Whether they are lines of one payment."""
+        return self.of_one_reference is OfOneReference.SUM
+
+    def kind_of(self, word: object) -> Kind | None:
+        """Return the kind of a line; None if its word is not listed."""
+        return Kind.CHARGE if self.kind is None else self.kind.of(word)

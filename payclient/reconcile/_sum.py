@@ -1,0 +1,205 @@
+"""Put the ledger lines of one payment together, before they are compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Any
+from unicodedata import normalize
+
+from attrs import evolve, frozen
+
+from payclient._escape import quote
+from payclient.ledger import ABSENT, Entry
+from payclient.protocol import Transaction
+from payclient.reconcile._line_rules import Kind
+from payclient.reconcile._rules import Rules
+from payclient.reconcile._status import Status, normalise
+
+_MAX_NAMED = 20
+_SEPARATORS = re.compile(r"[-_\s]+")
+_FIRST_ON_EARTH = timezone(timedelta(hours=14))
+
+
+def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, rules: Rules) -> Sequence[Entry]:
+    """Return what is compared with *transaction*: each row of its reference, or the payment that they make."""
+    if not are_parts(entries, rules) or why_apart(entries, rules):
+        return entries
+    return [payment_of(entries, rules, transaction)]
+
+
+def are_parts(entries: Sequence[Entry], rules: Rules) -> bool:
+    """Return whether the rows of one reference are put together; a single charge is the payment already."""
+    return rules.lines.are_summed and (len(entries) > 1 or rules.lines.kind is not None)
+
+
+def why_apart(lines: Iterable[Entry], rules: Rules) -> str:
+    """
+    Say why *lines* of one reference cannot be one payment; empty if they can.
+
+    Args:
+        lines: Read once, so there may be more than memory holds.
+        rules: How lines are put together.
+
+    Note:
+        Only the status must be the same, on all charges or, without a charge, on all lines: money that is paid and
+        money that is not have no sum.
+    """
+    firsts: dict[bool, Entry] = {}
+    problems: dict[bool, str] = {}
+    for line in lines:
+        is_charge = rules.lines.kind_of(line.kind) in (Kind.CHARGE, None)
+        first = firsts.setdefault(is_charge, line)
+        if is_charge not in problems and _state(line, rules) != _state(first, rules):
+            said = f"status is {_said(first)} on line {first.line} and {_said(line)} on line {line.line}"
+            problems[is_charge] = said
+    return problems.get(True in firsts, "")
+
+
+def _state(line: Entry, rules: Rules) -> object:
+    if not isinstance(line.status, str):
+        return line.status
+    return rules.read_status(line.status) or normalise(line.status)
+
+
+def _said(line: Entry) -> str:
+    return "not stated" if line.status is ABSENT else quote(line.status)
+
+
+def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
+    """Say which of *lines* has a kind that the rules do not list; empty if none has."""
+    for line in lines:
+        kind = rules.lines.kind_of(line.kind)
+        if kind is Kind.IGNORE:
+            return (
+                f"kind: {quote(line.kind)} on line {line.line} is left out by rules that came after the ledger was read"
+            )
+        if kind is None:
+            word = quote(line.kind) if isinstance(line.kind, str) else "an empty cell"
+            return (
+                f"kind: {word} on line {line.line} is not listed in the rules; "
+                f"add it to charge, refund, fee or ignore under [lines.kind]"
+            )
+    return ""
+
+
+def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | None = None) -> Entry:
+    """
+    Return the payment that *lines* are parts of, as one entry with the line of the first.
+
+    Args:
+        lines: At least one, all with the same reference and, but for refunds and fees, the same status.
+        rules: Which line is a charge, a refund or a fee.
+        transaction: The service's side, if it is known. Where the lines state different texts or times, the one that
+            agrees with it counts, or else the first.
+
+    Note:
+        The result does not depend on the order of the lines, but for its line and for texts that differ. A payment
+        whose refunds come to all that was charged is refunded, with the numbers of its charges.
+    """
+    by_kind: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
+    for line in lines:
+        by_kind[rules.lines.kind_of(line.kind) or Kind.CHARGE].append(line)
+    parts = _Parts(by_kind[Kind.CHARGE], by_kind[Kind.REFUND], by_kind[Kind.FEE])
+    return evolve(
+        lines[0],
+        kind=ABSENT,
+        status=Status.REFUNDED.value if parts.is_refunded else (parts.charges or lines)[0].status,
+        amount=parts.amount,
+        fee=parts.fee,
+        amount_received=parts.amount_received,
+        created_at=_oldest([each.created_at for each in parts.charges or lines], rules.time_zone),
+        **{name: _agreeing(parts.charges or lines, name, transaction) for name in _MAY_DIFFER},
+    )
+
+
+_MAY_DIFFER = ("merchant_reff", "payment_method", "payment_code", "expdate")
+
+
+@frozen
+class _Parts:
+    """The lines of a payment by their kind, and their sums."""
+
+    charges: list[Entry]
+    refunds: list[Entry]
+    fees: list[Entry]
+
+    @property
+    def is_refunded(self) -> bool:
+        """Whether all that was charged was paid back."""
+        charged, back = _sum(self.charges, "amount"), _sum(self.refunds, "amount", abs)
+        return isinstance(charged, int) and charged > 0 and charged == back
+
+    @property
+    def amount(self) -> Any:
+        if self.is_refunded:
+            return _sum(self.charges, "amount")
+        return _total([_sum(self.charges, "amount"), _sum(self.refunds, "amount", _taken)], if_none=ABSENT)
+
+    @property
+    def fee(self) -> Any:
+        stated = [*self.charges, *self.fees, *([] if self.is_refunded else self.refunds)]
+        return _total([_sum(stated, "fee"), _sum(self.fees, "amount", abs)])
+
+    @property
+    def amount_received(self) -> Any:
+        received = [_sum(self.charges, "amount_received")]
+        if not self.is_refunded:
+            received.append(_sum(self.refunds, "amount_received", _taken))
+        for line in self.fees:
+            of = "amount" if line.amount_received is None else "amount_received"
+            received.append(ABSENT if line.amount_received is ABSENT else _sum([line], of, _taken))
+        return _total(received)
+
+
+def _taken(number: int) -> int:
+    return -abs(number)
+
+
+def _sum(lines: Iterable[Entry], name: str, sign: Callable[[int], int] = int) -> Any:
+    values = [getattr(line, name) for line in lines]
+    return _total([sign(value) if isinstance(value, int) else value for value in values])
+
+
+def _total(values: Sequence[Any], *, if_none: Any = None) -> Any:
+    """Return the sum of the numbers among *values*; without any, None for empty cells, and ABSENT for no cells."""
+    numbers = [value for value in values if isinstance(value, int)]
+    if numbers:
+        return sum(numbers)
+    return if_none if None in values else ABSENT
+
+
+def _oldest(times: Sequence[Any], zone: tzinfo | None) -> Any:
+    """Return the earliest time: a payment is as old as its first line."""
+    stated = [time for time in times if isinstance(time, datetime)]
+    if not stated:
+        return None if None in times else ABSENT
+    return min(stated, key=lambda time: time if time.tzinfo else time.replace(tzinfo=zone or _FIRST_ON_EARTH))
+
+
+def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None) -> Any:
+    """Return the value of the line that agrees with the service, or else the first that is stated."""
+    values = [getattr(line, name) for line in lines]
+    stated = [value for value in values if value is not None and value is not ABSENT]
+    if not stated:
+        return None if None in values else ABSENT
+    names = (name, "payment_name") if name == "payment_method" else (name,)
+    theirs = [] if transaction is None else [getattr(transaction, each) for each in names]
+    keys = [_key(each) for each in theirs]
+    same = [value for value in stated if value in theirs] or [value for value in stated if _key(value) in keys]
+    return (same or stated)[0]
+
+
+def _key(value: object) -> object:
+    return _SEPARATORS.sub("", normalize("NFKC", value)).casefold() if isinstance(value, str) else value
+
+
+def named_lines(lines: Sequence[Entry]) -> str:
+    """Return the numbers of *lines* in words, such as `lines 3, 7 and 12`; of very many the first ones."""
+    numbers = [f"{line.line}" for line in lines[:_MAX_NAMED]]
+    if len(lines) > _MAX_NAMED:
+        return f"lines {', '.join(numbers)} and {len(lines) - _MAX_NAMED:,} more"
+    if len(numbers) == 1:
+        return f"line {numbers[0]}"
+    return f"lines {', '.join(numbers[:-1])} and {numbers[-1]}"

@@ -1,0 +1,63 @@
+"""Rules for several ledger rows of one payment."""
+
+from __future__ import annotations
+
+import pytest
+
+from payclient.reconcile import Kind, Kinds, Lines, OfOneReference, Rules, RulesError, parse_rules
+from payclient.reconcile._line_rules import IgnoredCount
+
+SUM = '[lines]\nof_one_reference = "sum"\n'
+KINDS = f'{SUM}[lines.kind]\ncolumn = "Type"\n'
+
+
+def test_default():
+    """Without a rule, rows with one reference are duplicates, and every line is a charge."""
+    lines = Rules().lines
+    assert lines.of_one_reference is OfOneReference.DUPLICATE
+    assert not lines.are_summed
+    assert lines.kind_of("anything") is Kind.CHARGE
+
+
+def test_words():
+    """A word means its kind whatever its case, spaces and dashes; another word, or none, means nothing."""
+    rules = parse_rules(f'{KINDS}charge = ["Charge"]\nrefund = ["Payment-Refund"]\nignore = ["payout"]\n')
+    kinds = [rules.lines.kind_of(word) for word in ("CHARGE", "payment refund", "Payout ", "other", None)]
+    assert kinds == [Kind.CHARGE, Kind.REFUND, Kind.IGNORE, None, None]
+
+
+def test_fingerprint():
+    """The fingerprint tells a rule about lines, and is as before without one."""
+    summed = Rules(lines=Lines(of_one_reference="sum"))
+    assert summed.fingerprint != Rules().fingerprint
+    assert Rules(lines=Lines()).fingerprint == Rules().fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('[lines]\nof_one_reference = "add"\n', 2, "one of duplicate, sum, got 'add'"),
+        (f'{SUM}of_one_invoice = "sum"\n', 3, "there is no key 'of_one_invoice'"),
+        ('[lines.kind]\ncolumn = "Type"\n', 1, "kind needs of_one_reference = 'sum'"),
+        (f'{SUM}[lines.kind]\ncharge = ["x"]\n', 3, "lines.kind has no column"),
+        (f'{KINDS}charge = "x"\n', 5, "lines.kind.charge must be a list of words, got 'x'"),
+        (f'{KINDS}fee = [" "]\n', 5, "lines.kind.fee must be a list of words"),
+        (f'{KINDS}charge = ["x"]\nfee = ["X"]\n', 6, "lines.kind.fee: 'X' is listed under charge already"),
+        ("lines = 3\n", 1, "lines must be a table"),
+    ],
+)
+def test_refused(text, line, message):
+    """A rule that cannot be used is refused with its line and key."""
+    with pytest.raises(RulesError) as caught:
+        parse_rules(text, name="rules.toml")
+    assert f"rules.toml, line {line}: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_ignored():
+    """Lines that are left out are counted by word, with what they state."""
+    kinds = Kinds(column="Type", charge=["charge"], ignore=["payout", "top up"])
+    count = IgnoredCount(Lines(of_one_reference="sum", kind=kinds))
+    taken = [count.takes(*line) for line in (("Payout", -5), ("charge", 7), ("payout", None), ("TOP-UP", 3), (None, 1))]
+    assert taken == [True, False, True, True, False]
+    assert [(each.word, each.lines, each.amount) for each in count.counted()] == [("payout", 2, -5), ("top up", 1, 3)]
