@@ -14,7 +14,7 @@ from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import Case, judge
 from payclient.reconcile._judge import needs_confirmation as needs_confirmation
 from payclient.reconcile._leakage import Leakage
-from payclient.reconcile._line_rules import IgnoredLines, Kind, Kinds, Lines, OfOneReference
+from payclient.reconcile._line_rules import IgnoredLines, InvoiceAmount, Invoices, Kind, Kinds, Lines, OfOneReference
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._observation import ask_canary as ask_canary
 from payclient.reconcile._observation import observe as observe
@@ -49,6 +49,8 @@ __all__ = [
     "FeeSchedule",
     "Finding",
     "IgnoredLines",
+    "InvoiceAmount",
+    "Invoices",
     "Journal",
     "JournalError",
     "JournalWriteError",

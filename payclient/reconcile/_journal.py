@@ -31,11 +31,11 @@ from payclient.reconcile._database import Database
 from payclient.reconcile._errors import JournalError
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
-from payclient.reconcile._line_rules import IgnoredLines
+from payclient.reconcile._line_rules import IgnoredLines, InvoiceSum, InvoiceTotals
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
-from payclient.reconcile._sum import are_parts, why_apart
+from payclient.reconcile._stored import entry_cells, entry_from, money_from, observation_cells, observation_from
+from payclient.reconcile._sum import are_parts, judged_entries, why_apart
 
 _ROWS_PER_COMMIT = 10_000
 _ENTRY = slice(4, 4 + 2 + len(schema.ENTRY_COLUMNS))
@@ -268,12 +268,17 @@ class Journal:
         ended_by = self.ended_by
         if rules.lines.are_summed:
             self._find_apart(rules)
+        if rules.invoices.sum:
+            self._find_invoices(rules)
         if reference is None:
             stored = self._database.read(schema.EVERY_CASE)
         else:
             stored = self._database.read(schema.CASES_OF, (reference,))
         for cells in stored:
             case = self._case(cells, found, ended_by)
+            if rules.invoices.sum and case.paid_with:
+                ((totals,),) = self._database.fetch(schema.INVOICE, (cells[3],))
+                case = evolve(case, invoice=InvoiceTotals(**json.loads(totals)))
             if not rules.lines.are_summed or isinstance(case.entry, RejectedEntry):
                 yield case
             elif (payment := self._payment(case, case.entry, cells[1], rules)) is not None:
@@ -288,6 +293,21 @@ class Journal:
             for first, lines in of_references:
                 if why := why_apart((_usable(cells[1:]) for cells in lines), rules):
                     db.execute(schema.ADD_APART, (first, why))
+
+    def _find_invoices(self, rules: Rules) -> None:
+        """Sum both sides of each invoice that is paid under several references."""
+        with self._database.writing() as db:
+            for statement in schema.FIND_INVOICES:
+                db.execute(statement)
+            for paid_reff, payments in groupby(self._database.read(schema.INVOICES), key=itemgetter(0)):
+                total = InvoiceSum()
+                for _, first, paid, *cells in payments:
+                    entry = _usable(cells)
+                    if first is not None and rules.lines.are_summed:
+                        lines = list(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
+                        entry = judged_entries(lines, None, rules)[0]
+                    total.add(money_from(paid), entry.amount)
+                db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(total.totals()))))
 
     def _payment(self, case: Case, entry: Entry, first: int | None, rules: Rules) -> Case | None:
         """Return *case* with all lines of its payment; None where it is not the first of them."""

@@ -18,8 +18,10 @@ from attrs import evolve, frozen
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry, RejectedEntry
+from payclient.protocol import Transaction
 from payclient.reconcile._compare import compare, reff_key
 from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Finding, Row, in_order
+from payclient.reconcile._line_rules import InvoiceAmount, Invoices, InvoiceTotals
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status
@@ -27,6 +29,7 @@ from payclient.reconcile._status_finding import excuse, ledger_status
 from payclient.reconcile._sum import judged_entries, named_lines, payment_of, unknown_kind
 
 _MAX_REASON = 400
+_PARTS = Invoices(sum=True, amount=InvoiceAmount.PART)
 NO_PROBE = (
     "no other reference was found in this run, so the answer may come from a wrong key or environment; "
     "name a reference that exists with --canary"
@@ -50,6 +53,7 @@ class Case:
         parts: The lines of one payment, which are put together; empty where each row is for itself. The entry is the
             first.
         apart: Why the rows with this reference are not put together; empty if they are, or never are.
+        invoice: The invoice, where the rules sum what is paid under several references.
         unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
 
@@ -64,6 +68,7 @@ class Case:
     parts: tuple[Entry, ...] = ()
     apart: str = ""
     unusable_line: int | None = None
+    invoice: InvoiceTotals | None = None
 
 
 def judge(case: Case, *, rules: Rules = STRICT) -> Row:
@@ -170,10 +175,7 @@ def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     assert transaction is not None  # noqa: S101  FOUND means that there is one
     findings = list(compare(entry, transaction, at=last.at, rules=rules))
     if case.paid_with:
-        others = ", ".join(map(quote, case.paid_with))
-        sentence = f"merchant_reff {quote(transaction.merchant_reff)} is paid under other references too: {others}"
-        sides = ", ".join(case.paid_with), transaction.merchant_reff
-        findings.append(Finding(Code.PAID_TWICE, sentence, ledger=sides[0], service=sides[1]))
+        findings = _with_invoice(findings, case, transaction, rules)
     if case.second is None and any(finding.is_decisive for finding in findings):
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
     is_waiting = _is_waiting(entry, last, findings, rules)
@@ -181,6 +183,27 @@ def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     if damage := _lost_zeros(entry, last, findings):
         return _row(case, entry, rules, Bucket.REJECTED, findings=findings, reason=damage)
     return _row(case, entry, rules, Bucket.OPEN if is_waiting else Bucket.MATCHED, findings=findings)
+
+
+def _with_invoice(findings: list[Finding], case: Case, transaction: Transaction, rules: Rules) -> list[Finding]:
+    """Return *findings* with what is to say about an invoice that is paid under several references."""
+    due = None if case.invoice is None else case.invoice.due(rules.invoices)
+    reff, others = quote(transaction.merchant_reff), ", ".join(map(quote, case.paid_with))
+    if due is None or case.invoice is None or case.invoice.paid > due:
+        sentence = f"merchant_reff {reff} is paid under other references too: {others}"
+        if due is not None and case.invoice is not None:
+            sentence += f"; that is {case.invoice.paid} in all for an invoice of {due}"
+            if rules.invoices.amount is not InvoiceAmount.PART and case.invoice.due(_PARTS) == case.invoice.paid:
+                sentence += '; if each row states a part of it, amount = "part" under [invoices] says so'
+        sides = ", ".join(case.paid_with), transaction.merchant_reff
+        return [*findings, Finding(Code.PAID_TWICE, sentence, ledger=sides[0], service=sides[1])]
+    if case.invoice.paid < due:
+        return findings
+    waiver = escape_unprintable(f"the invoice {reff} is paid in full under several references: {due}", max_length=400)
+    return [
+        evolve(each, waived=waiver) if each.code in (Code.UNDERPAID, Code.OVERPAID) and not each.waived else each
+        for each in findings
+    ]
 
 
 def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules: Rules) -> bool:

@@ -188,3 +188,89 @@ class Lines:
     def kind_of(self, word: object) -> Kind | None:
         """Return the kind of a line; None if its word is not listed."""
         return Kind.CHARGE if self.kind is None else self.kind.of(word)
+
+
+class InvoiceAmount(StrEnum):
+    """
+    What the ledger states on each row of an invoice that is paid under several references.
+
+    Attributes:
+        EITHER: The amount of the invoice where all its rows state the same, and parts of it where they differ.
+        WHOLE: The amount of the invoice.
+        PART: A part of it.
+    """
+
+    EITHER = "either"
+    WHOLE = "whole"
+    PART = "part"
+
+
+def _to_invoice_amount(value: InvoiceAmount | str) -> InvoiceAmount:
+    return to_member(InvoiceAmount, "amount", value)
+
+
+def _is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise problem(attribute.name, "true or false", value)
+
+
+@frozen(kw_only=True)
+class Invoices:
+    """
+    Several references with one `merchant_reff`.
+
+    Attributes:
+        sum: Compare the sum of what is paid with the amount of the invoice, rather than report `paid_twice`.
+        amount: What each row states.
+
+    Raises:
+        RulesError: When a value cannot be used.
+    """
+
+    sum: bool = field(default=False, validator=_is_flag)
+    amount: InvoiceAmount = field(default=InvoiceAmount.EITHER, converter=_to_invoice_amount)
+
+
+@frozen(kw_only=True)
+class InvoiceTotals:
+    """
+    What is known about an invoice that is paid under several references.
+
+    Attributes:
+        paid: Sum of what the service has as paid.
+        amounts: Sum, least and greatest of what the ledger states for these references; None where a row states none.
+    """
+
+    paid: int
+    amounts: tuple[int, int, int] | None
+
+    def due(self, rules: Invoices) -> int | None:
+        """Return the amount of the invoice; None where the ledger does not tell."""
+        if not rules.sum or self.amounts is None:
+            return None
+        total, least, greatest = self.amounts
+        if rules.amount is InvoiceAmount.PART or (rules.amount is InvoiceAmount.EITHER and least != greatest):
+            return total
+        return least if least == greatest else None
+
+
+@define
+class InvoiceSum:
+    """Sums the payments of one invoice."""
+
+    _paid: int = field(init=False, default=0)
+    _amounts: tuple[int, int, int] | None = field(init=False, default=None)
+    _is_known: bool = field(init=False, default=True)
+
+    def add(self, paid: int, amount: object) -> None:
+        """Add a payment, of which the service and the ledger state these amounts."""
+        self._paid += paid
+        if not isinstance(amount, int):
+            self._is_known = False
+            return
+        total, least, greatest = self._amounts or (0, amount, amount)
+        self._amounts = total + amount, min(least, amount), max(greatest, amount)
+
+    def totals(self) -> InvoiceTotals:
+        """Return the sums."""
+        return InvoiceTotals(paid=self._paid, amounts=self._amounts if self._is_known else None)

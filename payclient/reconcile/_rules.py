@@ -22,7 +22,7 @@ from payclient.protocol import EMPTY, plain
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
-from payclient.reconcile._line_rules import Kind, Lines
+from payclient.reconcile._line_rules import Invoices, Kind, Lines
 from payclient.reconcile._rule_values import (
     DURATION,
     duration_text,
@@ -256,6 +256,7 @@ class Rules:
         fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
         accepted: Accepted differences, in the order of their references.
         lines: What several rows with one reference are.
+        invoices: What several references with one merchant_reff are.
 
     Raises:
         RulesError: When a rule cannot be used.
@@ -277,6 +278,7 @@ class Rules:
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=_to_fees)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))
+    invoices: Invoices = field(default=Invoices(), validator=instance_of(Invoices))
     _accepted_by: Mapping[tuple[Code, str], Accepted] = field(
         init=False,
         eq=False,
@@ -319,6 +321,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
         "fees": {method: _given(each) for method, each in rules.fees.items()},
         "accepted": [_given(each) for each in rules.accepted],
         **({} if rules.lines == Lines() else {"lines": _lines(rules.lines)}),
+        **({} if rules.invoices == Invoices() else {"invoices": _given(rules.invoices)}),
     }
 
 

@@ -16,7 +16,7 @@ from attrs import NOTHING, fields
 from payclient._escape import escape_unprintable, quote
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._line_rules import Kinds, Lines
+from payclient.reconcile._line_rules import Invoices, Kinds, Lines
 from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
 
 _MAX_OPEN_LINES = 50
@@ -90,7 +90,7 @@ _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
-_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines)
+_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines, Invoices)
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -183,6 +183,8 @@ def _rules(document: Mapping[str, Any]) -> Rules:
         tables["accepted"] = _accepted(document["accepted"])
     if "lines" in document:
         tables["lines"] = _lines(_checked_table(("lines",), document["lines"]))
+    if "invoices" in document:
+        tables["invoices"] = _made(Invoices, ("invoices",), document["invoices"])
     return Rules(**{**document, **tables})
 
 

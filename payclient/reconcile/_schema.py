@@ -191,6 +191,21 @@ PAID_WITH = f"""
     WHERE paid_reff = ? AND position != ? ORDER BY position LIMIT 3
 """
 
+_PAID_UNDER_SEVERAL = """
+    FROM answers AS given JOIN paid_twice USING (paid_reff) JOIN entries ON position = given.id / 2
+    WHERE given.id % 2 = 1 OR NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
+"""
+INVOICES = f"""
+    SELECT paid_reff, first, given.amount, line, rejected, {_of("entries", ENTRY_COLUMNS)} {_PAID_UNDER_SEVERAL}
+    ORDER BY paid_reff
+"""
+FIND_INVOICES = (
+    "CREATE TEMP TABLE IF NOT EXISTS invoices (paid_reff TEXT PRIMARY KEY, totals TEXT NOT NULL) WITHOUT ROWID",
+    "DELETE FROM invoices",
+)
+ADD_INVOICE = "INSERT INTO invoices VALUES (?, ?)"
+INVOICE = "SELECT totals FROM invoices WHERE paid_reff = ?"
+
 # The result
 
 CASES = f"""

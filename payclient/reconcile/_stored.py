@@ -154,6 +154,11 @@ def _money_cell(value: Any) -> Any:
     return str(value) if type(value) is int and not -_BOUND <= value < _BOUND else _cell(value)
 
 
+def money_from(cell: Any) -> int:
+    """Return an amount that the journal stores."""
+    return int(cell)
+
+
 def _money_value(cell: Any) -> Any:
     return int(cell) if isinstance(cell, str) else _value(cell)
 

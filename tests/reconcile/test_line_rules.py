@@ -43,6 +43,8 @@ def test_fingerprint():
         (f'{KINDS}charge = "x"\n', 5, "lines.kind.charge must be a list of words, got 'x'"),
         (f'{KINDS}fee = [" "]\n', 5, "lines.kind.fee must be a list of words"),
         (f'{KINDS}charge = ["x"]\nfee = ["X"]\n', 6, "lines.kind.fee: 'X' is listed under charge already"),
+        ("[invoices]\nsum = 1\n", 2, "invoices.sum must be true or false, got 1"),
+        ('[invoices]\namount = "half"\n', 2, "invoices.amount must be one of either, whole, part"),
         ("lines = 3\n", 1, "lines must be a table"),
     ],
 )

@@ -72,6 +72,8 @@ from payclient.reconcile import (
     Code,
     FeeSchedule,
     Finding,
+    InvoiceAmount,
+    Invoices,
     Kind,
     Kinds,
     Lines,
@@ -364,6 +366,7 @@ def judging(finding: Finding) -> Rules:
     )
     kinds = Kinds(column="Type", charge=["charge"], refund=("refund",))
     assert_type(Lines(of_one_reference="sum", kind=kinds).kind_of("charge"), Kind | None)
+    assert_type(Invoices(sum=True, amount="part").amount, InvoiceAmount)
     assert_type(rules.lines.of_one_reference, OfOneReference)
     assert_type(rules.columns, Mapping[str, str])
     assert_type(rules.tolerances["amount"].waiver(1, 2), str)
