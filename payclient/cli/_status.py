@@ -60,11 +60,11 @@ def status_of(error: errors.PayClientError) -> Exit:
 def _status_of_run(error: errors.PayClientError) -> Exit:
     # Imported late, so that `get` starts without the ledger and SQLite, and `--help` without the client.
     from payclient.ledger import LedgerError  # noqa: PLC0415
-    from payclient.reconcile import JournalError, StoppedError  # noqa: PLC0415
+    from payclient.reconcile import JournalError, PastRunError, StoppedError  # noqa: PLC0415
 
     if isinstance(error, StoppedError):
         return Exit.INTERRUPTED
-    return Exit.USAGE if isinstance(error, LedgerError | JournalError) else Exit.AGAIN
+    return Exit.USAGE if isinstance(error, LedgerError | JournalError | PastRunError) else Exit.AGAIN
 
 
 def most_urgent(statuses: Iterable[Exit]) -> Exit:

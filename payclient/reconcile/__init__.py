@@ -8,8 +8,21 @@ from payclient.reconcile._compare import reff_key as reff_key
 from payclient.reconcile._compared import Compared
 from payclient.reconcile._database import copy_journal as copy_journal
 from payclient.reconcile._database import verify_journal
-from payclient.reconcile._errors import JournalError, JournalWriteError, RulesError, StoppedError, TieOutError
+from payclient.reconcile._errors import (
+    JournalError,
+    JournalWriteError,
+    PastRunError,
+    RulesError,
+    StoppedError,
+    TieOutError,
+)
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity
+from payclient.reconcile._history import BreakChange as BreakChange
+from payclient.reconcile._history import BreakState, History, ResolvedBy
+from payclient.reconcile._history import KnownBreak as KnownBreak
+from payclient.reconcile._history import Seen as Seen
+from payclient.reconcile._history import changes_of as changes_of
+from payclient.reconcile._history import seen_of as seen_of
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import Case, judge
 from payclient.reconcile._judge import needs_confirmation as needs_confirmation
@@ -40,6 +53,7 @@ __all__ = [
     "Accepted",
     "Answer",
     "Assumed",
+    "BreakState",
     "Bucket",
     "Case",
     "Code",
@@ -48,6 +62,7 @@ __all__ = [
     "Entries",
     "FeeSchedule",
     "Finding",
+    "History",
     "IgnoredLines",
     "InvoiceAmount",
     "Invoices",
@@ -61,8 +76,10 @@ __all__ = [
     "Observation",
     "OfOneReference",
     "OnProgress",
+    "PastRunError",
     "Phase",
     "Progress",
+    "ResolvedBy",
     "Rounding",
     "Row",
     "Rules",

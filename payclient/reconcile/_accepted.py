@@ -20,6 +20,9 @@ from payclient.reconcile._rule_values import (
     to_member,
 )
 
+ACCEPTED_BY = "accepted by "
+"""How the waiver of an accepted difference begins."""
+
 _MAX_WAIVER = 400
 _OF_TWO_NUMBERS = frozenset({Code.UNDERPAID, Code.OVERPAID, Code.NET_DIFFERS, Code.FEE_DIFFERS})
 _LEAKS = frozenset({Code.SHORT_RECEIVED, Code.FEE_OFF_SCHEDULE})
@@ -97,7 +100,7 @@ class Accepted:
     def waiver(self) -> str:
         """Why the difference does not count, in one sentence; safe to print."""
         return escape_unprintable(
-            f"accepted by {self.owner} until {self.expires}: {self.reason}", max_length=_MAX_WAIVER
+            f"{ACCEPTED_BY}{self.owner} until {self.expires}: {self.reason}", max_length=_MAX_WAIVER
         )
 
 

@@ -26,6 +26,10 @@ class JournalWriteError(OSError):
     """
 
 
+class PastRunError(PayClientError, ValueError):
+    """The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key."""
+
+
 class RulesError(ConfigurationError):
     """
     A rule cannot be used; the message names the key, and the line where rules came from a file.

@@ -3,10 +3,15 @@
 from payclient._escape import escape_unprintable
 from payclient.report._about import About, JudgedAgain, LedgerAbout, about_as_json, about_from_json
 from payclient.report._about import run_name as run_name
+from payclient.report._diff import DIFF_VERSION as DIFF_VERSION
+from payclient.report._diff import RunDiff as RunDiff
 from payclient.report._files import ReportFiles
 from payclient.report._groups import TopRows as TopRows
 from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.report._matrix import Cell, Matrix
+from payclient.report._past_run import JOURNAL as JOURNAL
+from payclient.report._past_run import PastRun as PastRun
+from payclient.report._past_run import open_past_run as open_past_run
 from payclient.report._rows import row_as_json
 from payclient.report._summary_shape import summary_as_json
 from payclient.report._wording import bridge_lines as bridge_lines

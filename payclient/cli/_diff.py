@@ -1,0 +1,97 @@
+"""`payclient diff`: what became of each break between two reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from payclient._escape import escape_unprintable
+from payclient.cli._streams import Streams
+from payclient.reconcile import BreakState, Severity
+from payclient.report import RunDiff, open_past_run
+
+EXAMPLES = """
+```console
+$ payclient diff reports/2026-11-20 reports/2026-11-21
+$ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
+```
+
+Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
+compared. 75 otherwise, when it is not known what became of a break.
+"""
+
+_FLAG = Parameter(negative="", show_default=False)
+_MAX_SHOWN = 10
+
+
+def diff(
+    earlier: Path,
+    later: Path,
+    /,
+    *,
+    fail_on: Severity = Severity.MEDIUM,
+    as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False,
+    quiet: Annotated[bool, _FLAG] = False,
+    streams: Annotated[Streams, Parameter(parse=False)],
+) -> int:
+    """
+    Show what became of each break between two reports, without a network or a key.
+
+    A break is identified by its reference and code. It is new, still open, changed, reopened, resolved (by the ledger,
+    the service, a rule or an acceptance), or not known. Both reports must be unchanged since they were written, and of
+    the same service, environment and key. Nothing in them is changed.
+
+    Args:
+        earlier: Folder of the earlier report.
+        later: Folder of the later report.
+        fail_on: The least severe new, changed or reopened break that makes the exit status 1.
+        as_json: Print one JSON object with every break instead.
+        quiet: Print errors only; with `--json`, also the object.
+        streams: Streams of the process.
+    """
+    with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
+        if as_json or not quiet:
+            for line in found.as_json() if as_json else _lines(found):
+                streams.write(line)
+        return found.exit_status(fail_on)
+
+
+def _lines(found: RunDiff) -> Iterator[str]:
+    is_news = any(found.counts[state] for state in BreakState if state.is_news)
+    word = "NEWS" if is_news else "NOT KNOWN" if found.counts[BreakState.NOT_KNOWN] else "NO NEWS"
+    yield escape_unprintable(f"{word}: {found.sentence}")
+    if found.changed_rules:
+        yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
+    for state in BreakState:
+        if count := found.counts[state]:
+            yield ""
+            yield f"{state.label}:"
+            yield from (f"  {_line(change, state)}" for change in found.changes(state, limit=_MAX_SHOWN))
+            if count > _MAX_SHOWN:
+                yield f"  and {count - _MAX_SHOWN:,} more, which --json prints"
+
+
+def _line(change: dict[str, Any], state: BreakState) -> str:
+    what = f"{escape_unprintable(change['reference'])}: {change['severity']}, {change['code']}: {change['sentence']}"
+    if state is BreakState.NEW:
+        return what
+    notes = [f"since {change['first_seen'][:10]}, {change['age_days']} d"] if change["first_seen"] else []
+    if change["was"]:
+        notes.append(f"was {change['was']['ledger']} and {change['was']['service']}")
+    if change["resolved_by"]:
+        notes.append(f"by {_BY[change['resolved_by']]}")
+    if change["reason"]:
+        notes.append(change["reason"])
+    return escape_unprintable(f"{what} ({'; '.join(notes)})")
+
+
+_BY = {
+    "ledger": "the ledger",
+    "service": "the service",
+    "both": "both sides",
+    "rule": "a rule",
+    "acceptance": "an acceptance",
+}

@@ -1,0 +1,248 @@
+"""
+The difference between two reports: what became of each break.
+
+Rows are merged by reference on the disk, so memory grows neither with them nor with the breaks. Only the rows that
+matter are read in full: the breaks of either run, and what the later run says of the earlier one's.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from payclient.reconcile import (
+    BreakChange,
+    BreakState,
+    Bucket,
+    KnownBreak,
+    Row,
+    Seen,
+    Severity,
+    changed_rules,
+    changes_of,
+    seen_of,
+)
+from payclient.report._past_run import PastRun
+from payclient.report._row_reader import RowLine, row_from_json
+
+DIFF_VERSION = 1
+"""Grows when a reader of the difference has to change; new names alone do not make it grow."""
+
+_CACHE_KIB = 16_384
+_BREAK = Bucket.BREAK.value
+_UNJUDGED = frozenset({Bucket.UNRESOLVED.value, Bucket.REJECTED.value})
+_STATES = list(BreakState)
+_Stored: TypeAlias = tuple[str, int, bytes]
+
+
+class RunDiff:
+    """
+    What became of each break between two runs.
+
+    Args:
+        earlier: The run with the breaks that may have changed.
+        later: A run of the same service, with the same key.
+
+    Note:
+        Use it as a context manager. Both reports are only read. Memory stays within some 60 MiB; a temporary database
+        holds the rows that matter.
+
+    Raises:
+        PastRunError: When the runs are of different services, environments or keys.
+    """
+
+    def __init__(self, earlier: PastRun, later: PastRun) -> None:
+        earlier.check_same_service(later.service, str(later.folder))
+        self.earlier: PastRun = earlier
+        self.later: PastRun = later
+        self.counts: Counter[BreakState] = Counter()
+        self.news: Counter[Severity] = Counter()
+        self._database = sqlite3.connect("", isolation_level=None)  # a temporary file
+        try:
+            self._prepare()
+            self._compare()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._database.close()
+
+    @property
+    def changed_rules(self) -> tuple[str, ...]:
+        """The names of the rules by which only one of the runs was judged."""
+        return changed_rules(self.earlier.rules, self.later.rules)
+
+    @property
+    def sentence(self) -> str:
+        """The result, in one sentence."""
+        present = (BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)
+        now, gone = self._counted(present), self._counted((BreakState.RESOLVED, BreakState.NOT_KNOWN))
+        return f"{now or 'no breaks'}; {gone or 'none resolved'} since {self.earlier.folder.resolve().name}."
+
+    def _counted(self, states: Iterable[BreakState]) -> str:
+        return ", ".join(f"{self.counts[each]:,} {each.label}" for each in states if self.counts[each])
+
+    def exit_status(self, fail_on: Severity = Severity.MEDIUM) -> int:
+        """
+        Return the exit status of a command.
+
+        Args:
+            fail_on: The least severe break that matters.
+
+        Returns:
+            The first that applies: 1 for breaks that matter and are new, changed or reopened; 75 when it is not known
+            what became of a break; 0.
+        """
+        if any(count for severity, count in self.news.items() if severity >= fail_on):
+            return 1
+        return 75 if self.counts[BreakState.NOT_KNOWN] else 0
+
+    def changes(self, state: BreakState, *, limit: int = -1) -> Iterator[dict[str, Any]]:
+        """Yield the breaks in *state*, the most severe first, then by reference; *limit* of them unless it is -1."""
+        query = "SELECT text FROM changes WHERE state = ? ORDER BY severity DESC, reference, code LIMIT ?"
+        for (text,) in self._database.execute(query, (_STATES.index(state), limit)):
+            yield json.loads(text)
+
+    def as_json(self) -> Iterator[str]:
+        """Yield the difference as lines of one JSON object: what was compared, and a list for each state."""
+        head = {
+            "schema": "payclient.reconcile.diff",
+            "version": DIFF_VERSION,
+            "sentence": self.sentence,
+            "earlier": _run_as_json(self.earlier),
+            "later": _run_as_json(self.later),
+            "changed_rules": list(self.changed_rules),
+            "counts": {state.value: self.counts[state] for state in BreakState},
+        }
+        yield "{"
+        yield from (f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items())
+        for state in BreakState:
+            yield f"  {json.dumps(state.value)}: ["
+            left = self.counts[state]
+            for change in self.changes(state):
+                left -= 1
+                yield f"    {json.dumps(change)}{',' if left else ''}"
+            yield "  ]" if state is _STATES[-1] else "  ],"
+        yield "}"
+
+    # The comparison
+
+    def _prepare(self) -> None:
+        execute = self._database.execute
+        execute("PRAGMA journal_mode = OFF")
+        execute("PRAGMA synchronous = OFF")
+        execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        execute("CREATE TABLE earlier (reference TEXT, text BLOB)")
+        execute("CREATE TABLE later (reference TEXT, text BLOB)")
+        execute("CREATE TABLE changes (state INTEGER, severity INTEGER, reference TEXT, code TEXT, text TEXT)")
+        execute("BEGIN")
+
+    def _compare(self) -> None:
+        execute, insert = self._database.execute, self._database.executemany
+        insert("INSERT INTO earlier VALUES (?, ?)", _kept(line for line in self.earlier.lines() if _matters(line)))
+        execute("CREATE INDEX earlier_by_reference ON earlier (reference)")
+        insert("INSERT INTO later VALUES (?, ?)", _kept(self._later_lines()))
+        execute("CREATE INDEX later_by_reference ON later (reference)")
+        insert("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self._all_changes())
+        execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
+
+    def _later_lines(self) -> Iterator[RowLine]:
+        find = self._database.cursor().execute
+        ((is_any,),) = find("SELECT EXISTS (SELECT 1 FROM earlier)")
+        for line in self.later.lines():
+            if _matters(line) or (
+                is_any and find("SELECT 1 FROM earlier WHERE reference = ?", (line.reference,)).fetchone()
+            ):
+                yield line
+
+    def _all_changes(self) -> Iterator[tuple[object, ...]]:
+        sides = (
+            self._database.execute(f"SELECT reference, {place}, text FROM {table} ORDER BY reference")  # noqa: S608  ours
+            for place, table in enumerate(("earlier", "later"))
+        )
+        merged: Iterator[_Stored] = merge(*sides, key=itemgetter(0))
+        for reference, lines in groupby(merged, key=itemgetter(0)):
+            was, now = self._seen(reference, lines)
+            for change in changes_of(was, now, is_judged=self._is_judged):
+                if not change.is_old:
+                    yield self._taken(change)
+
+    def _seen(self, reference: str, lines: Iterable[_Stored]) -> tuple[Seen, Seen]:
+        """Return what each run says about one reference, from its rows in both."""
+        rows: tuple[list[Row], list[Row]] = ([], [])
+        for _, place, text in lines:
+            rows[place].append(row_from_json(json.loads(text)))
+        was, now = rows
+        return seen_of(reference, was, run=self.earlier.name), seen_of(reference, now, run=self.later.name)
+
+    def _taken(self, change: BreakChange) -> tuple[object, ...]:
+        state, severity = change.history.state, change.now.severity
+        self.counts[state] += 1
+        if state.is_news:
+            self.news[severity] += 1
+        text = json.dumps(change_as_json(change))
+        return _STATES.index(state), int(severity), change.reference, change.now.code.value, text
+
+    def _is_judged(self, reference: str) -> bool:
+        found = self._database.execute("SELECT text FROM later WHERE reference = ?", (reference,)).fetchall()
+        return bool(found) and all(json.loads(text)["bucket"] not in _UNJUDGED for (text,) in found)
+
+
+def _matters(line: RowLine) -> bool:
+    return line.reference is not None and (line.bucket == _BREAK or line.is_listed_again)
+
+
+def _kept(lines: Iterable[RowLine]) -> Iterator[tuple[str | None, bytes]]:
+    return ((line.reference, line.text) for line in lines)
+
+
+def change_as_json(change: BreakChange) -> dict[str, Any]:
+    """Return one break in plain values."""
+    now, was, history = change.now, change.was, change.history
+    is_changed = history.state is BreakState.CHANGED
+    return {
+        "reference": change.reference,
+        "code": now.code.value,
+        "severity": now.severity.word,
+        "sentence": now.sentence,
+        **_sides(now),
+        "was": _sides(was) if is_changed and was is not None else None,
+        "resolved_by": None if now.by is None else now.by.value,
+        "reason": change.why,
+        "first_seen": None if history.first_seen is None else history.first_seen.isoformat(),
+        "first_run": history.first_run,
+        "age_days": history.age_days,
+    }
+
+
+def _sides(known: KnownBreak) -> dict[str, Any]:
+    """Return both values of the first row; other rows with the same reference are in the reports."""
+    ours, theirs = known.sides[0] if known.sides else (None, None)
+    return {"ledger": ours, "service": theirs}
+
+
+def _run_as_json(run: PastRun) -> Mapping[str, Any]:
+    times = {"first_observed_at": run.first_observed_at, "last_observed_at": run.last_observed_at}
+    return {
+        "run": run.name,
+        "folder": run.folder.resolve().name,
+        "manifest_sha256": run.sha256,
+        "rows": run.rows,
+        **{name: None if time is None else time.isoformat() for name, time in times.items()},
+    }

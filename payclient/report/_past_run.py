@@ -1,0 +1,126 @@
+"""Open the report of an earlier run: checked against its checksums, and only read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from payclient._own_file import own
+from payclient.reconcile import JournalError, JournalWriteError, PastRunError, Rules, rules_from_json, verify_journal
+from payclient.report._manifest import MANIFEST, verify
+from payclient.report._row_reader import RowLine, row_lines_of
+
+JOURNAL = "journal.sqlite"
+_NEEDED = ("summary.json", "rows.jsonl")
+_WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
+
+
+@frozen(kw_only=True)
+class PastRun:
+    """
+    A report that was written.
+
+    Attributes:
+        folder: Where it is; nothing in it is ever changed.
+        name: Of the run; of the folder where the run has none.
+        sha256: Of the content of its manifest.
+        service: Address, environment and fingerprint of the key.
+        rules: The rules by which its rows were judged.
+        rows: How many it has.
+        first_observed_at: Time of its first answer; None if there was none.
+        last_observed_at: Time of its last answer.
+    """
+
+    folder: Path
+    name: str
+    sha256: str
+    service: Mapping[str, str]
+    rules: Rules = field(repr=False)
+    rows: int
+    first_observed_at: datetime | None
+    last_observed_at: datetime | None
+
+    def lines(self) -> Iterator[RowLine]:
+        """Yield each row, in the order of the ledger."""
+        with open(self.folder / "rows.jsonl", "rb", opener=own) as file:
+            yield from row_lines_of(file)
+
+    def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
+        """
+        Check that this run asked *service*, with the same key.
+
+        Args:
+            service: Address, environment and fingerprint of the key.
+            whose: Which run that is, for the message.
+
+        Raises:
+            PastRunError: When it did not.
+        """
+        for name, label in _WHO.items():
+            if self.service[name] != service[name]:
+                message = (
+                    f"{self.folder} cannot be compared: its {label} is {self.service[name] or 'not recorded'!r}, "
+                    f"and that of {whose} is {service[name] or 'not recorded'!r}"
+                )
+                raise PastRunError(message)
+
+
+def open_past_run(folder: Path) -> PastRun:
+    """
+    Check the report in *folder*, and its journal if there is one, without changing anything.
+
+    Raises:
+        PastRunError: When a file is missing or changed, the journal is damaged, or the run has not ended.
+    """
+    if not folder.is_dir():
+        message = f"there is no report at {folder}"
+        raise PastRunError(message)
+    if problem := _problem(folder):
+        message = f"{folder} cannot be compared: {problem} (see payclient verify {folder})"
+        raise PastRunError(message)
+    manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
+    rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
+    return PastRun(
+        folder=folder,
+        name=manifest.get("run") or folder.resolve().name,
+        sha256=manifest["sha256"],
+        service=manifest["service"],
+        rules=rules_from_json(rules),
+        rows=summary["rows"],
+        first_observed_at=_time(summary["first_observed_at"]),
+        last_observed_at=_time(summary["last_observed_at"]),
+    )
+
+
+def _problem(folder: Path) -> str:
+    """Say what is wrong with the files of a report; empty if nothing is."""
+    journal = folder / JOURNAL
+    # SQLite would put the log of a killed run into the journal, and so change the folder.
+    if os.path.lexists(folder / f"{JOURNAL}-wal"):
+        return f"{JOURNAL}-wal is there, so its run is under way or was killed; let it end first"
+    for each in verify(folder):
+        return f"{each.file}: {each.what}"
+    listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
+    if missing := [name for name in _NEEDED if name not in listed]:
+        return f"it was written without {missing[0]}"
+    if os.path.lexists(journal):  # a report may be kept without it
+        try:
+            verify_journal(journal)
+        except (JournalError, JournalWriteError) as error:
+            return f"{JOURNAL}: {error}"
+    return ""
+
+
+def _read(path: Path) -> Any:
+    with open(path, "rb", opener=own) as file:
+        return json.load(file)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

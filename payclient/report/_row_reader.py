@@ -1,0 +1,115 @@
+"""Read `rows.jsonl` back: the head of each line, at the cost of a regular expression, or the whole row."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import IO, Any
+
+from attrs import frozen
+
+from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.protocol import Transaction
+from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Status
+
+_HEAD = re.compile(rb'\{"line":-?\d+,"reference":"([^"\\]*)","bucket":"(\w+)"')
+_CODES = {code.value: code for code in Code}
+_TIMES = ("expdate", "created_at")
+_SERVICE = (
+    *("reference", "merchant_reff", "payment_method", "payment_name", "amount", "fee", "amount_received"),
+    *("payment_code", "status"),
+)
+
+
+@frozen
+class RowLine:
+    """
+    One line of `rows.jsonl`, of which only the head was read.
+
+    Attributes:
+        reference: Of the row; None if it has none.
+        bucket: Of the row.
+        text: The whole line.
+    """
+
+    reference: str | None
+    bucket: str
+    text: bytes
+
+    @property
+    def is_listed_again(self) -> bool:
+        """Whether other rows may have the same reference."""
+        return Code.DUPLICATE_REFERENCE.encode() in self.text
+
+
+def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
+    """Yield each line of *file*, which is `rows.jsonl`."""
+    match = _HEAD.match
+    for text in file:
+        if head := match(text):
+            reference, bucket = head.groups()
+            yield RowLine(reference.decode("ascii"), bucket.decode("ascii"), text)
+        else:  # an escaped reference, or none
+            data = json.loads(text)
+            yield RowLine(data["reference"], data["bucket"], text)
+
+
+def row_from_json(data: dict[str, Any]) -> Row:
+    """Return the row that `row_as_json` was given; whether it lacks a probe is not kept."""
+    status, service = data["status"], data["service"]
+    return Row(
+        entry=_entry(data),
+        bucket=Bucket(data["bucket"]),
+        findings=tuple(map(_finding, data["findings"])),
+        transaction=None if service is None else _transaction(service),
+        reason=data["reason"],
+        error=data["error"],
+        observed_at=_time(data["observed_at"]),
+        confirmed_at=_time(data["confirmed_at"]),
+        is_changed_during_run=data["is_changed_during_run"],
+        is_repeat=data["is_repeat"],
+        ledger_status=_status(status["ledger_meaning"]),
+        service_status=_status(status["service_meaning"]),
+    )
+
+
+def _entry(data: dict[str, Any]) -> Entry | RejectedEntry:
+    ledger = data["ledger"]
+    if "reason" in ledger:
+        word = data["status"]["ledger"]
+        return RejectedEntry(
+            line=data["line"],
+            reason=ledger["reason"],
+            reference=ledger["reference"],
+            amount=ledger["amount"],
+            status=ABSENT if word is None else word,
+        )
+    given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at") if name in ledger}
+    given |= {name: _time(given[name]) for name in _TIMES if name in given}
+    return Entry(line=data["line"], **given)
+
+
+def _transaction(service: dict[str, Any]) -> Transaction:
+    given = {name: service[name] for name in _SERVICE}
+    return Transaction(**given, expdate=_time(service["expdate"]), deviations=tuple(service["deviations"]))
+
+
+def _finding(data: dict[str, Any]) -> Finding:
+    return Finding(
+        _CODES[data["code"]],
+        data["sentence"],
+        ledger=data["ledger"],
+        service=data["service"],
+        severity=Severity[data["severity"].upper()],
+        waived=data["waived"],
+    )
+
+
+def _status(word: str | None) -> Status | None:
+    return None if word is None else Status(word)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

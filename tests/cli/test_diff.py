@@ -1,0 +1,105 @@
+"""`payclient diff`: two folders in, what became of each break out."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+
+@pytest.fixture
+def reconcile(configured, tmp_path, monkeypatch):
+    """Reconcile a ledger of these lines into a folder of this name, below the current one."""
+    monkeypatch.chdir(tmp_path)
+
+    def reconcile(name, *lines, **environment):
+        (tmp_path / "ledger.csv").write_text("".join(f"{line}\n" for line in ("reference,amount,status", *lines)))
+        return configured("reconcile", "ledger.csv", "--out", name, "--quiet")
+
+    return reconcile
+
+
+@pytest.fixture
+def nights(reconcile):
+    """Give the folders of two runs."""
+    reconcile("20", "T1,14000,Paid", "T2,9000,Canceled", "T9,1,Paid")
+    reconcile("21", "T2,8000,Canceled", "T1,15000,Paid")
+    return "20", "21"
+
+
+def test_text(command, nights):
+    """The counts come first, then the breaks of each state; it needs no key, and news has status 1."""
+    result = command("diff", *nights)
+    assert (result.status, result.err) == (1, "")
+    assert (
+        re.sub(r"since [-\d]+, \d+ d", "since DAY, N d", result.out)
+        == """\
+NEWS: 1 changed; 1 resolved, 1 not known since 20.
+
+changed:
+  T2: high, underpaid: amount is 8000 in the ledger and 7000 at the service, which is 1000 less (since DAY, N d; was 9000 and 7000)
+
+resolved:
+  T1: high, overpaid: amount is 14000 in the ledger and 15000 at the service, which is 1000 more (since DAY, N d; by the ledger)
+
+not known:
+  T9: high, missing_at_service: the service knows no transaction 'T9'; the ledger has an amount of 1 (since DAY, N d; the later run has no row with this reference, and did not ask about it)
+"""  # noqa: E501  as a terminal shows it
+    )
+
+
+def test_json(command, nights):
+    """With `--json` standard output is one object with a list for each state."""
+    result = command("diff", *nights, "--json", "--quiet")
+    found = json.loads(result.out)
+    states = ("new", "still_open", "changed", "reopened", "resolved", "not_known")
+    assert [[break_["reference"] for break_ in found[state]] for state in states] == [
+        [],
+        [],
+        ["T2"],
+        [],
+        ["T1"],
+        ["T9"],
+    ]
+
+
+def test_quiet(command, nights):
+    """With `--quiet` the status says it all."""
+    result = command("diff", *nights, "--quiet", "--fail-on", "critical")
+    assert (result.status, result.out, result.err) == (75, "", "")
+
+
+def test_itself(command, nights):
+    """A run compared with itself has status 0."""
+    result = command("diff", "20", "20")
+    assert (result.status, result.out.splitlines()[0]) == (0, "NO NEWS: 3 still open; none resolved since 20.")
+
+
+def test_many(command, reconcile):
+    """Of many breaks in one state some are shown, and how many more there are."""
+    lines = [f"T1{number:02d},1,Paid" for number in range(13)]
+    reconcile("20", "T1,15000,Paid")
+    reconcile("21", "T1,15000,Paid", *lines)
+    result = command("diff", "20", "21")
+    assert result.out.splitlines()[-1] == "  and 3 more, which --json prints"
+
+
+def test_refused(command, nights, tmp_path):
+    """A report that was changed is refused with status 2, and the command that says more."""
+    (tmp_path / "20" / "breaks.csv").write_text("")
+    result = command("diff", *nights)
+    assert (result.status, result.out) == (2, "")
+    assert result.err == (
+        "payclient: 20 cannot be compared: breaks.csv: it was changed: it has 0 bytes, and "
+        f"{result.err.split('and ')[1].split(' ')[0]} were written (see payclient verify 20)\n"
+    )
+
+
+def test_hostile_text(command, configured, reconcile):
+    """Escape sequences of a ledger never reach the terminal."""
+    reconcile("20", "T1,15000,Paid")
+    reconcile("21", "T1,15000,Paid", "T2,7000,P\x1b[31maid")
+    shown = command("diff", "20", "21").out
+    assert "unknown_status" in shown
+    assert [character for character in shown if not character.isprintable() and character != "\n"] == []

@@ -1,0 +1,200 @@
+"""Two reports are compared break by break, at any size."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from payclient.ledger import Entry
+from payclient.protocol import Transaction
+from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError, Row, Rules, Severity
+from payclient.report import About, ReportFiles, RunDiff, open_past_run
+from payclient.report._row_reader import row_from_json
+from support.json_schema import problems
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "diff.schema.json").read_text())
+NIGHT = datetime(2026, 11, 20, 2, tzinfo=UTC)
+
+
+def row(reference, *findings, ledger=9, service=9, bucket=Bucket.MATCHED, night=0, line=1, **fields):
+    transaction = None if service is None else Transaction(reference=reference, amount=service, status="Paid")
+    return Row(
+        entry=Entry(line=line, reference=reference, amount=ledger),
+        bucket=Bucket.BREAK if findings else bucket,
+        findings=tuple(Finding(code, f"about {code}", ledger=ledger, service=service) for code in findings),
+        transaction=transaction,
+        observed_at=NIGHT + timedelta(days=night),
+        **fields,
+    )
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Give what writes the report of some rows, and opens it."""
+
+    def run(name, rows, *, rules=None, **about):
+        rules = rules or Rules()
+        with ReportFiles(tmp_path / name, formats=["summary.json", "rows.jsonl"], rules=rules) as files:
+            for each in rows:
+                files.add(each)
+            files.finish(About(rules=rules, **about))
+        return open_past_run(tmp_path / name)
+
+    return run
+
+
+@pytest.fixture
+def nights(run):
+    """Give two runs with a break in each state that two runs can tell."""
+    first = [
+        row("T2", Code.UNDERPAID, service=5),
+        row("T1", Code.UNDERPAID, service=5),
+        row("T3", Code.UNDERPAID, Code.FEE_DIFFERS, service=5),
+        row("T4", Code.UNDERPAID, service=5),
+        row("T5", Code.MISSING_AT_SERVICE, service=None),
+        row("T6"),
+    ]
+    second = [
+        row("T6", Code.CLOSED_DIFFERENTLY, night=1),
+        row("T1", Code.UNDERPAID, service=5, night=1),
+        row("T2", Code.UNDERPAID, service=6, night=1),
+        row("T3", Code.UNDERPAID, service=5, night=1),
+        row("T4", night=1),
+        row("T5", service=None, bucket=Bucket.UNRESOLVED, reason="timed out", night=1),
+    ]
+    return run("20", first), run("21", second)
+
+
+def found(diff):
+    return {
+        state.value: [(change["reference"], change["code"]) for change in diff.changes(state)] for state in BreakState
+    }
+
+
+def test_states(nights):
+    """Each break of either run is in one list, the most severe first and then by reference."""
+    with RunDiff(*nights) as diff:
+        assert found(diff) == {
+            "new": [("T6", "closed_differently")],
+            "still_open": [("T1", "underpaid"), ("T3", "underpaid")],
+            "changed": [("T2", "underpaid")],
+            "reopened": [],
+            "resolved": [("T4", "underpaid"), ("T3", "fee_differs")],
+            "not_known": [("T5", "missing_at_service")],
+        }
+        assert diff.sentence == "1 new, 2 still open, 1 changed; 2 resolved, 1 not known since 20."
+
+
+def test_values(nights):
+    """A change has what both sides said then and now, its age, and the reason for what is not known."""
+    with RunDiff(*nights) as diff:
+        (changed,) = diff.changes(BreakState.CHANGED)
+        (lost,) = diff.changes(BreakState.NOT_KNOWN)
+        (gone, _) = diff.changes(BreakState.RESOLVED)
+    assert (changed["ledger"], changed["service"], changed["was"]) == (9, 6, {"ledger": 9, "service": 5})
+    assert (changed["first_seen"], changed["first_run"], changed["age_days"]) == (NIGHT.isoformat(), "20", 1)
+    assert (lost["reason"], gone["resolved_by"]) == ("unresolved: timed out", "service")
+
+
+def test_nothing_new(nights):
+    """A run compared with itself has no news, and each break is still open."""
+    earlier, _ = nights
+    with RunDiff(earlier, earlier) as diff:
+        assert (diff.counts, diff.exit_status(Severity.INFO)) == ({BreakState.STILL_OPEN: 6}, 0)
+
+
+@pytest.mark.parametrize(
+    ("references", "fail_on", "status"),
+    [("16", "LOW", 1), ("16", "MEDIUM", 0), ("2", "MEDIUM", 1), ("56", "MEDIUM", 75), ("4", "INFO", 0)],
+)
+def test_exit_status(nights, run, references, fail_on, status):
+    """What is new or changed counts from a severity on; what is not known comes after it, and the rest is 0."""
+    rows = [[json.loads(line.text) for line in each.lines()] for each in nights]
+    kept = [[row_from_json(each) for each in side if each["reference"][1] in references] for side in rows]
+    with RunDiff(run("a", kept[0]), run("b", kept[1])) as diff:
+        assert diff.exit_status(Severity[fail_on]) == status
+
+
+def test_json(nights):
+    """The object has the breaks in a list for each state, and is what its published schema says."""
+    with RunDiff(*nights) as diff:
+        value = json.loads("\n".join(diff.as_json()))
+        lists = {state.value: value[state.value] for state in BreakState}
+        assert lists == {state.value: list(diff.changes(state)) for state in BreakState}
+    assert list(problems(value, SCHEMA, SCHEMA)) == []
+    assert value["counts"] == {state: len(changes) for state, changes in lists.items()}
+    assert set(SCHEMA["required"]) == set(value)
+
+
+def test_hostile_reference(run):
+    """References with quotes, escapes and line breaks are compared like any other."""
+    hostile = ['T"1', "T\\1", 'x","bucket":"matched"', "T\n1", "Té"]
+    earlier = run("a", [row(each, Code.UNDERPAID, service=1) for each in hostile])
+    later = run("b", [row(each, service=9) for each in reversed(hostile)])
+    with RunDiff(earlier, later) as diff:
+        assert [reference for reference, _ in found(diff)["resolved"]] == sorted(hostile)
+
+
+def test_listed_again(run):
+    """All rows of a reference count, also those that are no breaks: what one of them says has not changed by itself."""
+    twice = Finding(Code.DUPLICATE_REFERENCE, "twice", ledger=2, waived="accepted by Ana until 2026-12-01: agreed")
+
+    def rows(*codes):
+        broken = row("T1", *codes, service=5)
+        return [
+            Row(
+                entry=broken.entry,
+                bucket=broken.bucket,
+                findings=(*broken.findings, twice),
+                transaction=broken.transaction,
+            ),
+            Row(entry=Entry(line=2, reference="T1", amount=4), bucket=Bucket.MATCHED, findings=(twice,)),
+        ]
+
+    with RunDiff(run("a", rows(Code.UNDERPAID)), run("b", rows())) as diff:
+        (gone,) = diff.changes(BreakState.RESOLVED)
+    assert gone["resolved_by"] == "rule"
+
+
+@pytest.mark.parametrize(("is_listed", "state"), [(True, "resolved"), (False, "not_known")])
+def test_paid_twice(run, is_listed, state):
+    """One of two payments is settled only when the later run has judged the other one."""
+    one = Finding(Code.PAID_TWICE, "twice", ledger="T2", service="N")
+    other = Finding(Code.PAID_TWICE, "twice", ledger="T1", service="N")
+    rows = [
+        Row(entry=Entry(line=1, reference=ref), bucket=Bucket.BREAK, findings=(each,))
+        for ref, each in (("T1", one), ("T2", other))
+    ]
+    later = [row("T1"), *([row("T2")] if is_listed else [])]
+    with RunDiff(run("a", rows), run("b", later)) as diff:
+        assert ("T1", "paid_twice") in found(diff)[state]
+
+
+def test_changed_rules(run):
+    """The rules that changed in between are named."""
+    with RunDiff(run("a", []), run("b", [], rules=Rules(require=["amount"]))) as diff:
+        assert diff.changed_rules == ("require",)
+
+
+def test_other_key(run):
+    """Runs with other keys are not compared."""
+    with pytest.raises(PastRunError, match=r"its key fingerprint is 'k1', and that of .* is 'k2'"):
+        RunDiff(run("a", [], key_fingerprint="k1"), run("b", [], key_fingerprint="k2"))
+
+
+def test_flat_memory(run):
+    """Memory does not grow with the breaks: it stays far below the rows that have to be read in full."""
+    breaks = [[row(f"T{n}", Code.UNDERPAID, service=n, night=night) for n in range(4_000)] for night in (0, 1)]
+    runs = [run(str(night), rows) for night, rows in enumerate(breaks)]
+    size_bytes = sum((each.folder / "rows.jsonl").stat().st_size for each in runs)
+    tracemalloc.start()
+    with RunDiff(*runs) as diff:
+        lines = sum(1 for _ in diff.as_json())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert lines > 4_000
+    assert most < size_bytes / 4
