@@ -80,7 +80,7 @@ class Reconciliation:
             self._tell_resumed(journal)
             with ReportFiles(self.out, rules=self.rules, all_rows=_noted_all_rows(journal, self.all_rows)) as files:
                 try:
-                    await self._ask(journal, (files.add, *on_row))
+                    await self._ask(journal, files, on_row)
                 except PayClientError as error:
                     if status_of(error) is not Exit.AGAIN:
                         raise
@@ -103,11 +103,11 @@ class Reconciliation:
             "for new answers, choose another folder",
         )
 
-    async def _ask(self, journal: Journal, on_row: Iterable[OnRow]) -> None:
+    async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
         with stop_in_order(self.streams) as stop:
             async with shown(self.progress, self.streams, lambda: self.client.stats) as on_progress:
                 rows = reconcile(
-                    self._entries(journal),
+                    self._entries(journal, files),
                     # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
                     self.client.with_options(deadline=None).get_transaction,
                     concurrency=self.concurrency,
@@ -121,10 +121,10 @@ class Reconciliation:
                 )
                 async with aclosing(rows):
                     async for row in rows:
-                        for take in on_row:
+                        for take in (files.add, *on_row):
                             take(row)
 
-    def _entries(self, journal: Journal) -> Iterator[Entry | RejectedEntry]:
+    def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, and then note what was read, which is known only at its end."""
         if journal.note(_STARTED) is None:
             journal.set_note(_STARTED, self.clock().isoformat())
@@ -138,14 +138,15 @@ class Reconciliation:
             canary=self.canary,
             judged_again=about_of(journal).judged_again,
         )
-        note_about(journal, about)
+        files.name_run(note_about(journal, about))
 
 
-def note_about(journal: Journal, about: About) -> None:
-    """Note what the run is about, and its name, which it keeps when it is resumed."""
+def note_about(journal: Journal, about: About) -> str:
+    """Note what the run is about, and its name, which it keeps when it is resumed; return the name."""
     if (started := journal.note(_STARTED)) is not None:
         about = attrs.evolve(about, run=run_name(about, datetime.fromisoformat(started)))
     journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
+    return about.run
 
 
 def journal_path(folder: Path) -> Path:
@@ -167,6 +168,7 @@ def write_again(folder: Path, *on_row: OnRow, all_rows: bool = False) -> tuple[S
     with Journal(journal_path(folder), must_exist=True) as journal:
         about = about_of(journal)
         with ReportFiles(folder, rules=about.rules, all_rows=_noted_all_rows(journal, all_rows)) as files:
+            files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)

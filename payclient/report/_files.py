@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,7 @@ from payclient.report._summary_shape import summary_as_json
 
 if TYPE_CHECKING:
     from payclient.report._html import HtmlReport
+    from payclient.report._parquet import TableWriter
     from payclient.report._workbook import ReportWorkbook
 
 
@@ -33,7 +35,7 @@ class ReportFiles:
         folder: Where the files go; made if it is not there.
         rules: By which the rows were judged.
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
-            stays as it is.
+            stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
         all_rows: Whether `report.xlsx` has a sheet with every row. That takes most of the time of a report;
             `rows.jsonl` has every row anyway.
 
@@ -52,9 +54,11 @@ class ReportFiles:
         folder: str | os.PathLike[str],
         *,
         rules: Rules = STRICT,
-        formats: Collection[str] = FORMATS,
+        formats: Collection[str] | None = None,
         all_rows: bool = False,
     ) -> None:
+        if formats is None:
+            formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
         if unknown := [name for name in formats if name not in FORMATS]:
             message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
             raise ValueError(message)
@@ -67,6 +71,11 @@ class ReportFiles:
         self._make_workbook: type[ReportWorkbook] | None = None
         if "report.xlsx" in formats:
             self._make_workbook = _imported("report.xlsx", "_workbook", "xlsx").ReportWorkbook
+        self._make_table: type[TableWriter] | None = None
+        if "rows.parquet" in formats:
+            self._make_table = _imported("rows.parquet", "_parquet", "parquet").TableWriter
+        self._table: TableWriter | None = None
+        self._run = ""
         self._all_rows = all_rows
         self._folder = Path(folder)
         self._workbook: ReportWorkbook | None = None
@@ -90,6 +99,10 @@ class ReportFiles:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
             self._workbook = resources.enter_context(self._make_workbook(file, folder, all_rows=self._all_rows))
             self._take.append(self._workbook.add)
+        if self._make_table is not None:
+            self._table = resources.enter_context(self._make_table(new.binary("rows.parquet")))
+            self._table.run = self._run
+            self._take.append(self._table.add)
         if self._page is not None:
             self._take.append(self._page.add)
 
@@ -100,6 +113,12 @@ class ReportFiles:
         trace: TracebackType | None,
     ) -> None:
         self._resources.__exit__(kind, error, trace)
+
+    def name_run(self, run: str) -> None:
+        """Name the run, before its first row: `rows.parquet` has it in every row."""
+        self._run = run
+        if self._table is not None:
+            self._table.run = run
 
     def add(self, row: Row) -> None:
         """Write *row*."""
@@ -117,11 +136,14 @@ class ReportFiles:
         Raises:
             LedgerChangedError: When the ledger is no longer what was read; no file is changed then.
             TieOutError: When the sums do not tie, which is a bug of payclient; no file is changed then.
-            ValueError: When *about* has other rules; no file is changed then.
+            ValueError: When *about* has other rules, or another run than was named; no file is changed then.
             OSError: When a file cannot be written; no file is changed then.
         """
         if about.rules.fingerprint != self._rules.fingerprint:
             message = "finish got other rules than ReportFiles; give both the same ones"
+            raise ValueError(message)
+        if self._table is not None and about.run != self._run:
+            message = f"finish got the run {about.run!r}, and ReportFiles {self._run!r}; name it before the first row"
             raise ValueError(message)
         summary = self._tally.summary()
         if ledger is not None:
@@ -130,6 +152,8 @@ class ReportFiles:
             self._write_json("summary.json", summary_as_json(summary, about, self._matrix))
         if self._workbook is not None:
             self._workbook.finish(summary, about, self._matrix)
+        if self._table is not None:
+            self._table.finish()
         if self._page is not None:
             page = self._replacement.text("report.html")
             self._page.write(page, summary, about, matrix=self._matrix, files=(*self._formats, MANIFEST))

@@ -25,6 +25,7 @@ FILES = {
     "report.xlsx": "a work list with room for owner, resolution and comment",
     "breaks.csv": "every break, with both sides",
     "rows.jsonl": "every row, with both sides in full",
+    "rows.parquet": "every row as a table, for a database or a notebook",
     "summary.json": "the figures of this page, for programs",
     "manifest.json": "fingerprints of all files, to detect changes",
 }

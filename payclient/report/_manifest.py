@@ -21,7 +21,7 @@ MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1
 """Grows when a reader of `manifest.json` has to change; new names alone do not make it grow."""
 
-FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "breaks.csv", "report.xlsx", "report.html")
+FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "rows.parquet", "breaks.csv", "report.xlsx", "report.html")
 """The files of a report, in the order in which they take their places."""
 
 _MAX_BYTES = 1 << 20

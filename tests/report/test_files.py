@@ -51,6 +51,7 @@ with ReportFiles(sys.argv[1]) as files:
     files.finish(about())
 """
 ALL = (*FORMATS, MANIFEST)
+BINARY = {"report.xlsx", "rows.parquet"}
 OLD = dict.fromkeys(ALL, b"old")
 
 
@@ -112,7 +113,7 @@ async def test_breaks(tmp_path, report_in):
 async def test_hostile_content(tmp_path, report_in):
     """Nothing that was written into a ledger or an answer can run in a spreadsheet or act on a terminal."""
     await report_in(tmp_path)
-    for name in sorted(set(ALL) - {"report.xlsx"}):
+    for name in sorted(set(ALL) - BINARY):
         text = (tmp_path / name).read_text(encoding="utf-8")
         assert text.replace("\n", "").isprintable(), name
     hostile, _ = breaks_of(tmp_path)
@@ -135,7 +136,7 @@ def test_no_text_gets_through(text):
             files.add(Row(entry=entry, bucket=Bucket.UNRESOLVED, reason=text, error=text))
             files.add(Row(entry=rejected, bucket=Bucket.REJECTED, reason="x"))
             files.finish(about)
-        for kind in sorted(set(ALL) - {"report.xlsx"}):
+        for kind in sorted(set(ALL) - BINARY):
             written = (Path(name) / kind).read_bytes().decode()
             assert written.replace("\n", "").isprintable(), kind
         assert json.loads((Path(name) / "rows.jsonl").read_text().splitlines()[0])["service"]["status"] == text
@@ -319,6 +320,29 @@ def test_without_the_extra(tmp_path, extra, package, file):
         "or choose other files with formats=…\n"
     )
     assert content(tmp_path).keys() == set(ALL) - {file}
+
+
+def test_without_pyarrow(tmp_path):
+    """Without the extra, a report has no `rows.parquet`; asked for by name, it says what to install."""
+    program = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from payclient.report import About, ReportFiles\n"
+        "with ReportFiles(sys.argv[1]) as files: files.finish(About())\n"
+        "try: ReportFiles(sys.argv[1], formats=['rows.parquet'])\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=True, text=True)
+    assert "pip install 'payclient[parquet]'" in done.stdout
+    assert content(tmp_path).keys() == set(ALL) - {"rows.parquet"}
+
+
+def test_another_run(tmp_path):
+    """A report of another run than was named is refused, and nothing is written."""
+    with ReportFiles(tmp_path) as files:
+        files.name_run("20261121T020003Z-3f9a1c2d")
+        with pytest.raises(ValueError, match="name it before the first row"):
+            files.finish(ABOUT)
+    assert content(tmp_path) == {}
 
 
 def test_without_a_file(tmp_path):

@@ -74,7 +74,13 @@ def test_not_listed(report):
     with ReportFiles(report, formats=["summary.json"]) as files:
         files.finish(about())
     (report / "notes.txt").touch()
-    assert [problem.file for problem in verify(report)] == ["rows.jsonl", "breaks.csv", "report.xlsx", "report.html"]
+    assert [problem.file for problem in verify(report)] == [
+        "rows.jsonl",
+        "rows.parquet",
+        "breaks.csv",
+        "report.xlsx",
+        "report.html",
+    ]
 
 
 def test_no_manifest(tmp_path):

@@ -1,0 +1,164 @@
+"""The table of every row, and one table of many runs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from datetime import UTC, datetime, timedelta
+
+import attrs
+import pytest
+
+from payclient import Transaction
+from payclient.ledger import Entry
+from payclient.reconcile import Bucket, Code, Finding, Row
+from payclient.report import About, ReportFiles, row_as_json
+from support.planted import about, judged
+
+pq = pytest.importorskip("pyarrow.parquet", reason="the table needs the extra parquet")
+RUN = "20261121T020003Z-3f9a1c2d"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return asyncio.run(judged(500, unresolved=3))
+
+
+def table_of(folder, rows, run=RUN):
+    """Write the table of *rows* into *folder*, and read it back as a dict per line."""
+    with ReportFiles(folder, formats=["rows.parquet"]) as files:
+        files.name_run(run)
+        for row in rows:
+            files.add(row)
+        files.finish(about(run=run))
+    return pq.read_table(folder / "rows.parquet").to_pylist()
+
+
+def as_text(value):
+    return value.isoformat(sep=" ") if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def test_every_row(tmp_path, rows):
+    """Each row is there with both sides, as `rows.jsonl` has it."""
+    for line, row in zip(table_of(tmp_path, rows), rows, strict=True):
+        wanted = row_as_json(row)
+        for name in ("line", "reference", "bucket", "error", "is_repeat", "is_changed_during_run"):
+            assert line[name] == wanted[name]
+        assert (line["run"], line["reason"]) == (RUN, wanted["reason"] or None)
+        assert (line["observed_at"], line["confirmed_at"]) == (row.observed_at, row.confirmed_at)
+        codes = [finding["code"] for finding in wanted["findings"]]
+        assert (line["code"], line["other_codes"]) == (codes[0] if codes else None, codes[1:])
+        for side in ("ledger", "service"):
+            for name, value in (wanted[side] or {}).items():
+                if f"{side}_{name}" in line:
+                    assert as_text(line[f"{side}_{name}"]) == value
+        assert line["service_meaning"] == wanted["status"]["service_meaning"]
+
+
+def test_same_columns(tmp_path, rows):
+    """A table has the same columns and types whatever is in it, also when it is empty."""
+    full, empty = tmp_path / "full", tmp_path / "empty"
+    table_of(full, rows)
+    assert table_of(empty, []) == []
+    assert pq.read_schema(full / "rows.parquet") == pq.read_schema(empty / "rows.parquet")
+
+
+def test_many_rows(tmp_path):
+    """A large table is written in parts, and has every row once and in order."""
+    row = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.MATCHED)
+    lines = 70_001
+    with ReportFiles(tmp_path, formats=["rows.parquet"]) as files:
+        for line in range(lines):
+            files.add(attrs.evolve(row, entry=Entry(line=line, reference="A")))
+        files.finish(About())
+    table = pq.ParquetFile(tmp_path / "rows.parquet")
+    assert table.metadata.num_row_groups == 2
+    assert table.read(["line"]).column("line").to_pylist() == list(range(lines))
+
+
+def test_what_no_table_holds(tmp_path):
+    """Half a character is shown by number, and a number beyond 64 bits is null; all else of the row is there."""
+    entry = Entry(line=1, reference="A", amount=2**63, status="\u202e paid")
+    said = Transaction(reference="A", amount=-(2**63), status="\x00", merchant_reff="\U0001f4b6\ud800")
+    finding = Finding(Code.UNDERPAID, "less", waived="agreed")
+    row = Row(entry=entry, bucket=Bucket.MATCHED, transaction=said, findings=(finding,), observed_at=NOON)
+    (line,) = table_of(tmp_path, [row])
+    names = ("reference", "ledger_amount", "service_amount", "difference", "ledger_status", "service_status")
+    assert [line[name] for name in names] == ["A", None, -(2**63), None, "\u202e paid", "\x00"]
+    assert (line["service_merchant_reff"], line["waived"], line["observed_at"]) == (
+        "\U0001f4b6<U+D800>",
+        "agreed",
+        NOON,
+    )
+
+
+def test_left_early(tmp_path, rows):
+    """A report that is given up leaves nothing, and an older table as it was."""
+    before = table_of(tmp_path, rows)
+
+    def give_up():
+        with ReportFiles(tmp_path, formats=["rows.parquet"]) as files:
+            files.add(rows[0])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        give_up()
+    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "rows.parquet"]
+
+
+def test_year(tmp_path):
+    """The tables of a year of nights are one table for DuckDB, from which one query tells when a break was there."""
+    duckdb = pytest.importorskip("duckdb", reason="it reads the tables of many reports at once")
+    clean = Row(entry=Entry(line=1, reference="A", amount=100, status="paid"), bucket=Bucket.MATCHED)
+    finding = Finding(Code.UNDERPAID, "less")
+    broken = Row(
+        entry=Entry(line=2, reference="B", amount=100),
+        bucket=Bucket.BREAK,
+        transaction=Transaction(reference="B", amount=90, status="Paid"),
+        findings=(finding,),
+    )
+    first = datetime(2026, 1, 1, 2, tzinfo=UTC)
+    for night in range(365):
+        at = first + timedelta(days=night)
+        found = [attrs.evolve(row, observed_at=at) for row in ([clean, broken] if 40 <= night < 50 else [clean])]
+        table_of(tmp_path / "reports" / f"{at:%F}", found, run=f"{at:%Y%m%dT%H%M%SZ}-00000000")
+    history = f"read_parquet('{tmp_path}/reports/*/rows.parquet')"
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        nights = database.execute(f"SELECT count(DISTINCT run), count(*), sum(ledger_amount) FROM {history}").fetchone()
+        broken = database.execute(
+            f"SELECT reference, code, min(observed_at)::DATE::TEXT, count(*), sum(difference) FROM {history} "
+            "WHERE bucket = 'break' GROUP BY ALL"
+        ).fetchall()
+    assert nights == (365, 375, 37_500)
+    assert broken == [("B", "underpaid", "2026-02-10", 10, -100)]
+
+
+def test_metadata(tmp_path, rows):
+    """The file says what it is, and in which version."""
+    table_of(tmp_path, rows[:1])
+    metadata = pq.read_metadata(tmp_path / "rows.parquet").metadata
+    assert (metadata[b"payclient.schema"], metadata[b"payclient.version"]) == (b"payclient.report.rows", b"1")
+
+
+def test_manifest(tmp_path, rows):
+    """The manifest lists the table, so that a change is noticed."""
+    table_of(tmp_path, rows[:1])
+    (listed,) = json.loads((tmp_path / "manifest.json").read_text())["files"]
+    assert (listed["name"], listed["size_bytes"]) == ("rows.parquet", (tmp_path / "rows.parquet").stat().st_size)
+
+
+def test_same_bytes(rows):
+    """The same rows give the same bytes."""
+    from payclient.report._parquet import TableWriter  # noqa: PLC0415  needs pyarrow
+
+    files = [io.BytesIO(), io.BytesIO()]
+    for file in files:
+        with TableWriter(file) as table:
+            for row in rows:
+                table.add(row)
+            table.finish()
+    assert files[0].getvalue() == files[1].getvalue() != b""
