@@ -1,0 +1,97 @@
+"""
+The result of a report as Markdown, for a chat message or the summary of a job.
+
+Text from the ledger or the service is always in a code span, where no renderer looks for markup, links, mentions or
+HTML. Characters that could end one, or act where there are no code spans, are shown by number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from typing import Any
+
+from payclient._escape import escape_unprintable, plural
+from payclient.reconcile import Severity
+
+_MAX_LENGTH = 160
+_SHOWN_BY_NUMBER = re.compile("<(U\\+[0-9A-F]{4,6})>")
+_MARKUP = re.compile(r"[`|<>&\\]")
+_BREAK = b'"bucket":"break"'
+
+
+def code_span(text: str) -> str:
+    """Return *text*, whatever it is, as a code span of one line that nothing in it can end."""
+    text = _SHOWN_BY_NUMBER.sub(r"(\1)", escape_unprintable(text, max_length=_MAX_LENGTH))
+    text = _MARKUP.sub(lambda match: f"(U+{ord(match[0]):04X})", text)
+    return f"`{text}`" if text.strip() else "none"
+
+
+def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
+    """
+    Return the breaks to show first, the most severe and then the largest first.
+
+    Args:
+        lines: Of `rows.jsonl`, in UTF-8.
+        count: How many to return at most; memory grows with it, not with the lines.
+    """
+    rows: Iterator[dict[str, Any]] = (json.loads(line) for line in lines if _BREAK in line)
+    return nlargest(count, (row for row in rows if row["bucket"] == "break"), key=_rank)
+
+
+def _rank(row: dict[str, Any]) -> tuple[int, int]:
+    severity = Severity[row["findings"][0]["severity"].upper()]
+    ours, theirs = _amount(row["ledger"]), _amount(row["service"])
+    if ours is None or theirs is None or ours == theirs:
+        return severity, abs(ours or theirs or 0)
+    return severity, abs(theirs - ours)
+
+
+def _amount(side: dict[str, Any] | None) -> int | None:
+    return None if side is None else side.get("amount")
+
+
+def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """
+    Yield the lines of the message.
+
+    Args:
+        summary: The content of `summary.json`.
+        worst: What `worst_breaks` returned.
+    """
+    yield f"**{summary['verdict'].upper()}**: {escape_unprintable(summary['sentence'])}"
+    yield ""
+    yield from _about(summary)
+    if worst:
+        breaks = summary["buckets"]["break"]["rows"]
+        yield ""
+        yield f"{plural(breaks, 'break')}:" if breaks == len(worst) else f"The worst of {plural(breaks, 'break')}:"
+        yield ""
+        for number, row in enumerate(worst, 1):
+            finding = row["findings"][0]
+            what = f"**{finding['severity']}** {code_span(finding['code'])} {code_span(row['reference'] or '')}"
+            yield f"{number}. {what}: {code_span(finding['sentence'])}"
+
+
+def _about(summary: Mapping[str, Any]) -> Iterator[str]:
+    bridge, service, ledger = summary["tie_out"], summary["service"], summary["ledger"]
+    yield (
+        f"- Paid: {bridge['ledger_paid_total']:,} in the ledger, {bridge['service_paid_total']:,} at the service; "
+        f"residual {bridge['residual']:,}"
+    )
+    if ledger is not None:
+        yield f"- Ledger: {code_span(ledger['name'] or 'standard input')}"
+    if service["environment"]:
+        yield f"- Service: {code_span(service['environment'])}"
+    if summary["last_observed_at"]:
+        yield f"- As of {summary['last_observed_at'][:19].replace('T', ' ')} UTC"
+    if summary["run"]:
+        yield f"- Run: {code_span(summary['run'])}"
+    if (again := summary["judged_again"]) is not None:
+        yield f"- A second judgement of the run in {code_span(again['folder'])}"
+    if summary["ended_by"]:
+        yield f"- Ended early: {code_span(summary['ended_by'])}"
+    if summary["compared"]["remark"]:
+        yield f"- {escape_unprintable(summary['compared']['remark'])}"

@@ -1,0 +1,58 @@
+"""`payclient show`: a report in a few lines."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def report(configured, tmp_path):
+    """Give the folder of a report with one break."""
+    (tmp_path / "ledger.csv").write_text("reference,amount,status\nT1,15000,Paid\nT2,9000,Canceled\n")
+    configured("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"), "--quiet")
+    return tmp_path / "report"
+
+
+def test_markdown(command, report):
+    """The message begins with the verdict, and ends with the break."""
+    (report / "journal.sqlite").unlink()
+    result = command("show", str(report), "--markdown")
+    lines = result.out.splitlines()
+    assert (result.status, result.err) == (0, "")
+    assert lines[0] == "**BREAKS**: amount and status of 2 ledger rows: 1 matched, 1 break."
+    assert lines[-1] == (
+        "1. **high** `underpaid` `T2`: `amount is 9000 in the ledger and 7000 at the service, which is 2000 less`"
+    )
+
+
+def test_plain(command, report):
+    """Without the option there is no markup."""
+    lines = command("show", str(report)).out.splitlines()
+    assert lines[0] == "BREAKS: amount and status of 2 ledger rows: 1 matched, 1 break."
+    assert lines[-1].startswith("1. high underpaid T2: amount is 9000")
+
+
+def test_work_list(command, report):
+    """A workbook that is being worked on does not matter."""
+    (report / "report.xlsx").write_bytes(b"worked on")
+    assert command("show", str(report)).status == 0
+
+
+@pytest.mark.parametrize("name", ["summary.json", "rows.jsonl", "manifest.json"])
+def test_changed(command, report, name):
+    """A file that it reads and that was changed is refused."""
+    with (report / name).open("a") as file:
+        file.write("{")
+    result = command("show", str(report))
+    assert (result.status, f"cannot be shown: {name}" in result.err) == (2, True)
+
+
+def test_no_report(command, tmp_path):
+    """A folder without a report is refused."""
+    assert command("show", str(tmp_path)).status == 2
+
+
+def test_count(command, report):
+    """At least one break can be shown."""
+    result = command("show", str(report), "--worst", "0")
+    assert (result.status, "worst must be" in result.err) == (2, True)

@@ -1,0 +1,170 @@
+"""The result as Markdown: short, and nothing in it comes from a ledger but text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from payclient import Transaction
+from payclient.ledger import Entry
+from payclient.reconcile import Bucket, Code, Finding, Row
+from payclient.report import ReportFiles, row_as_json
+from payclient.report._markdown import code_span, markdown_lines, worst_breaks
+from support.chance import examples
+from support.planted import about, judged
+
+MarkdownIt = pytest.importorskip("markdown_it", reason="reads Markdown as others do").MarkdownIt
+HOSTILE = [
+    *("a|b", "`x`", "``", "a\\", "\\`", "<b>x</b>", "<!-- ", "&lt;b&gt;", "[a](https://x)", "![a](x)", "https://x.com"),
+    *(
+        "@ana",
+        "#1",
+        "*a*",
+        "__a__",
+        "~~a~~",
+        "# a",
+        "> a",
+        "- a",
+        "1. a",
+        "a\n\n# b",
+        "\r\n",
+        "\u202eabc",
+        "\u2028",
+        " ",
+    ),
+    *(
+        "<@U123>",
+        "<!channel>",
+        "$x$",
+        ":smile:",
+        "\x1b[31m",
+        "| --- |",
+        "```\nx\n```",
+        "javascript:x",
+        "\t",
+        "<https://x>",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    with ReportFiles(folder, formats=["summary.json", "rows.jsonl"]) as files:
+        for row in asyncio.run(judged(500)):
+            files.add(row)
+        files.finish(about())
+    return folder
+
+
+def lines_of(folder, count=10):
+    with (folder / "rows.jsonl").open("rb") as rows:
+        return list(markdown_lines(json.loads((folder / "summary.json").read_text()), worst_breaks(rows, count)))
+
+
+def test_content(report):
+    """The verdict is first, then the money of both sides, and the worst breaks are last, each with its sentence."""
+    lines = lines_of(report, 3)
+    summary = json.loads((report / "summary.json").read_text())
+    assert lines[0] == f"**BREAKS**: {summary['sentence']}"
+    assert re.fullmatch(r"- Paid: [\d,]+ in the ledger, [\d,]+ at the service; residual 0", lines[2])
+    assert lines[-5] == f"The worst of {summary['buckets']['break']['rows']} breaks:"
+    assert [line[:15] for line in lines[-3:]] == ["1. **critical**", "2. **critical**", "3. **critical**"]
+
+
+def test_worst(report):
+    """The worst breaks are the most severe ones."""
+    rows = [json.loads(line) for line in (report / "rows.jsonl").read_text().splitlines()]
+    breaks = [row for row in rows if row["bucket"] == "break"]
+    with (report / "rows.jsonl").open("rb") as lines:
+        worst = worst_breaks(lines, len(breaks) + 1)
+    assert sorted(row["line"] for row in worst) == sorted(row["line"] for row in breaks)
+    severities = ["critical", "high", "medium", "low"]
+    places = [severities.index(row["findings"][0]["severity"]) for row in worst]
+    assert places == sorted(places)
+
+
+def test_largest():
+    """Of equally severe breaks the one with most money comes first: the difference, or the amount without an answer."""
+
+    def line(amount, said):
+        answer = None if said is None else Transaction(reference="T1", amount=said, status="Paid")
+        entry = Entry(line=1, reference="T1", amount=amount)
+        row = Row(entry=entry, bucket=Bucket.BREAK, transaction=answer, findings=(Finding(Code.UNDERPAID, "less"),))
+        return json.dumps(row_as_json(row), separators=(",", ":")).encode()
+
+    rows = [line(100, 95), line(30, None), line(50, 150), line(7, 7)]
+    assert [row["ledger"]["amount"] for row in worst_breaks(rows, 3)] == [50, 30, 7]
+
+
+def text_of(html):
+    """Return what is in each code element, and the HTML without them."""
+    return re.findall(r"<code>(.*?)</code>", html, re.DOTALL), re.sub(r"<code>.*?</code>", "", html, flags=re.DOTALL)
+
+
+@examples(150)
+@given(st.text(max_size=20))
+def test_any_text(text):
+    """Any text is one code span, on one line, also in a table, and says the same except for the numbered characters."""
+    span = code_span(text)
+    assert (span == "none") is not bool(text.strip(" ")) or span.startswith("`")
+    assert span.isprintable()
+    for page in (f"- x {span} y", f"| a | b |\n|---|---|\n| {span} | y |", f"1. **high** {span}: {span}"):
+        html = MarkdownIt("gfm-like", {"linkify": False}).render(page)
+        inside, outside = text_of(html)
+        assert set(re.findall(r"</?(\w+)", outside)) <= {
+            "ul",
+            "li",
+            "ol",
+            "strong",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+        }
+        assert "y" in outside or "high" in outside
+        assert all("<" not in each and "&" not in each.replace("&quot;", "") for each in inside)
+
+
+for text in HOSTILE:
+    test_any_text = example(text)(test_any_text)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_rows(tmp_path, text):
+    """Whatever stands in a ledger, an answer, or the name of a file, the message has the same elements."""
+    said = Transaction(reference="T1", amount=1, merchant_reff=text, status=text)
+    finding = Finding(Code.UNDERPAID, f"amount of {text}", ledger=text, service=text)
+    with ReportFiles(tmp_path, formats=["summary.json", "rows.jsonl"]) as files:
+        files.add(Row(entry=Entry(line=1, reference=text), bucket=Bucket.BREAK, transaction=said, findings=(finding,)))
+        files.finish(about(canary=text, base_url=text, environment=text, ended_by=text))
+    lines = lines_of(tmp_path)
+    assert "".join(lines).isprintable()
+    html = MarkdownIt("gfm-like", {"linkify": False}).render("\n".join(lines))
+    _, outside = text_of(html)
+    assert re.findall(r"<(\w+)", outside) == re.findall(r"<(\w+)", text_of(html.replace(text, ""))[1])
+    assert set(re.findall(r"</?(\w+)", outside)) == {"p", "strong", "ul", "ol", "li"}
+    assert "@" not in outside
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("T1", "`T1`"),
+        ("", "none"),
+        ("a`b|c", "`a(U+0060)b(U+007C)c`"),
+        ("\u202e\n", "`(U+202E)(U+000A)`"),
+        ("x" * 200, f"`{'x' * 159}…`"),
+    ],
+    ids=["plain", "empty", "markup", "unprintable", "long"],
+)
+def test_code_span(text, span):
+    """Text is shown as it is, except for what could end the span, and for what is too long."""
+    assert code_span(text) == span
