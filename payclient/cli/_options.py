@@ -13,10 +13,11 @@ from cyclopts import Group, Parameter
 from payclient.cli._progress import ProgressMode
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
-from payclient.ledger import Ledger, LedgerError, LedgerFormat, open_ledger
+from payclient.ledger import Dialect, Ledger, LedgerError, LedgerFormat, open_ledger
 from payclient.reconcile import STRICT, Assumed, Rules, Severity, read_duration, read_rules
 
 _FLAG = Parameter(negative="", show_default=False)
+_LIST = Parameter(negative="", show_default=False)
 
 
 @Parameter(name="*", group=Group("Output", sort_key=8))
@@ -118,19 +119,61 @@ class LedgerSource:
         format: File format, when the name of the file does not tell.
         sheet: Sheet of an XLSX file. Default: the first.
         delimiter: Delimiter of a CSV file. Default: recognised from the header.
+        profile: How a well-known program writes a ledger, such as `excel-de`. Replaces `[ledger]` of the rules file;
+            the options below override single values of either.
+        encoding: Encoding of a CSV or JSON Lines file, such as `cp1252`. Default: UTF-8.
+        header_row: Line or row that names the columns. Default: the first that is not empty.
+        decimal: Mark before the fraction of an amount: `.` or `,`.
+        thousands: Mark between thousands: `.`, `,`, `space` or `apostrophe`.
+        grouping: Digits between these marks: `western`, or `indian` as in 12,50,000.
+        negative: How amounts below zero are written: `leading`, `trailing` as in 15- or `parentheses` as in (15).
+        minor_units: Decimal places that the service counts as whole units: 2 if it counts cents.
+        currency_prefix: Currency before an amount, such as `Rp`.
+        currency_suffix: Currency after an amount.
+        date_format: How times are written, such as `%d/%m/%Y %H:%M`. May be repeated.
+        null: Text that means an empty cell, such as `NULL`. May be repeated.
     """
 
-    column: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
-    ignore_column: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
+    column: Annotated[tuple[str, ...], _LIST] = ()
+    ignore_column: Annotated[tuple[str, ...], _LIST] = ()
     require: str = ""
     allow_empty: Annotated[bool, Parameter(negative="", show_default=False)] = False
     format: LedgerFormat | None = None
     sheet: str | None = None
     delimiter: str | None = None
+    profile: str | None = None
+    encoding: str | None = None
+    header_row: int | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    grouping: str | None = None
+    negative: str | None = None
+    minor_units: int | None = None
+    currency_prefix: str | None = None
+    currency_suffix: str | None = None
+    date_format: Annotated[tuple[str, ...], _LIST] = ()
+    null: Annotated[tuple[str, ...], _LIST] = ()
+
+    def declared(self, rules: Rules) -> Rules:
+        """
+        Return *rules* with what these options declare about the ledger.
+
+        Raises:
+            ConfigurationError: When an option cannot be used.
+        """
+        values = {each.name: getattr(self, each.name) for each in attrs.fields(Dialect)}
+        given = {name: value for name, value in values.items() if value not in (None, ())}
+        try:
+            ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
+        except ValueError as error:  # its message begins with the name of the option
+            name, _, rest = str(error).partition(" ")
+            message = f"--{name.replace('_', '-')} {rest}"
+            raise ConfigurationError(message) from error
+        return attrs.evolve(rules, ledger=ledger)
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
         """
-        Open *ledger*, or standard input for `-`; the caller closes it.
+        Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it.
 
         Raises:
             LedgerError: When the ledger cannot be trusted.
@@ -148,6 +191,7 @@ class LedgerSource:
                 ignore=(*rules.ignore_columns, *self.ignore_column),
                 require=[*rules.require, *filter(None, map(str.strip, self.require.split(",")))],
                 allow_empty=self.allow_empty,
+                dialect=rules.ledger,
             )
         except LedgerError:
             raise

@@ -81,7 +81,8 @@ async def reconcile(
         streams: Streams of the process.
     """
     _check_ledger(ledger, connection)
-    rules, confirm_after = judging.rules(connection.not_found_message), judging.confirm_after_seconds
+    rules = source.declared(judging.rules(connection.not_found_message))
+    confirm_after = judging.confirm_after_seconds
     if dry_run:
         with source.open(ledger, rules, streams) as entries:
             for line in dry_run_lines(entries, connection.max_concurrency):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 from attrs import frozen
@@ -18,7 +18,7 @@ from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
-from payclient.ledger import Entry, Ledger, RejectedEntry
+from payclient.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
 from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, reconcile, replay, utc_now
 from payclient.report import About, LedgerAbout, ReportFiles, about_as_json, about_from_json, run_name
 
@@ -91,7 +91,9 @@ class Reconciliation:
                 return files.finish(about, ledger=self.ledger)
 
     def _identity(self) -> dict[str, str]:
-        return {"service": self.client.url, "rules": self.rules.fingerprint}
+        identity = {"service": self.client.url, "rules": self.rules.fingerprint}
+        declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
+        return {**identity, "ledger": _as_options(declared)} if declared else identity
 
     def _tell_resumed(self, journal: Journal) -> None:
         if self.is_quiet or not journal.is_ledger_complete:
@@ -147,6 +149,10 @@ def note_about(journal: Journal, about: About) -> str:
         about = attrs.evolve(about, run=run_name(about, datetime.fromisoformat(started)))
     journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
     return about.run
+
+
+def _as_options(declared: Mapping[str, Any]) -> str:
+    return json.dumps(declared, ensure_ascii=False, sort_keys=True)
 
 
 def journal_path(folder: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 from payclient._telemetry import logger
 from payclient.engines._spec import ReconcileSpec, rules_of
 from payclient.engines._window import Batch
-from payclient.ledger import TYPED_READERS, Entry, RejectedEntry, RowReader, find_columns
+from payclient.ledger import Entry, RejectedEntry, RowReader, find_columns, typed_readers
 from payclient.ledger._parquet import only_used
 from payclient.reconcile import Case, Observation, Row, judge, needs_confirmation
 
@@ -30,9 +30,9 @@ class BatchJudge:
         chosen = dict(self._rules.columns)
         if spec.reference != "reference":
             chosen["reference"] = spec.reference
-        columns = find_columns(header, chosen)
+        columns = find_columns(header, chosen, self._rules.ledger.columns)
         self._warnings: list[str] = []
-        self._reader = RowReader(only_used(columns), self._warnings, TYPED_READERS)
+        self._reader = RowReader(only_used(columns), self._warnings, typed_readers(self._rules.ledger))
         self._line = 0
         self.places = tuple(columns.places.values())
         """Which columns are read, that of the reference first."""

@@ -4,14 +4,19 @@ from payclient._atomic import Fingerprint
 from payclient.ledger._columns import FIELDS as FIELDS
 from payclient.ledger._columns import Columns
 from payclient.ledger._columns import find_columns as find_columns
+from payclient.ledger._dialect import PLAIN as PLAIN
+from payclient.ledger._dialect import Dialect, Grouping, Negative, Thousands
+from payclient.ledger._dialect import dialect_as_json as dialect_as_json
 from payclient.ledger._entry import ABSENT, Absent, Entry, RejectedEntry
 from payclient.ledger._entry import COMPARED as COMPARED
 from payclient.ledger._entry import Text as Text
 from payclient.ledger._errors import LedgerChangedError, LedgerError
 from payclient.ledger._ledger import Ledger, LedgerFormat
 from payclient.ledger._open import open_ledger
-from payclient.ledger._rows import TYPED_READERS as TYPED_READERS
+from payclient.ledger._profiles import Profile as Profile
+from payclient.ledger._profiles import profiles as profiles
 from payclient.ledger._rows import RowReader as RowReader
+from payclient.ledger._rows import typed_readers as typed_readers
 from payclient.ledger._source import LedgerFile
 
 # What is imported `as` itself is for packages above, and not public.
@@ -19,13 +24,17 @@ __all__ = [
     "ABSENT",
     "Absent",
     "Columns",
+    "Dialect",
     "Entry",
     "Fingerprint",
+    "Grouping",
     "Ledger",
     "LedgerChangedError",
     "LedgerError",
     "LedgerFile",
     "LedgerFormat",
+    "Negative",
     "RejectedEntry",
+    "Thousands",
     "open_ledger",
 ]

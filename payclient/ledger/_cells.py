@@ -13,7 +13,9 @@ from datetime import datetime
 
 from payclient._escape import quote
 
-_BLANK = " \t\r\n"
+BLANK = " \t\r\n"
+"""What is stripped from a cell."""
+_NULL = r"\N"
 _UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff\ud800-\udfff]")
 _DAMAGED = re.compile(
     r"""
@@ -25,9 +27,9 @@ _DAMAGED = re.compile(
     """,
     re.ASCII | re.VERBOSE,
 )
-_MAX_DIGITS = 18
-_WHOLE = re.compile(r"([+-]?\d{1,18})(?:\.(0+))?", re.ASCII)
+_ZEROS = re.compile(r"\d+\.0+", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.0{1,9})?)?", re.ASCII)
+_FORMAT = "another order is declared with --date-format"
 _CREATION = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",
     re.ASCII | re.IGNORECASE,
@@ -59,44 +61,26 @@ def read_word(cell: str) -> str | None:
     Raises:
         CellProblem: When it has an invisible space or mark.
     """
-    text = cell.strip(_BLANK)
-    if not text.isascii() and (unseen := _UNSEEN.search(text)):
-        message = f"{quote(text)} holds U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"
+    text = cell.strip(BLANK)
+    if hidden := invisible(text):
+        raise CellProblem(hidden)
+    if text == _NULL:
+        message = f"{quote(text)} is an empty cell to databases; --null {quote(text)} reads it as one"
         raise CellProblem(message)
     return text or None
 
 
-def read_money(cell: str) -> int | None:
-    """
-    Return a whole number, or None for an empty cell. `15000` and `15000.00` are the same.
-
-    Raises:
-        CellProblem: For anything that is not exactly one whole number: `15000.5`, `15,000`, and
-            `15.000`, which is fifteen to one reader and fifteen thousand to another.
-    """
-    if cell.isascii() and cell.isdigit() and len(cell) <= _MAX_DIGITS:  # the usual case
-        return int(cell)
-    text = _number_text(cell)
-    if text is None:
-        return None
-    match = _WHOLE.fullmatch(text)
-    if match is None:
-        message = f"{quote(text)} is not a whole number; write it with digits only"
-        raise CellProblem(message)
-    number = int(match[1])
-    if match[2] == "000" and 0 < abs(number) < 1000:
-        message = f"{quote(text)} may mean {number} or {number}000; write it with digits only"
-        raise CellProblem(message)
-    return number
+def invisible(text: str) -> str:
+    """Name the first invisible space or mark in *text*; empty if there is none."""
+    if text.isascii() or not (unseen := _UNSEEN.search(text)):
+        return ""
+    return f"{quote(text)} holds U+{ord(unseen[0]):04X}, which is invisible: damaged by a spreadsheet"
 
 
-def _number_text(cell: str) -> str | None:
-    """Return the text of a cell for a number, in which a trailing `.0` is not damage."""
-    text = read_word(cell)
-    if text is not None and _DAMAGED.fullmatch(text) and not _WHOLE.fullmatch(text):
-        message = f"{quote(text)} looks damaged by a spreadsheet; export the column as whole numbers"
-        raise CellProblem(message)
-    return text
+def damage(text: str) -> str:
+    """Say that a spreadsheet has damaged a number; empty if it has not."""
+    is_damaged = _DAMAGED.fullmatch(text) and not _ZEROS.fullmatch(text)
+    return f"{quote(text)} looks damaged by a spreadsheet" if is_damaged else ""
 
 
 def read_time(cell: str) -> datetime | None:
@@ -113,7 +97,7 @@ def read_time(cell: str) -> datetime | None:
     if _TIME.fullmatch(text):
         with suppress(ValueError):  # the 31st of February
             return datetime.fromisoformat(text.partition(".")[0])
-    message = f"{quote(text)} is not a time written YYYY-MM-DD HH:MM:SS without a zone"
+    message = f"{quote(text)} is not a time written YYYY-MM-DD HH:MM:SS without a zone; {_FORMAT}"
     raise CellProblem(message)
 
 
@@ -134,5 +118,5 @@ def read_creation(cell: str) -> datetime | None:
         offset = "Z" if zone and zone[0].isalpha() else zone or ""
         with suppress(ValueError):  # the 31st of February
             return datetime.fromisoformat(f"{day} {time or '00:00'}{offset}")
-    message = f"{quote(text)} is not a time such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21"
+    message = f"{quote(text)} is not a time such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21; {_FORMAT}"
     raise CellProblem(message)

@@ -14,6 +14,7 @@ from attrs import frozen
 from payclient._escape import quote
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
+from payclient.protocol import EMPTY
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -114,15 +115,20 @@ def field_of(name: str) -> str | None:
     return _FIELD_OF.get(normalise_name(name))
 
 
-def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None) -> Columns:
+def find_columns(
+    header: Sequence[str],
+    chosen: Mapping[str, str] | None = None,
+    known: Mapping[str, Sequence[str]] = EMPTY,
+) -> Columns:
     """
     Find the column of each field in *header*.
 
-    A field's own name has priority over other names for it, and *chosen* over both.
+    A field's own name has priority over other names for it, those of a profile over it, and *chosen* over all.
 
     Args:
         header: The names, as in the file.
         chosen: The column's name by field, as chosen by the user.
+        known: The names of columns by field, as a profile has them; those that are not in the header do not matter.
 
     Raises:
         LedgerError: When there is no reference column, a chosen one is missing, or two are for one field.
@@ -134,6 +140,7 @@ def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None)
     if unknown := next((name for name in chosen if name not in FIELDS), None):
         message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
         raise ValueError(message)
+    chosen = {**_preferred(names, known), **chosen}
     taken = {_place(names, field, name) for field, name in chosen.items()}
     places: dict[str, int] = {}
     for field in FIELDS:
@@ -144,12 +151,25 @@ def find_columns(header: Sequence[str], chosen: Mapping[str, str] | None = None)
         if place is not None:
             places[field] = place
     if "reference" not in places:
-        how = "say which one it is with --column reference=… (in Python, columns={'reference': '…'})"
+        how = (
+            "say which one it is with --column reference=… (in Python, columns={'reference': '…'}), "
+            "or where the header is with --header-row"
+        )
         message = f"no column is called reference; the columns are {_listed(names)}; {how}"
         raise LedgerError(message, line=1)
     ignored = tuple(name for place, name in enumerate(names) if place not in places.values())
     used = MappingProxyType({field: names[place] for field, place in places.items()})
     return Columns(used, ignored, MappingProxyType(places), tuple(header))
+
+
+def _preferred(names: tuple[str, ...], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the first known name of each field that is in the header."""
+    spelt = {normalise_name(name): name for name in reversed(names)}
+    found = {
+        field: next((name for name in map(normalise_name, each) if name in spelt), None)
+        for field, each in known.items()
+    }
+    return {field: spelt[name] for field, name in found.items() if name is not None}
 
 
 def _check_names(chosen: object) -> None:

@@ -11,16 +11,22 @@ Design rules:
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from payclient.ledger._columns import Columns, find_columns
+from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
-from payclient.ledger._rows import RowReader
+from payclient.ledger._rows import RowReader, text_readers
 
 DELIMITERS = (",", ";", "\t")
+_SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
+"""The first line with which Excel is told the delimiter."""
 
 
 def read_csv(
@@ -28,6 +34,7 @@ def read_csv(
     *,
     columns: Mapping[str, str] | None = None,
     delimiter: str | None = None,
+    dialect: Dialect = PLAIN,
 ) -> Table:
     """
     Return the table in a CSV file.
@@ -35,18 +42,36 @@ def read_csv(
     Args:
         chunks: The bytes of the file, split anywhere.
         columns: The column's name by field, for names that are not recognised.
-        delimiter: Recognised from the header if not given: comma, semicolon or tab.
+        delimiter: Recognised from the header if not given: comma, semicolon or tab. A first
+            line `sep=;`, as Excel reads it, declares it as well.
+        dialect: How the file is written.
 
     Raises:
         LedgerError: When the header, the encoding or the quotes cannot be trusted; for rows, when
             they are read.
     """
-    lines = read_lines(chunks)
-    first, header = next(((number, line) for number, line in enumerate(lines, 1) if line.strip()), (0, ""))
-    delimiter, understood = _understand(header, columns, DELIMITERS if delimiter is None else (delimiter,), first)
-    warnings: list[str] = []
-    rows = _rows(_records(lines, delimiter, before=first), RowReader(understood, warnings), len(understood.header))
-    return Table(columns=understood, rows=rows, warnings=warnings, delimiter=delimiter)
+    lines = read_lines(chunks, dialect.encoding)
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    declared, filled = _declared_delimiter(numbered)
+    first, header, warnings = to_header(filled, dialect, empty="")
+    delimiters = DELIMITERS if delimiter is None and declared is None else (delimiter or declared or "",)
+    try:
+        delimiter, understood = _understand(header, columns, delimiters, first, dialect)
+    except LedgerError as error:
+        below = ((line, _split_longest(text, delimiters)) for line, text in filled)
+        raise with_hint(error, below, columns, dialect) from None
+    reader = RowReader(understood, warnings, text_readers(dialect))
+    rows = _rows(_records(lines, delimiter, before=first), reader, len(understood.header))
+    return Table(columns=understood, rows=rows, warnings=warnings, delimiter=delimiter, header_row=first)
+
+
+def _declared_delimiter(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:
+    """Return the delimiter that the first line declares to Excel, and the lines below; all lines if there is none."""
+    first = next(lines, None)
+    if first is None:
+        return None, iter(())
+    match = _SEPARATOR.fullmatch(first[1])
+    return (match[1], lines) if match else (None, chain([first], lines))
 
 
 def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader, width: int) -> Iterator[Entry | RejectedEntry]:
@@ -64,6 +89,7 @@ def _understand(
     chosen: Mapping[str, str] | None,
     delimiters: Sequence[str],
     line: int,
+    dialect: Dialect,
 ) -> tuple[str, Columns]:
     """Return the delimiter that splits the header into most columns, and the columns."""
     if not line:
@@ -73,7 +99,11 @@ def _understand(
         message = f"line {line}: the quotes of the header do not pair"
         raise LedgerError(message, line=line)
     delimiter = max(splits, key=lambda each: len(splits[each]))  # the first of equals
-    return delimiter, find_columns(splits[delimiter], chosen)
+    return delimiter, find_columns(splits[delimiter], chosen, dialect.columns)
+
+
+def _split_longest(text: str, delimiters: Sequence[str]) -> list[str]:
+    return max((_split_header(text, each) for each in delimiters), key=len)
 
 
 def _split_header(header: str, delimiter: str) -> list[str]:

@@ -17,34 +17,43 @@ from typing import Any
 
 from payclient._escape import quote
 from payclient.ledger._columns import Columns, field_of, find_columns
+from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
-from payclient.ledger._rows import TYPED_READERS, RowReader
+from payclient.ledger._rows import RowReader, typed_readers
 from payclient.protocol import JSONProblem, is_object, kind, read_json
 
 
-def read_json_lines(chunks: Iterable[bytes], *, columns: Mapping[str, str] | None = None) -> Table:
+def read_json_lines(
+    chunks: Iterable[bytes],
+    *,
+    columns: Mapping[str, str] | None = None,
+    dialect: Dialect = PLAIN,
+) -> Table:
     """
     Return the table in a JSON Lines file.
 
     Args:
         chunks: The bytes of the file, split anywhere.
         columns: The key by field, for keys that are not recognised.
+        dialect: How the file is written.
 
     Raises:
         LedgerError: When the first object or the encoding cannot be trusted; for rows, when they
             are read.
     """
-    lines = ((number, line) for number, line in enumerate(read_lines(chunks), 1) if line.strip())
+    lines = ((number, line) for number, line in enumerate(read_lines(chunks, dialect.encoding), 1) if line.strip())
     line, text = next(lines, (0, ""))
     if not line:
         return Table(columns=NO_COLUMNS, rows=iter(()))
     first = _first_object(line, text)
-    understood = find_columns(tuple(first), columns)
+    understood = find_columns(tuple(first), columns, dialect.columns)
     warnings: list[str] = []
-    return Table(columns=understood, rows=_Rows(understood, warnings).read(line, first, lines), warnings=warnings)
+    reader = RowReader(understood, warnings, typed_readers(dialect))
+    rows = _Rows(understood, warnings, reader).read(line, first, lines)
+    return Table(columns=understood, rows=rows, warnings=warnings)
 
 
 def _first_object(line: int, text: str) -> dict[str, Any]:
@@ -69,12 +78,12 @@ def _object(text: str) -> dict[str, Any]:
 class _Rows:
     """Makes entries of objects."""
 
-    def __init__(self, columns: Columns, warnings: list[str]) -> None:
+    def __init__(self, columns: Columns, warnings: list[str], reader: RowReader) -> None:
         self._header = columns.header
         self._used = frozenset((*columns.used, "created_at"))  # which is not compared
         self._keys = frozenset(columns.header)
         self._warnings = warnings
-        self._reader = RowReader(columns, warnings, TYPED_READERS)
+        self._reader = reader
         self._has_unknown_key = False
 
     def read(

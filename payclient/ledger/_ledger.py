@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from payclient._atomic import Fingerprint
 from payclient.ledger._columns import Columns
+from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._source import Source
@@ -26,12 +27,14 @@ class Table:
         rows: Read once, in order.
         warnings: Grows while the rows are read.
         delimiter: The delimiter of a CSV ledger; None for other formats.
+        header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
     """
 
     columns: Columns
     rows: Iterator[Entry | RejectedEntry]
     warnings: list[str] = field(factory=list)
     delimiter: str | None = None
+    header_row: int = 0
 
 
 NO_COLUMNS = Columns({}, (), {}, ())
@@ -50,6 +53,8 @@ class Ledger:
         format: The format of the file.
         columns: The columns by field.
         delimiter: The delimiter of a CSV ledger; None for other formats.
+        dialect: How it was declared to be written.
+        header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
 
     Note:
         Use it as a context manager. Rows are read lazily and in order, and memory does not grow with
@@ -68,10 +73,13 @@ class Ledger:
         format: LedgerFormat,  # noqa: A002  the word users know
         ignored: Collection[str] = (),
         allow_empty: bool = True,
+        dialect: Dialect = PLAIN,
     ) -> None:
         self.format: LedgerFormat = format
         self.columns: Columns = table.columns
         self.delimiter: str | None = table.delimiter
+        self.dialect: Dialect = dialect
+        self.header_row: int = table.header_row
         self._source = source
         self._table = table
         self._ignored = ignored

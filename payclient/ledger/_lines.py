@@ -5,27 +5,41 @@ from __future__ import annotations
 import codecs
 import io
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
+from payclient.ledger._dialect import UTF_8
 from payclient.ledger._errors import LedgerError
 
 _MAX_LINE = 1 << 20
 
 
-def read_lines(chunks: Iterable[bytes]) -> Iterator[str]:
+def with_start(chunks: Iterable[bytes], size_bytes: int) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first chunks, of *size_bytes* or more together, and an iterator over all chunks, these included."""
+    rest = iter(chunks)
+    first: list[bytes] = []
+    while sum(map(len, first)) < size_bytes and (chunk := next(rest, b"")):
+        first.append(chunk)
+    return b"".join(first), chain(first, rest)
+
+
+def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
     """
     Yield the lines of a file without their line ends: LF, CR LF or CR.
 
     Args:
         chunks: The bytes of the file, split anywhere.
+        encoding: Their encoding. A byte order mark of UTF-8 has priority.
 
     Note:
         Lazy. All lines before an error are yielded first.
 
     Raises:
-        LedgerError: At the first byte that is NUL or not UTF-8, with its offset and what to do; or
+        LedgerError: At the first byte that is NUL or not in this encoding, with its offset and what to do; or
             when a line is longer than a million characters.
     """
-    decoder = _Decoder()
+    start, chunks = with_start(chunks, len(codecs.BOM_UTF8))
+    is_utf_8 = encoding == UTF_8 or start.startswith(codecs.BOM_UTF8)
+    decoder = _Decoder() if is_utf_8 else _DeclaredDecoder(encoding, start)
     rest, count = "", 0
     for chunk in chunks:
         *lines, rest = (rest + decoder.decode(chunk)).split("\n")
@@ -84,5 +98,49 @@ class _Decoder:
         return f"{where} is not UTF-8: {_CP_1252}"
 
 
-_UTF_16 = "the file is UTF-16 or damaged; save it as CSV UTF-8, or convert it with iconv -f UTF-16 -t UTF-8"
-_CP_1252 = "the file is probably Windows-1252; save it as CSV UTF-8, or convert it with iconv -f WINDOWS-1252 -t UTF-8"
+class _DeclaredDecoder(_Decoder):
+    """Decodes a declared encoding, other than UTF-8."""
+
+    def __init__(self, encoding: str, start: bytes) -> None:
+        super().__init__()
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+        if encoding == "utf-16" and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            self.problem = (
+                "the ledger has no byte order mark of UTF-16 at its start; "
+                "declare --encoding utf-16-le or utf-16-be, or another encoding"
+            )
+
+    def decode(self, chunk: bytes, *, is_last: bool = False) -> str:
+        """Return the text up to the end of *chunk*, or up to the first error in it."""
+        if self.problem:
+            return ""
+        state = self._decoder.getstate()
+        pending = len(state[0])
+        try:
+            text = self._decoder.decode(chunk, is_last)
+            used = len(chunk)
+        except UnicodeDecodeError as error:
+            used = error.start - pending  # negative when it began in the chunk before
+            self._decoder.setstate(state)
+            text = self._decoder.decode(chunk[: max(used, 0)])
+            what = "the file is truncated" if is_last else "declare another --encoding"
+            self.problem = (
+                f"byte 0x{error.object[error.start]:02X} at offset {self.offset + used} (line {{line}}) "
+                f"is not {self._encoding}: {what}"
+            )
+        if "\0" in text:
+            text = text.partition("\0")[0]
+            self.problem = f"NUL character (line {{line}}): it is not {self._encoding}; declare another --encoding"
+        self.offset += used
+        if self._is_first and text:
+            self._is_first = False
+            text = text.removeprefix("\ufeff")
+        return self._newlines.decode(text, is_last)
+
+
+_UTF_16 = "the file is UTF-16 or damaged; if it is UTF-16, --encoding utf-16 reads it"
+_CP_1252 = (
+    "the file is in an older encoding, which cannot be recognised; say which one it is, as with --encoding cp1252 for "
+    "Excel's CSV in Western Europe and America, or save it as CSV UTF-8"
+)

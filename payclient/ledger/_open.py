@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import get_args
 
 from payclient.ledger._csv import read_csv
+from payclient.ledger._dialect import PLAIN, UTF_8, Dialect
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._jsonl import read_json_lines
 from payclient.ledger._ledger import NO_COLUMNS, Ledger, LedgerFormat, Table
+from payclient.ledger._lines import with_start
 from payclient.ledger._source import GZIP, LedgerFile, Source, unpack
 from payclient.ledger._unused import check_use
 
@@ -86,6 +87,7 @@ def open_ledger(
     ignore: Collection[str] = (),
     require: Collection[str] = (),
     allow_empty: bool = True,
+    dialect: Dialect = PLAIN,
 ) -> Ledger:
     """
     Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be compressed with gzip.
@@ -98,6 +100,7 @@ def open_ledger(
         ignore: Columns to ignore, although they look like money or like a field.
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
+        dialect: How numbers and times are written, in which encoding, and more.
         format: The format; if not given, recognised from the file name or the first bytes.
 
     Note:
@@ -113,21 +116,25 @@ def open_ledger(
     source = Source(ledger)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
-        first, chunks = _with_start(source.chunks())
+        first, chunks = with_start(source.chunks(), _ENOUGH_TO_TELL)
         is_packed = first.startswith(GZIP)
         if is_packed:
-            first, chunks = _with_start(unpack(chunks))
+            first, chunks = with_start(unpack(chunks), _ENOUGH_TO_TELL)
         found = recognise(source.name, first, format)
-        _check_options(found, delimiter=delimiter, sheet=sheet)
+        _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
         if found == "csv":
-            table = read_csv(chunks, columns=columns, delimiter=delimiter)
+            table = read_csv(chunks, columns=columns, delimiter=delimiter, dialect=dialect)
         elif found == "jsonl":
-            table = read_json_lines(chunks, columns=columns)
+            table = read_json_lines(chunks, columns=columns, dialect=dialect)
         else:
-            table = _read_whole(source, chunks, found, columns=columns, sheet=sheet, is_packed=is_packed)
-        check_use(table.columns, chosen=columns or {}, ignored=ignore, required=require)
+            table = _read_whole(
+                source, chunks, found, columns=columns, sheet=sheet, dialect=dialect, is_packed=is_packed
+            )
+        ignore = (*ignore, *(name for name in table.columns.ignored if name in dialect.ignore_columns))
+        chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
+        check_use(table.columns, chosen=chosen, ignored=ignore, required=require)
         on_failure.pop_all()
-    return Ledger(source, table, format=found, ignored=ignore, allow_empty=allow_empty)
+    return Ledger(source, table, format=found, ignored=ignore, allow_empty=allow_empty, dialect=dialect)
 
 
 def _check_given(kind: object, delimiter: object) -> None:
@@ -140,20 +147,20 @@ def _check_given(kind: object, delimiter: object) -> None:
         raise ValueError(message)
 
 
-def _with_start(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return enough bytes to recognise the format, and an iterator over all chunks, these included."""
-    first: list[bytes] = []
-    while sum(map(len, first)) < _ENOUGH_TO_TELL and (chunk := next(chunks, b"")):
-        first.append(chunk)
-    return b"".join(first), chain(first, chunks)
-
-
-def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | None) -> None:
+def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | None, dialect: Dialect) -> None:
     if delimiter is not None and found != "csv":
         message = f"delimiter is an option of csv, and the ledger is {found}"
         raise ValueError(message)
     if sheet is not None and found != "xlsx":
         message = f"sheet is an option of xlsx, and the ledger is {found}"
+        raise ValueError(message)
+    if dialect.profile:
+        return  # for each format that the program writes
+    if dialect.encoding != UTF_8 and found not in ("csv", "jsonl"):
+        message = f"encoding is an option of csv and jsonl, and the ledger is {found}"
+        raise ValueError(message)
+    if dialect.header_row is not None and found not in ("csv", "xlsx"):
+        message = f"header_row is an option of csv and xlsx, and the ledger is {found}"
         raise ValueError(message)
 
 
@@ -164,6 +171,7 @@ def _read_whole(
     *,
     columns: Mapping[str, str] | None,
     sheet: str | None,
+    dialect: Dialect,
     is_packed: bool,
 ) -> Table:
     """Read a format that needs the whole file, because it is not read from start to end."""
@@ -176,7 +184,7 @@ def _read_whole(
     if found == "xlsx":
         from payclient.ledger._xlsx import read_xlsx  # noqa: PLC0415
 
-        return read_xlsx(file, columns=columns, sheet=sheet)
+        return read_xlsx(file, columns=columns, sheet=sheet, dialect=dialect)
     try:
         from payclient.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
@@ -184,4 +192,4 @@ def _read_whole(
             raise
         message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
-    return read_parquet(file, columns=columns)
+    return read_parquet(file, columns=columns, dialect=dialect)

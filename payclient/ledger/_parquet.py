@@ -15,10 +15,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._escape import escape_unprintable
 from payclient.ledger._columns import Columns, find_columns
+from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._ledger import NO_COLUMNS, Table
-from payclient.ledger._rows import TYPED_READERS, RowReader, Unreadable
+from payclient.ledger._rows import RowReader, Unreadable, typed_readers
 
 _arrow: Any = pa  # pyarrow has no type hints
 _parquet: Any = pq
@@ -29,13 +30,19 @@ DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeEr
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
-def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -> Table:
+def read_parquet(
+    file: IO[bytes],
+    *,
+    columns: Mapping[str, str] | None = None,
+    dialect: Dialect = PLAIN,
+) -> Table:
     """
     Return the table in a Parquet file. Its rows are numbered from 1.
 
     Args:
         file: Must stay open while the rows are read.
         columns: The column's name by field, for names that are not recognised.
+        dialect: How texts in it are written.
 
     Raises:
         LedgerError: When the file is damaged or its columns are unusable; for rows, when they are
@@ -48,11 +55,12 @@ def read_parquet(file: IO[bytes], *, columns: Mapping[str, str] | None = None) -
         raise damaged(error) from error
     if not header:
         return Table(columns=NO_COLUMNS, rows=iter(()))
-    understood = find_columns(header, columns)
+    understood = find_columns(header, columns, dialect.columns)
     decimals = [each.name for each in parquet.schema_arrow if _arrow.types.is_decimal(each.type)]
     understood.samples.update({name: ["0.00"] for name in decimals if name in understood.ignored})
     warnings: list[str] = []
-    rows = _rows(parquet, RowReader(only_used(understood), warnings, TYPED_READERS), tuple(understood.used.values()))
+    reader = RowReader(only_used(understood), warnings, typed_readers(dialect))
+    rows = _rows(parquet, reader, tuple(understood.used.values()))
     return Table(columns=understood, rows=rows, warnings=warnings)
 
 

@@ -5,48 +5,77 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from payclient._escape import escape_unprintable, quote
-from payclient.ledger._cells import CellProblem, read_code, read_creation, read_money, read_time, read_word
+from payclient.ledger._cells import CellProblem, read_code, read_creation, read_time, read_word
 from payclient.ledger._columns import Columns
+from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
+from payclient.ledger._money import MoneyReader, read_money
+from payclient.ledger._times import TimeReader
 from payclient.ledger._totals import Totals
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
 
-def readers(
-    *,
-    code: CellReader,
-    money: CellReader,
-    word: CellReader,
-    time: CellReader,
-    creation: CellReader,
-) -> Mapping[str, CellReader]:
-    """Return the reader of each field."""
-    return MappingProxyType(
-        {
-            "reference": code,
-            "merchant_reff": code,
-            "amount": money,
-            "fee": money,
-            "amount_received": money,
-            "status": word,
-            "payment_method": word,
-            "payment_code": code,
-            "expdate": time,
-            "created_at": creation,
-            "kind": word,
-        },
-    )
+def text_readers(dialect: Dialect = PLAIN) -> Mapping[str, CellReader]:
+    """Return the reader of each field, for formats in which every cell is text."""
+    money, times = MoneyReader(dialect), TimeReader(dialect.date_format)
+    by_kind: dict[str, CellReader] = {
+        "code": read_code,
+        "money": money.read,
+        "word": read_word,
+        "time": times.read if dialect.date_format else read_time,
+        "creation": times.read_creation if dialect.date_format else read_creation,
+    }
+    return _by_field(by_kind, dialect)
 
 
-TEXT_READERS = readers(code=read_code, money=read_money, word=read_word, time=read_time, creation=read_creation)
-"""The readers for formats in which every cell is text."""
+def typed_readers(dialect: Dialect = PLAIN) -> Mapping[str, CellReader]:
+    """Return the reader of each field, for formats whose cells have types."""
+    money, times = MoneyReader(dialect), TimeReader(dialect.date_format)
+    by_kind: dict[str, CellReader] = {
+        "code": code_value,
+        "money": partial(money_value, reader=money),
+        "word": word_value,
+        "time": partial(time_value, read=times.read if dialect.date_format else read_time),
+        "creation": partial(creation_value, read=times.read_creation if dialect.date_format else read_creation),
+    }
+    return _by_field(by_kind, dialect)
+
+
+def _by_field(by_kind: Mapping[str, CellReader], dialect: Dialect) -> Mapping[str, CellReader]:
+    """Return the reader of each field; a declared text for an empty cell is read as one."""
+    null = frozenset(dialect.null)
+
+    def nulled(read: CellReader) -> CellReader:
+        return lambda cell: read("" if isinstance(cell, str) and cell.strip() in null else cell)
+
+    wrapped = {kind: nulled(read) if null else read for kind, read in by_kind.items()}
+    return MappingProxyType({field: wrapped[kind] for field, kind in KINDS.items()})
+
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "reference": "code",
+        "merchant_reff": "code",
+        "amount": "money",
+        "fee": "money",
+        "amount_received": "money",
+        "status": "word",
+        "payment_method": "word",
+        "payment_code": "code",
+        "expdate": "time",
+        "created_at": "creation",
+        "kind": "word",
+    },
+)
+"""What each field holds."""
 
 _SAMPLE = 100
 """Number of rows whose unused cells are sampled, and of characters of each."""
@@ -68,7 +97,7 @@ class RowReader:
         self,
         columns: Columns,
         warnings: list[str],
-        by_field: Mapping[str, CellReader] = TEXT_READERS,
+        by_field: Mapping[str, CellReader],
     ) -> None:
         self._columns = columns
         self._warnings = warnings
@@ -158,6 +187,7 @@ def _as_found(cell: object) -> str | None:
     return text.encode(errors="replace").decode().strip() or None
 
 
+_PLAIN_MONEY = MoneyReader()
 _MAX = 10**18
 _MAX_FLOATING = 10**15  # a float does not keep further digits
 
@@ -169,26 +199,29 @@ class Unreadable:
     reason: str
 
 
-def money_value(value: Any) -> int | None:
+def money_value(value: Any, reader: MoneyReader = _PLAIN_MONEY) -> int | None:
     """
     Return a whole number, or None for an empty cell.
 
     Args:
         value: An int; a float or a Decimal that is exactly whole; or text.
+        reader: Reads text, and numbers in another unit than the service's.
 
     Raises:
         CellProblem: For anything else, and for a float of more than fifteen digits.
     """
     if value is None or isinstance(value, str):
-        return None if value is None else read_money(value)
+        return None if value is None else reader.read(value)
     if type(value) is int:
         if -_MAX < value < _MAX:
-            return value
+            return reader.read_decimal(Decimal(value)) if reader.dialect.minor_units else value
     elif isinstance(value, float):
-        if value.is_integer() and abs(value) < _MAX_FLOATING:
-            return int(value)
+        if reader.dialect.minor_units and abs(value) < _MAX_FLOATING:  # false for what is not a number
+            return reader.read_float(value)
+        if abs(value) < _MAX_FLOATING:
+            return int(value) if value.is_integer() else reader.read_decimal(Decimal(repr(value)))
     elif isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:
-        return read_money(f"{value:f}")
+        return reader.read_decimal(value) if reader.dialect.minor_units else read_money(f"{value:f}")
     message = f"{_shown(value)} is not a whole number of at most {15 if isinstance(value, float) else 18} digits"
     raise CellProblem(message)
 
@@ -213,7 +246,7 @@ def word_value(value: Any) -> str | None:
     return read_word(_only_text(value))
 
 
-def time_value(value: Any) -> datetime | None:
+def time_value(value: Any, read: CellReader = read_time) -> datetime | None:
     """
     Return a time without a zone, or None for an empty cell.
 
@@ -226,10 +259,11 @@ def time_value(value: Any) -> datetime | None:
     if isinstance(value, datetime) and value.tzinfo is not None:
         message = f"{_shown(value)} has a time zone, but the service's times have none; store it without"
         raise CellProblem(message)
-    return value if isinstance(value, datetime) else read_time(_time_text(value))
+    found: datetime | None = value if isinstance(value, datetime) else read(_time_text(value))
+    return found
 
 
-def creation_value(value: Any) -> datetime | None:
+def creation_value(value: Any, read: CellReader = read_creation) -> datetime | None:
     """
     Return the time of creation, aware if the cell states a zone, or None for an empty cell.
 
@@ -238,11 +272,8 @@ def creation_value(value: Any) -> datetime | None:
     """
     if isinstance(value, date):
         return value if isinstance(value, datetime) else datetime.combine(value, time.min)
-    return read_creation(_time_text(value))
-
-
-TYPED_READERS = readers(code=code_value, money=money_value, word=word_value, time=time_value, creation=creation_value)
-"""The readers for formats whose cells have types."""
+    found: datetime | None = read(_time_text(value))
+    return found
 
 
 def _only_text(value: Any) -> str:

@@ -18,21 +18,29 @@ from typing import IO, Any
 from payclient._escape import quote
 from payclient.ledger._archive import Archive, Attributes
 from payclient.ledger._columns import find_columns
+from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._ledger import NO_COLUMNS, Table
-from payclient.ledger._rows import TYPED_READERS, RowReader, Unreadable
+from payclient.ledger._rows import RowReader, Unreadable, typed_readers
 from payclient.ledger._workbook import Sheet, TextParts, Workbook, check_length, read_workbook, unescape
 
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
 _BLANK = re.compile("[ \t\r\n]*")
-_PLACE = re.compile("([A-Z]{1,3})[0-9]+")
+_PLACE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
 
 
-def read_xlsx(file: IO[bytes], *, columns: Mapping[str, str] | None = None, sheet: str | None = None) -> Table:
+def read_xlsx(
+    file: IO[bytes],
+    *,
+    columns: Mapping[str, str] | None = None,
+    sheet: str | None = None,
+    dialect: Dialect = PLAIN,
+) -> Table:
     """
     Return the table on one sheet of an XLSX file. The first row that is not empty is the header.
 
@@ -40,6 +48,7 @@ def read_xlsx(file: IO[bytes], *, columns: Mapping[str, str] | None = None, shee
         file: Must stay open while the rows are read.
         columns: The column's name by field, for names that are not recognised.
         sheet: Its name; the first visible sheet if not given.
+        dialect: Which row is the header, and how texts in it are written.
 
     Raises:
         LedgerError: When the file is damaged, has a password or exceeds a limit, or its header is
@@ -50,14 +59,18 @@ def read_xlsx(file: IO[bytes], *, columns: Mapping[str, str] | None = None, shee
     warnings = list(_other_sheets(book, chosen))
     parser = _SheetParser(book)
     rows = _filled(parser.rows(chosen.part))
-    first = next(rows, None)
-    if first is None:
+    first, cells, skipped = to_header(rows, dialect, empty=dict[int, Any]())
+    warnings += skipped
+    if not first:
         return Table(columns=NO_COLUMNS, rows=iter(()), warnings=warnings)
-    cells = first[1]
-    header = tuple(_name(cells.get(place)) for place in range(max(cells) + 1))
-    understood = find_columns(header, columns)
-    reader = RowReader(understood, warnings, TYPED_READERS)
-    return Table(columns=understood, rows=_entries(rows, reader, len(header), parser, warnings), warnings=warnings)
+    header = _names(cells)
+    try:
+        understood = find_columns(header, columns, dialect.columns)
+    except LedgerError as error:
+        raise with_hint(error, ((line, _names(each)) for line, each in rows), columns, dialect) from None
+    reader = RowReader(understood, warnings, typed_readers(dialect))
+    entries = _entries(rows, reader, len(header), parser, warnings, header_row=first)
+    return Table(columns=understood, rows=entries, warnings=warnings, header_row=first)
 
 
 def _choose(book: Workbook, name: str | None) -> Sheet:
@@ -86,6 +99,10 @@ def _filled(rows: Iterator[tuple[int, dict[int, Any]]]) -> Iterator[tuple[int, d
     return ((line, cells) for line, cells in rows if cells)
 
 
+def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
+    return tuple(_name(cells.get(place)) for place in range(max(cells) + 1))
+
+
 def _name(value: Any) -> str:
     return "" if value is None or isinstance(value, Unreadable) else str(value)
 
@@ -96,6 +113,8 @@ def _entries(
     width: int,
     parser: _SheetParser,
     warnings: list[str],
+    *,
+    header_row: int,
 ) -> Iterator[Entry | RejectedEntry]:
     places = range(width)
     has_told = False
@@ -108,6 +127,12 @@ def _entries(
         else:
             reason = f"has a value in column {_letters(max(cells))}, to the right of the header"
             yield RejectedEntry(line=line, reason=reason)
+    if merged := [each for each in parser.merged if _last_row(each) > header_row]:
+        more = f" (and {len(merged) - 1:,} more)" if merged[1:] else ""
+        warnings.append(
+            f"the cells {merged[0]} are merged{more}; only the first of them has a value, which is not repeated in "
+            "the rows below; undo the merge and fill them if it is meant for all"
+        )
 
 
 class _SheetParser:
@@ -116,10 +141,12 @@ class _SheetParser:
 
     Attributes:
         hidden_row: The first hidden row; 0 if there was none.
+        merged: The merged cells, such as `A5:A7`; they come after the rows, in the file.
     """
 
     def __init__(self, book: Workbook) -> None:
         self.hidden_row = 0
+        self.merged: list[str] = []
         self._book = book
         self._texts = TextParts()
         self._done: list[tuple[int, dict[int, Any]]] = []
@@ -149,6 +176,8 @@ class _SheetParser:
             self._start_row(attributes)
         elif name == "f":
             self._has_formula = True
+        elif name == "mergeCell":
+            self.merged.append(attributes.get("ref", ""))
         else:
             self._texts.start(name)
 
@@ -222,6 +251,11 @@ class _SheetParser:
         except (OverflowError, ValueError):
             return Unreadable(f"{quote(text)} is not the number of a day")
         return time.date() if is_day and number.is_integer() else time
+
+
+def _last_row(area: str) -> int:
+    match = _PLACE.fullmatch(area.rpartition(":")[2])
+    return int(match[2]) if match else 0
 
 
 def _place(letters: str) -> int:

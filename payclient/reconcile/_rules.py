@@ -17,7 +17,7 @@ from attrs import Attribute, Factory, asdict, evolve, field, frozen
 from attrs.validators import instance_of, optional
 
 from payclient._escape import quote
-from payclient.ledger import COMPARED, FIELDS
+from payclient.ledger import COMPARED, FIELDS, PLAIN, Dialect, dialect_as_json
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
@@ -131,7 +131,7 @@ COLUMN_FIELDS = FIELDS
 
 
 _LISTS = ("require", "ignore_columns", "not_found_messages")
-_OF_THE_LEDGER = ("columns", "require", "ignore_columns")
+_OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
@@ -248,6 +248,7 @@ class Rules:
         columns: Name of the ledger's column, by field, where it is not one that is known.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, although they look like money or like a field.
+        ledger: How the ledger is written.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up; a journal with other ones is of another run.
         tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
@@ -272,6 +273,7 @@ class Rules:
     )
     require: tuple[str, ...] = field(default=(), converter=_to_texts, validator=[_are_texts, _are_compared])
     ignore_columns: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     not_found_messages: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=_to_tolerances, validator=_is_table_of(*MONEY))
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
@@ -307,8 +309,9 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again.
 
     Note:
-        The lists of texts, and what concerns several rows, are left out where nothing is said.
+        The lists of texts, `ledger`, and what concerns several rows, are left out where nothing is said.
     """
+    declared = dialect_as_json(rules.ledger)
     lists = {name: list(getattr(rules, name)) for name in _LISTS if getattr(rules, name)}
     return {
         "time_zone": zone_text(rules.time_zone),
@@ -316,6 +319,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
         "assume_status": rules.assume_status.value,
         "columns": dict(rules.columns),
         **lists,
+        **({"ledger": declared} if declared else {}),
         "tolerances": {name: _given(each) for name, each in rules.tolerances.items()},
         "statuses": {word: status.value for word, status in rules.statuses.items()},
         "fees": {method: _given(each) for method, each in rules.fees.items()},

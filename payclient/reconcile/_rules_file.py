@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import NOTHING, fields
 
 from payclient._escape import escape_unprintable, quote
+from payclient.ledger import Dialect
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._line_rules import Invoices, Kinds, Lines
@@ -185,7 +186,18 @@ def _rules(document: Mapping[str, Any]) -> Rules:
         tables["lines"] = _lines(_checked_table(("lines",), document["lines"]))
     if "invoices" in document:
         tables["invoices"] = _made(Invoices, ("invoices",), document["invoices"])
+    if "ledger" in document:
+        tables["ledger"] = _dialect(_checked_table(("ledger",), document["ledger"]))
     return Rules(**{**document, **tables})
+
+
+def _dialect(table: Mapping[str, Any]) -> Dialect:
+    _check_keys(("ledger",), table, [each.name for each in fields(Dialect)])
+    try:
+        return Dialect.named(**{"profile": "", **table})
+    except ValueError as error:  # its message begins with the name of the key
+        name = str(error).partition(" ")[0]
+        raise RulesError(f"ledger.{error}", key=("ledger", name)) from error
 
 
 def _accepted(value: _Plain) -> list[Accepted]:

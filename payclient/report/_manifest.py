@@ -13,6 +13,7 @@ from attrs import frozen
 
 from payclient._atomic import Fingerprint
 from payclient._own_file import own
+from payclient.ledger import dialect_as_json
 from payclient.reconcile import Compared
 from payclient.report._about import About, judged_again_as_json
 from payclient.report._summary_shape import compared_as_json
@@ -55,7 +56,11 @@ def manifest_as_json(about: About, compared: Compared, files: Iterable[Fingerpri
             "environment": about.environment,
             "key_fingerprint": about.key_fingerprint,
         },
-        "rules": {"fingerprint": about.rules.fingerprint, "assume_status": about.rules.assume_status.value},
+        "rules": {
+            "fingerprint": about.rules.fingerprint,
+            "assume_status": about.rules.assume_status.value,
+            "ledger": dialect_as_json(about.rules.ledger),
+        },
         "compared": compared_as_json(compared),
         "ledger": None if ledger is None else _file(ledger.name, ledger.size_bytes, ledger.sha256),
         "files": [_file(file.name, file.size_bytes, file.sha256) for file in files],

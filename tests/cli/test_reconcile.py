@@ -420,3 +420,38 @@ def test_explain_paid_twice(reconcile, report, command, service):
         "line 2, T1: BREAK",
         "line 4, T3: BREAK",
     ]
+
+
+GERMAN = {"header": "reference;amount;created_at", "lines": ["T1;15.000,00;20.11.2026"]}
+
+
+def test_declared(reconcile, report, tmp_path):
+    """Options declare how the ledger is written, over the rules file; the declaration is kept with the run."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[ledger]\ndecimal = "."\ndate_format = "%d.%m.%Y"\n')
+    result = reconcile("--rules", str(rules), "--decimal", ",", "--thousands", ".", **GERMAN)
+    assert (result.status, result.out.partition(":")[0], result.err.count("cannot be read")) == (0, "CLEAN", 0)
+    declared = {"decimal": ",", "thousands": ".", "date_format": ["%d.%m.%Y"]}
+    assert json.loads((report / "manifest.json").read_text())["rules"]["ledger"] == declared
+    other = reconcile("--profile", "excel-de", **GERMAN)
+    assert other.status == 2
+    assert "belongs to another run: ledger was {" in other.err
+    assert reconcile("--rules", str(rules), "--decimal", ",", "--thousands", ".", **GERMAN).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--decimal", ";"), "--decimal must be one of . and , got ';'"),
+        (("--profile", "excel-xx"), "--profile must be one of excel-de, "),
+        (("--decimal", ",", "--thousands", ","), "--decimal and thousands must differ"),
+        (
+            ("--format", "jsonl", "--header-row", "2"),
+            "the ledger cannot be read like this: header_row is an option of csv",
+        ),
+    ],
+)
+def test_unusable_declaration(reconcile, arguments, message):
+    """A declaration that cannot be used is a wrong usage, named as the option that it is."""
+    result = reconcile(*arguments, lines=['{"reference": "T1"}'], header="")
+    assert (result.status, message in result.err) == (2, True), result.err

@@ -14,6 +14,7 @@ import payclient
 from payclient import errors
 from payclient.cli._app import COMMANDS, make_app
 from payclient.cli._status import Exit
+from payclient.ledger import Dialect, profiles
 from payclient.ledger._columns import FIELDS, SYNONYMS
 from payclient.ledger._open import SUFFIXES
 from payclient.policies._retry import Again, classify
@@ -189,3 +190,15 @@ def test_ledger_formats():
     assert {name: table[name] for name in formats} == {
         form: [suffix for suffix in SUFFIXES if SUFFIXES[suffix] == form] for form in formats
     }
+
+
+def test_profiles():
+    """The table of profiles has each of them, with what it is for, and no other."""
+    described = {name: cells[0] for name, cells in rows("ledger.md", "How a ledger is written").items()}
+    assert {name: described.get(name) for name in profiles()} == {name: each.about for name, each in profiles().items()}
+
+
+def test_declarations():
+    """The table of declarations has an option for each attribute of a dialect, and no other."""
+    options = {name for name in rows("ledger.md", "How a ledger is written") if re.match("--[a-z]", name)}
+    assert options == {f"--{field.name.replace('_', '-')}" for field in attrs.fields(Dialect)}

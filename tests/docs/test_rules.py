@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from payclient.ledger import Dialect
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
 from payclient.reconcile._rules import COLUMN_FIELDS, MONEY
 
@@ -35,7 +36,7 @@ def shown(field):
 
 @pytest.mark.parametrize(
     ("heading", "kind"),
-    [("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)],
+    [("ledger", Dialect), ("tolerances", Tolerance), ("fees", FeeSchedule), ("accepted", Accepted)],
 )
 def test_tables(heading, kind):
     """Every key of a table stands in its section, with its default."""

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from payclient.ledger._cells import CellProblem, read_code, read_creation, read_money, read_time, read_word
+from payclient.ledger._cells import CellProblem, read_code, read_creation, read_time, read_word
+from payclient.ledger._money import read_money
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def test_first_line(text):
 @pytest.mark.parametrize(
     ("data", "remedy"),
     [
-        (FIRST.encode("utf-16"), "iconv -f UTF-16"),
-        (f'{FIRST}\n{{"reference": "é"}}\n'.encode("cp1252"), "iconv -f WINDOWS-1252"),
+        (FIRST.encode("utf-16"), "--encoding utf-16"),
+        (f'{FIRST}\n{{"reference": "é"}}\n'.encode("cp1252"), "--encoding cp1252"),
         (FIRST.encode() + b"\n\0", "NUL byte at offset 51"),
     ],
 )

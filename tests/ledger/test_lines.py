@@ -36,11 +36,11 @@ def test_chunks(text, size):
 @pytest.mark.parametrize(
     ("data", "offset", "line", "remedy"),
     [
-        ("a\nb".encode("utf-16"), 0, 1, "iconv -f UTF-16"),
-        ("a\nb".encode("utf-16-le"), 1, 1, "iconv -f UTF-16"),
-        ("a\nb".encode("utf-16-be"), 0, 1, "iconv -f UTF-16"),
+        ("a\nb".encode("utf-16"), 0, 1, "--encoding utf-16"),
+        ("a\nb".encode("utf-16-le"), 1, 1, "--encoding utf-16"),
+        ("a\nb".encode("utf-16-be"), 0, 1, "--encoding utf-16"),
         (b"a\nb\nc\0d", 5, 3, "NUL byte at offset 5"),
-        ("a\nToko Café,1\n".encode("cp1252"), 10, 2, "iconv -f WINDOWS-1252"),
+        ("a\nToko Café,1\n".encode("cp1252"), 10, 2, "--encoding cp1252"),
         ("a\nToko \u201eX\u201c\n".encode("cp1252"), 7, 2, "byte 0x84 at offset 7"),
         (b"a\n\xed\xa0\x80\n", 2, 2, "not UTF-8"),
         (b"a\nb\n\xe2\x82", 4, 3, "it is truncated"),
@@ -65,3 +65,38 @@ def test_endless_line():
     """A file without line ends is refused instead of being held in memory."""
     with pytest.raises(LedgerError, match="longer than"):
         read(b"x" * 3_000_000)
+
+
+@pytest.mark.parametrize("size", [1, 3, 65536])
+@pytest.mark.parametrize("encoding", ["cp1252", "iso8859-1", "utf-16", "utf-16-le", "cp437", "shift_jis", "utf-8"])
+def test_declared_encoding(encoding, size):
+    """A file in the declared encoding is read like one in UTF-8, wherever its bytes are split."""
+    text = "reference,note\r\nT1,caf\u00e9\nT2,x\n" if encoding != "shift_jis" else "reference,note\nT1,\u30c6\n"
+    data = text.encode(encoding)
+    chunks = [data[i : i + size] for i in range(0, len(data), size)]
+    assert list(read_lines(chunks, encoding)) == text.splitlines()
+
+
+@pytest.mark.parametrize("size", [1, 3, 65536])
+@pytest.mark.parametrize(
+    ("data", "encoding", "offset", "line", "reason"),
+    [
+        (b"a\nb\x81c\n", "cp1252", 3, 2, "byte 0x81 at offset 3 (line 2) is not cp1252"),
+        (b"a\nb\xff\xff", "shift_jis", 3, 2, "is not shift_jis"),
+        ("a\nb".encode("utf-16-le"), "utf-16", 0, 1, "no byte order mark of UTF-16"),
+        (b"\xff\xfea\x00\n\x00b", "utf-16", 6, 2, "the file is truncated"),
+        (b"a\nb\0c\n", "cp1252", None, 2, "NUL character (line 2): it is not cp1252"),
+    ],
+)
+def test_not_as_declared(data, encoding, offset, line, reason, size):
+    """Bytes that the declared encoding does not have are refused, with their place."""
+    with pytest.raises(LedgerError) as caught:
+        list(read_lines([data[i : i + size] for i in range(0, len(data), size)], encoding))
+    assert reason in str(caught.value)
+    assert caught.value.line == line
+    assert offset is None or caught.value.offset == offset
+
+
+def test_byte_order_mark_has_priority():
+    """A byte order mark of UTF-8 says what the file is, whatever was declared."""
+    assert list(read_lines(["\ufeffcaf\u00e9".encode()], "cp1252")) == ["caf\u00e9"]

@@ -98,7 +98,7 @@ def test_nothing_but_null():
         ({"reference": ["1.23457E+15"]}, "damaged by a spreadsheet"),
         ({"reference": ["T1\u00a0"]}, "holds U+00A0"),
         ({"amount": pa.nulls(1)}, "amount: the cell is empty"),
-        ({"amount": [1.5]}, "amount: 1.5 is not a whole number"),
+        ({"amount": [1.5]}, "amount: '1.5' is not a whole number"),
         ({"amount": [1e16]}, "is not a whole number of at most 15 digits"),
         ({"amount": [float("nan")]}, "amount: nan is not a whole number"),
         ({"amount": pa.array([2**64 - 1], pa.uint64())}, "is not a whole number of at most 18 digits"),

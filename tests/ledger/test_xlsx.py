@@ -61,7 +61,7 @@ def test_row_numbers():
         (("T1\u00a0", 1, None), "reference: 'T1<U+00A0>' holds U+00A0"),
         ((True, 1, None), "reference: True is not text"),
         ((TIME, 1, None), "reference: 2026-11-21 10:00:05 is not text"),
-        (("T1", 1.5, None), "amount: 1.5 is not a whole number"),
+        (("T1", 1.5, None), "amount: '1.5' is not a whole number"),
         (("T1", 1e15, None), "is not a whole number of at most 15 digits"),
         (("T1", 123456789012345678, None), "is not a whole number of at most 15 digits"),
         (("T1", "15.000", None), "amount: '15.000' may mean 15 or 15000"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payclient.ledger import Dialect
 from payclient.reconcile import (
     STRICT,
     Accepted,
@@ -19,6 +20,7 @@ from payclient.reconcile import (
     Tolerance,
     parse_rules,
     read_rules,
+    rules_as_json,
     rules_from_json,
 )
 from payclient.reconcile._rules_file import line_of
@@ -385,3 +387,30 @@ def test_anywhere(before, after):
     lines = [f"{line.replace('a', f'a{place}')}" for place, line in enumerate(before)]
     text = "\n".join([*lines, "key = 1", *["# y"] * after])
     assert line_of(text, ("key",)) == len(lines) + 1
+
+
+def test_ledger():
+    """The table `ledger` declares how a ledger is written, over a profile if it names one; JSON keeps all of it."""
+    rules = parse_rules('[ledger]\nprofile = "excel-de"\nheader_row = 4\nthousands = "space"\n')
+    assert rules == Rules(ledger=Dialect.named("excel-de", header_row=4, thousands="space"))
+    assert rules_from_json(rules_as_json(rules)) == rules
+    assert rules.fingerprint == STRICT.fingerprint  # it does not change how a row is judged
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("[ledger]\ndecimals = 1", 2, "ledger: there is no key 'decimals'; the keys are profile, encoding, "),
+        ('[ledger]\nencoding = "utf-8"\ndecimal = ";"', 3, "ledger.decimal must be one of . and , got ';'"),
+        ('[ledger]\ndecimal = ","\nthousands = ","', 2, "ledger.decimal and thousands must differ"),
+        ('[ledger]\nprofile = "excel-xx"', 2, "ledger.profile must be one of excel-de, "),
+        ("[ledger]\nprofile = []", 2, "ledger.profile must be one of excel-de, "),
+        ('[ledger]\ndate_format = ["%d/%m"]', 2, "ledger.date_format must have day, month and year"),
+        ("ledger = 3", 1, "ledger must be a table of keys and values, got 3"),
+    ],
+)
+def test_unusable_ledger(text, line, message):
+    """What cannot be declared is refused with its line and its key."""
+    with pytest.raises(RulesError) as caught:
+        parse_rules(text, name="rules.toml")
+    assert str(caught.value).startswith(f"rules.toml, line {line}: {message}")

@@ -57,14 +57,18 @@ from payclient.ledger import (
     ABSENT,
     Absent,
     Columns,
+    Dialect,
     Entry,
     Fingerprint,
+    Grouping,
     Ledger,
     LedgerChangedError,
     LedgerError,
     LedgerFile,
     LedgerFormat,
+    Negative,
     RejectedEntry,
+    Thousands,
     open_ledger,
 )
 from payclient.reconcile import (
@@ -401,6 +405,16 @@ def ledger(file: LedgerFile, form: LedgerFormat) -> list[str]:
     except LedgerError as error:
         assert_type((error.line, error.offset), tuple[int, int | None])
         return []
+
+
+def dialect(file: LedgerFile) -> Dialect:
+    """How a ledger is written, declared value by value or by the name of a profile."""
+    own = Dialect(decimal=",", thousands=Thousands.POINT, date_format="%d/%m/%Y", null=["NULL"])
+    assert_type((own.thousands, own.grouping, own.negative), tuple[Thousands | None, Grouping, Negative])
+    with open_ledger(file, dialect=own) as opened:
+        assert_type((opened.dialect, opened.header_row), tuple[Dialect, int])
+    assert_type(Rules(ledger=own).ledger, Dialect)
+    return assert_type(Dialect.named("excel-de", header_row=4), Dialect)
 
 
 def entry() -> Entry:

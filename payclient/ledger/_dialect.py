@@ -1,0 +1,251 @@
+"""How a ledger is written, as its owner declares it: nothing of this is ever guessed."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Self, TypeVar, cast
+
+from attrs import Attribute, field, fields, frozen
+
+from payclient._escape import quote
+from payclient.ledger._profiles import profiles
+from payclient.ledger._times import TimeFormat
+from payclient.protocol import EMPTY
+
+UTF_8 = "utf-8"
+
+
+class Thousands(StrEnum):
+    """
+    The mark between the thousands of an amount.
+
+    Attributes:
+        COMMA: `1,250,000`.
+        POINT: `1.250.000`.
+        SPACE: Any space: plain, no-break, narrow or thin.
+        APOSTROPHE: `1'250'000`, straight or curly.
+    """
+
+    COMMA = ","
+    POINT = "."
+    SPACE = "space"
+    APOSTROPHE = "apostrophe"
+
+
+class Grouping(StrEnum):
+    """
+    The digits between two marks.
+
+    Attributes:
+        WESTERN: Three: `1,250,000`.
+        INDIAN: Three at the end and two before: `12,50,000`.
+    """
+
+    WESTERN = "western"
+    INDIAN = "indian"
+
+
+class Negative(StrEnum):
+    """
+    How an amount below zero is written.
+
+    Attributes:
+        LEADING: `-15000`, also read with each of the others.
+        TRAILING: `15000-`.
+        PARENTHESES: `(15000)`.
+    """
+
+    LEADING = "leading"
+    TRAILING = "trailing"
+    PARENTHESES = "parentheses"
+
+
+_OTHER_SPACES = frozenset({" ", "\u00a0", "\u2007", "\u2009", "\u202f"})
+_Word = TypeVar("_Word", bound=StrEnum)
+_ENCODINGS = frozenset(
+    (
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "mac-roman", "koi8-r", "koi8-u", "cp874"),
+        *(f"cp{number}" for number in (437, 850, 852, 858, 866, *range(1250, 1259), 932, 936, 949, 950)),
+        *(f"iso8859-{number}" for number in (*range(1, 12), *range(13, 17))),
+        *("gbk", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
+    ),
+)
+_MAX_MINOR_UNITS = 4
+
+
+def _word(kind: type[_Word], name: str, value: object) -> _Word:
+    if not isinstance(value, str) or value not in set(kind):
+        message = f"{name} must be one of {', '.join(kind)}, got {quote(value)}"
+        raise ValueError(message)
+    return kind(value)
+
+
+def _to_decimal(value: str | None) -> str | None:
+    if value not in (None, ".", ","):
+        message = f"decimal must be one of . and , got {quote(value)}"
+        raise ValueError(message)
+    return value
+
+
+def _to_thousands(value: object) -> Thousands | None:
+    if value is None:
+        return None
+    known = Thousands.SPACE if value in _OTHER_SPACES else Thousands.APOSTROPHE if value in ("'", "\u2019") else value
+    return _word(Thousands, "thousands", known)
+
+
+def _to_grouping(value: object) -> Grouping:
+    return _word(Grouping, "grouping", value)
+
+
+def _to_negative(value: object) -> Negative:
+    return _word(Negative, "negative", value)
+
+
+def _to_encoding(value: object) -> str:
+    try:
+        name = codecs.lookup(value).name if isinstance(value, str) else ""
+    except (LookupError, ValueError):
+        name = ""
+    if name not in {codecs.lookup(each).name for each in _ENCODINGS}:
+        message = f"encoding must be one that ledgers have, such as cp1252, iso-8859-1 or utf-16, got {quote(value)}"
+        raise ValueError(message)
+    return name
+
+
+def _to_texts(name: str, value: object) -> tuple[str, ...]:
+    given = value  # narrowed below
+    texts: tuple[object, ...] = (None,)
+    if isinstance(value, str):
+        texts = (value,)
+    elif isinstance(value, Iterable) and not isinstance(value, Mapping):
+        texts = tuple(cast("Iterable[object]", value))
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        message = f"{name} must be text, or a list of texts, got {quote(given)}"
+        raise ValueError(message)
+    return cast("tuple[str, ...]", texts)
+
+
+def _to_date_format(value: object) -> tuple[str, ...]:
+    return _to_texts("date_format", value)
+
+
+def _to_null(value: object) -> tuple[str, ...]:
+    return tuple(text.strip() for text in _to_texts("null", value))
+
+
+def _is_row(_: object, attribute: Attribute[Any], value: object) -> None:
+    if value is not None and (type(value) is not int or value < 1):
+        message = f"{attribute.name} must be the number of a row, from 1, got {quote(value)}"
+        raise ValueError(message)
+
+
+def _is_places(_: object, attribute: Attribute[Any], value: object) -> None:
+    if type(value) is not int or not 0 <= value <= _MAX_MINOR_UNITS:
+        message = f"{attribute.name} must be from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents, got {quote(value)}"
+        raise ValueError(message)
+
+
+def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or any(each.isdigit() or each in "+-.,'()" for each in value.rstrip(".")):
+        message = f"{attribute.name} must be the sign or the letters of a currency, such as Rp, got {quote(value)}"
+        raise ValueError(message)
+
+
+def _is_profile(_: object, attribute: Attribute[Any], value: object) -> None:
+    if value != "" and value not in list(profiles()):
+        message = f"{attribute.name} must be one of {', '.join(profiles())}, got {quote(value)}"
+        raise ValueError(message)
+
+
+def _trimmed(value: Any) -> Any:
+    """Return text without what may be around a symbol, and everything else as it is, for a validator to refuse."""
+    return value.strip().rstrip(".") if isinstance(value, str) else value
+
+
+@frozen(kw_only=True)
+class Dialect:
+    """
+    How a ledger is written.
+
+    Attributes:
+        profile: Name of the profile whose column names are known as well; `named` takes all of it.
+        encoding: Of CSV and JSON Lines. A byte order mark of UTF-8 has priority.
+        header_row: Line of the file, or row of the sheet, that names the columns; the first that is not empty if None.
+        decimal: The mark before the fraction of an amount: `.` or `,`.
+        thousands: The mark between its thousands: `.`, `,`, `space` or `apostrophe`.
+        grouping: The digits between two of these marks.
+        negative: How an amount below zero is written.
+        minor_units: Decimal places of an amount that the service counts as whole units: 2 if it counts cents.
+        currency_prefix: A currency's sign or letters before an amount, such as `Rp`; it may be missing.
+        currency_suffix: The same, after an amount.
+        date_format: How times are written as text, in the letters of `strftime`; each cell fits exactly one.
+        null: Texts that mean an empty cell, such as `NULL`.
+
+    Without a declaration, `15000` and `15000.00` are amounts, and `2026-11-21 22:16:00` is a time.
+
+    Raises:
+        ValueError: When a value cannot be used; the message begins with its name.
+    """
+
+    profile: str = field(default="", validator=_is_profile)
+    encoding: str = field(default=UTF_8, converter=_to_encoding)
+    header_row: int | None = field(default=None, validator=_is_row)
+    decimal: str | None = field(default=None, converter=_to_decimal)
+    thousands: Thousands | None = field(default=None, converter=_to_thousands)
+    grouping: Grouping = field(default=Grouping.WESTERN, converter=_to_grouping)
+    negative: Negative = field(default=Negative.LEADING, converter=_to_negative)
+    minor_units: int = field(default=0, validator=_is_places)
+    currency_prefix: str = field(default="", converter=_trimmed, validator=_is_symbol)
+    currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
+    date_format: tuple[str, ...] = field(default=(), converter=_to_date_format)
+    null: tuple[str, ...] = field(default=(), converter=_to_null)
+
+    def __attrs_post_init__(self) -> None:
+        if self.decimal is not None and self.decimal == self.thousands:
+            message = f"decimal and thousands must differ, got {quote(self.decimal)} for both"
+            raise ValueError(message)
+        if self.grouping is Grouping.INDIAN and self.thousands is None:
+            message = "grouping must be western without thousands, the mark that groups the digits"
+            raise ValueError(message)
+        for text in self.date_format:
+            TimeFormat(text)
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of columns that the profile knows, by field."""
+        return profiles()[self.profile].columns if self.profile else {}
+
+    @property
+    def ignore_columns(self) -> tuple[str, ...]:
+        """The columns that the profile leaves unused."""
+        return profiles()[self.profile].ignore_columns if self.profile else ()
+
+    @classmethod
+    def named(cls, profile: str, **declared: Any) -> Self:
+        """
+        Return the dialect of a profile that comes with the package, with what is *declared* in its place.
+
+        Raises:
+            ValueError: When there is no such profile, or a value cannot be used.
+        """
+        known = profiles()[profile].dialect if profile in list(profiles()) else EMPTY  # or the validator refuses it
+        return cls(profile=profile, **{**known, **declared})
+
+
+def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
+    """Return what *dialect* declares, in plain values; all of it if it began with a profile."""
+    given = [each for each in fields(Dialect) if dialect.profile or getattr(dialect, each.name) != each.default]
+    return {each.name: _plain(getattr(dialect, each.name)) for each in given}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(cast("tuple[str, ...]", value))
+    return value.value if isinstance(value, StrEnum) else value
+
+
+PLAIN = Dialect()
+"""Nothing is declared."""

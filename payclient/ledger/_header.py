@@ -1,0 +1,75 @@
+"""Find the row of a ledger that names the columns, or say which row that seems to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from payclient._escape import plural
+from payclient.ledger._columns import find_columns
+from payclient.ledger._dialect import Dialect
+from payclient.ledger._errors import LedgerError
+
+_MAX_SEARCHED = 50
+_Row = TypeVar("_Row")
+
+
+def to_header(rows: Iterator[tuple[int, _Row]], dialect: Dialect, *, empty: _Row) -> tuple[int, _Row, list[str]]:
+    """
+    Return the number and the cells of the header, and a warning about rows above it; 0 if there is no row.
+
+    Args:
+        rows: The rows that are not empty, each with its number; the rest is left for the caller.
+        dialect: Says which row it is; the first one if it does not.
+        empty: The header of a ledger without rows.
+
+    Raises:
+        LedgerError: When there is nothing in the declared row.
+    """
+    wanted, skipped = dialect.header_row, 0
+    for line, row in rows:
+        if wanted is None or line == wanted:
+            warning = (
+                f"{plural(skipped, 'row')} above the header (row {line}) {'is' if skipped == 1 else 'are'} not read"
+            )
+            return line, row, [warning] if skipped else []
+        if line > wanted:
+            break
+        skipped += 1
+    if wanted is None or not skipped:
+        return 0, empty, []
+    message = f"row {wanted} is empty, so it cannot be the header that --header-row {wanted} declares"
+    raise LedgerError(message, line=wanted)
+
+
+def with_hint(
+    error: LedgerError,
+    rows: Iterable[tuple[int, Sequence[str]]],
+    chosen: Mapping[str, str] | None,
+    dialect: Dialect,
+) -> LedgerError:
+    """
+    Return *error*, which says that a header cannot be used, with the row that can be.
+
+    Args:
+        error: What is wrong with the row that was taken for the header.
+        rows: The rows below it, with their numbers.
+        chosen: The column's name by field, as chosen by the user.
+        dialect: How the ledger is written.
+    """
+    if dialect.header_row is not None:
+        return error
+    fitting = [line for line, cells in islice(rows, _MAX_SEARCHED) if _is_header(cells, chosen, dialect)]
+    if len(fitting) != 1:
+        return error
+    message = f"{error}; row {fitting[0]} has such columns: --header-row {fitting[0]} makes it the header"
+    return LedgerError(message, line=error.line)
+
+
+def _is_header(cells: Sequence[str], chosen: Mapping[str, str] | None, dialect: Dialect) -> bool:
+    try:
+        find_columns(cells, chosen, dialect.columns)
+    except LedgerError:
+        return False
+    return True

@@ -1,0 +1,209 @@
+"""
+Read an amount as it is declared to be written: exactly, or not at all.
+
+Nothing is guessed. A mark that is not declared is refused, and the reason names the option that would declare it.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from attrs import field, frozen
+
+from payclient._escape import quote
+from payclient.ledger._cells import BLANK, CellProblem, damage, invisible
+from payclient.ledger._dialect import PLAIN, Dialect, Grouping, Negative, Thousands
+
+_MAX_DIGITS = 18
+_SPACES = "\u0020\u00a0\u2007\u2009\u202f"
+_MARKS = {
+    None: "(?!)",
+    Thousands.COMMA: ",",
+    Thousands.POINT: r"\.",
+    Thousands.SPACE: f"[{_SPACES}]",
+    Thousands.APOSTROPHE: "['\u2019]",
+}
+_GROUPS = {
+    Grouping.WESTERN: r"[0-9]{1,3}(?:(?P<mark>%s)[0-9]{3}(?:(?P=mark)[0-9]{3})*)",
+    Grouping.INDIAN: r"[0-9]{1,2}(?:(?P<mark>%s)[0-9]{2}(?:(?P=mark)[0-9]{2})*)?(?:(?:%s)[0-9]{3})",
+}
+_NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
+_CURRENCY = re.compile(r"[^\W\d_]{1,5}\.?|[$\u00a3\u00a5\u20a0-\u20bf]")
+_DIGITS_ONLY = "write it with digits only, or say how it is written with --decimal and --thousands"
+
+
+@frozen
+class MoneyReader:
+    """
+    Reads amounts in one notation.
+
+    Args:
+        dialect: How they are written.
+    """
+
+    dialect: Dialect = PLAIN
+    _pattern: re.Pattern[str] = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_pattern", _pattern(self.dialect))
+
+    def read(self, cell: str) -> int | None:
+        """
+        Return a whole number of the service's unit, or None for an empty cell.
+
+        Raises:
+            CellProblem: For anything that has no or more than one reading in this notation.
+        """
+        if not self.dialect.minor_units and cell.isascii() and cell.isdigit() and len(cell) <= _MAX_DIGITS:
+            return int(cell)  # the usual case
+        text = cell.strip(BLANK)
+        if not text:
+            return None
+        match = self._pattern.fullmatch(text)
+        if match is None:
+            raise CellProblem(_refusal(text, self.dialect))
+        return self._value(text, match)
+
+    def _value(self, text: str, match: re.Match[str]) -> int:
+        whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
+        is_negative = _is_negative(text, match)
+        number = -int(whole) if is_negative else int(whole)
+        if fraction == "000" and 0 < abs(number) < 1000 and self.dialect.decimal is None:
+            message = (
+                f"{quote(text)} may mean {number} or {number}000; write it with digits only, "
+                "or declare the point with --decimal . or --thousands ."
+            )
+            raise CellProblem(message)
+        return scaled(-1 if is_negative else 1, whole, fraction, self.dialect.minor_units, text)
+
+    def read_float(self, value: float) -> int:
+        """
+        Return a floating point number, rounded to the 15 digits that spreadsheets keep, in the service's unit.
+
+        Raises:
+            CellProblem: When it has a fraction of that unit, or more digits.
+        """
+        return self.read_decimal(Decimal(f"{value:.15g}"))
+
+    def read_decimal(self, value: Decimal) -> int:
+        """
+        Return a number in the service's unit.
+
+        Raises:
+            CellProblem: When it has a fraction of that unit, or more than 18 digits.
+        """
+        text = f"{value:f}"
+        whole, _, fraction = text.lstrip("+-").partition(".")
+        return scaled(-1 if value < 0 else 1, whole, fraction, self.dialect.minor_units, text)
+
+
+def scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
+    """
+    Return a number in units of which *places* decimal places make one.
+
+    Raises:
+        CellProblem: When it is not whole, or has more than 18 digits.
+    """
+    digits = fraction.rstrip("0")
+    if len(digits) > places:
+        unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"
+        why = f" of the unit that --minor-units {places} declares" if places else f"; if the service counts in {unit}"
+        message = f"{quote(text)} is not a whole number{why}"
+        raise CellProblem(message)
+    number = (whole + digits.ljust(places, "0")).lstrip("0") or "0"
+    if len(number) > _MAX_DIGITS:
+        message = f"{quote(text)} has more than {_MAX_DIGITS} digits"
+        raise CellProblem(message)
+    return sign * int(number)
+
+
+def read_money(cell: str) -> int | None:
+    """
+    Return a whole number, or None for an empty cell. `15000` and `15000.00` are the same.
+
+    Raises:
+        CellProblem: For anything that is not exactly one whole number: `15000.5`, `15,000`, and
+            `15.000`, which is fifteen to one reader and fifteen thousand to another.
+    """
+    return _PLAIN_READER.read(cell)
+
+
+def _pattern(dialect: Dialect) -> re.Pattern[str]:
+    thousands = _MARKS[dialect.thousands]
+    groups = _GROUPS[dialect.grouping].replace("%s", thousands)
+    space = f"[{_SPACES}]?"
+    prefix = f"(?:{_affix(dialect.currency_prefix)}{space})?"
+    suffix = f"(?:{space}{_affix(dialect.currency_suffix)})?"
+    decimal = dialect.decimal or ("." if dialect.thousands is not Thousands.POINT else None)
+    # Behind a declared decimal mark, a dash stands for "no fraction", as in 15.000,-
+    dashes = "|-{1,2}|[\u2013\u2014]" if dialect.decimal else ""
+    fraction = f"(?:{re.escape(decimal)}(?:(?P<fraction>[0-9]+){dashes}))?" if decimal else "(?P<fraction>(?!))?"
+    number = f"(?P<whole>{groups}|[0-9]+){fraction}"
+    sign = "[-+\u2212]"
+    text = rf"(?:(?P<before>{sign}){space})?{prefix}(?P<between>{sign}?){number}{suffix}"
+    if dialect.negative is Negative.TRAILING:
+        text = rf"{text}(?:{space}(?P<behind>{sign}))?"
+    elif dialect.negative is Negative.PARENTHESES:
+        text = rf"(?P<open>{prefix}\()?{text}(?P<close>(?(open)\){suffix}))"
+    return re.compile(text, re.IGNORECASE)
+
+
+def _affix(symbol: str) -> str:
+    if not symbol:
+        return "(?!)"
+    return re.escape(symbol) + (r"\.?" if symbol[-1].isalpha() else "")
+
+
+def _is_negative(text: str, match: re.Match[str]) -> bool:
+    """Return whether the number has a sign for less than zero; two signs are refused."""
+    found = match.groupdict()
+    signs = [found.get(name) for name in ("before", "between", "behind")]
+    given = [sign for sign in signs if sign] + (["-"] if found.get("open") else [])
+    if len(given) > 1:
+        message = f"{quote(text)} has two signs"
+        raise CellProblem(message)
+    return bool(given) and given[0] != "+"
+
+
+def _refusal(text: str, dialect: Dialect) -> str:
+    """Say what is wrong with *text*, and name the option that would declare it."""
+    if found := damage(text):
+        return f"{found}; export the column as whole numbers"
+    number = _NUMBER.search(text)
+    if number is None:
+        return f"{quote(text)} is not a number; if it stands for an empty cell, --null {quote(text)} says so"
+    inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
+    before, behind = text[: number.start()], text[number.end() :]
+    for option in _missing(before, behind, dialect):
+        return f"{quote(text)} is not a number as declared; {option}"
+    if not inside and (hidden := invisible(number[0])) and dialect.thousands is not Thousands.SPACE:
+        return f"{hidden}; if it groups thousands, declare it with --thousands space"
+    return f"{quote(text)} is not a whole number{_as_declared(dialect)}; {_DIGITS_ONLY}"
+
+
+def _as_declared(dialect: Dialect) -> str:
+    given = [f"--{name} {value}" for name in ("decimal", "thousands") if (value := getattr(dialect, name))]
+    if dialect.grouping is not Grouping.WESTERN:
+        given.append(f"--grouping {dialect.grouping}")
+    return f" with {' '.join(given)}" if given else ""
+
+
+def _missing(before: str, behind: str, dialect: Dialect) -> list[str]:
+    """Return the options that would declare what is around the digits."""
+    options: list[str] = []
+    if "(" in before and ")" in behind and dialect.negative is not Negative.PARENTHESES:
+        options.append("if parentheses mean less than zero, declare it with --negative parentheses")
+    if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
+        options.append("a sign behind the digits is declared with --negative trailing")
+    for text, name, declared in (
+        (before, "prefix", dialect.currency_prefix),
+        (behind, "suffix", dialect.currency_suffix),
+    ):
+        symbol = _CURRENCY.search(text)
+        if symbol and symbol[0].casefold().rstrip(".") != declared.casefold().rstrip("."):
+            options.append(f"a currency is declared with --currency-{name} {symbol[0].rstrip('.')}")
+    return options
+
+
+_PLAIN_READER = MoneyReader()

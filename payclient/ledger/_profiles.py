@@ -1,0 +1,51 @@
+"""The profiles that come with the package: how well-known programs and services write a ledger."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from attrs import frozen
+
+from payclient.protocol import EMPTY
+
+
+@frozen(kw_only=True)
+class Profile:
+    """
+    How one program or service writes a ledger.
+
+    Attributes:
+        name: What users call it.
+        about: The program or service, in a few words.
+        dialect: What it declares, by the name of the attribute of `Dialect`.
+        columns: The names of its columns, by field, most specific first.
+        ignore_columns: Columns that are left unused, although they look like money or like a field.
+    """
+
+    name: str
+    about: str
+    dialect: Mapping[str, Any] = EMPTY
+    columns: Mapping[str, tuple[str, ...]] = EMPTY
+    ignore_columns: tuple[str, ...] = ()
+
+
+@cache
+def profiles() -> Mapping[str, Profile]:
+    """Return each profile by its name."""
+    tables = tomllib.loads(Path(__file__).with_name("profiles.toml").read_text(encoding="utf-8"))
+    return MappingProxyType({name: _profile(name, table) for name, table in tables.items()})
+
+
+def _profile(name: str, table: Mapping[str, Any]) -> Profile:
+    return Profile(
+        name=name,
+        about=table["about"],
+        dialect=table.get("dialect", {}),
+        columns={field: tuple(names) for field, names in table.get("columns", {}).items()},
+        ignore_columns=tuple(table.get("ignore_columns", ())),
+    )

@@ -1,0 +1,88 @@
+"""The header is the first row, or the one that is declared; another row that looks like one is named."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from payclient.ledger import Dialect, Entry, LedgerError, open_ledger
+from support.workbooks import by_openpyxl
+
+TITLE = ("Laporan November", None)
+ROWS = (TITLE, ("PT Contoh", "2026"), ("Reference", "Amount"), ("T1", 15000))
+FILES = {
+    "csv": "\n".join(",".join(str(cell or "") for cell in row) for row in ROWS).encode(),
+    "xlsx": by_openpyxl(*ROWS),
+}
+
+
+def read(data, **declared):
+    with open_ledger(io.BytesIO(data), dialect=Dialect(**declared)) as ledger:
+        return ledger.header_row, list(ledger), ledger.warnings
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_declared(kind):
+    """The declared row is the header, and the rows above it are said to be left out."""
+    warning = "2 rows above the header (row 3) are not read"
+    assert read(FILES[kind], header_row=3) == (3, [Entry(line=4, reference="T1", amount=15000)], (warning,))
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_hint(kind):
+    """Without a declaration, the ledger is refused, and the only row that has such columns is named."""
+    with pytest.raises(LedgerError, match="row 3 has such columns: --header-row 3 makes it the header"):
+        read(FILES[kind])
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_no_hint(kind):
+    """With two such rows, none is named; and none if the declared row is not a header."""
+    twice = {"csv": FILES["csv"] + b"\nReference,Amount", "xlsx": by_openpyxl(*ROWS, ("Reference", "Amount"))}
+    for data, declared in ((twice[kind], {}), (FILES[kind], {"header_row": 2})):
+        with pytest.raises(LedgerError, match="no column is called reference") as caught:
+            read(data, **declared)
+        assert "has such columns" not in str(caught.value)
+
+
+def test_empty_row():
+    """A declared row without cells is refused."""
+    with pytest.raises(LedgerError, match="row 2 is empty, so it cannot be the header that --header-row 2 declares"):
+        read(b"title\n\nreference,amount\nT1,1\n", header_row=2)
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+def test_separator_line(first):
+    """A first line that tells Excel the delimiter declares it, and is not the header."""
+    text = f"{first}\nreference;total, gross\nT1;1\n"
+    with open_ledger(io.StringIO(text), columns={"amount": "total, gross"}) as ledger:
+        assert (ledger.delimiter, ledger.header_row, list(ledger)) == (
+            ";",
+            2,
+            [Entry(line=3, reference="T1", amount=1)],
+        )
+
+
+def test_separator_line_above_a_declared_header():
+    """The line that declares the delimiter also counts as a line, so that the header is where an editor shows it."""
+    assert read(b"sep=|\ntitle\nreference|amount\nT1|1\n", header_row=3)[:2] == (
+        3,
+        [Entry(line=4, reference="T1", amount=1)],
+    )
+
+
+def test_merged_cells():
+    """Merged cells are said to have one value, which is not repeated; above the header they do not matter."""
+
+    def merge(book):
+        book.active.merge_cells("A1:B1")
+        book.active.merge_cells("B3:B4")
+
+    data = by_openpyxl(("Title",), ("reference", "merchant_reff"), ("T1", "INV-1"), ("T2", None), change=merge)
+    _, rows, warnings = read(data, header_row=2)
+    assert [row.merchant_reff for row in rows] == ["INV-1", None]
+    assert warnings[1] == (
+        "the cells B3:B4 are merged; only the first of them has a value, which is not repeated in the rows below; "
+        "undo the merge and fill them if it is meant for all"
+    )

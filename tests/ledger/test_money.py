@@ -1,0 +1,183 @@
+"""An amount is read as it is declared to be written, or refused with the option that helps."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient.ledger import Dialect
+from payclient.ledger._cells import CellProblem
+from payclient.ledger._money import MoneyReader
+from support.chance import examples
+
+GERMAN = {"decimal": ",", "thousands": "."}
+
+
+def read(cell, **declared):
+    return MoneyReader(Dialect(**declared)).read(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "declared", "amount"),
+    [
+        ("15.000,00", GERMAN, 15000),
+        ("15.000", GERMAN, 15000),
+        ("15000,00", GERMAN, 15000),
+        ("15,000", GERMAN, 15),
+        ("1.250.000", {"thousands": "."}, 1250000),
+        ("1,250,000.00", {"thousands": ","}, 1250000),
+        ("15.000", {"decimal": "."}, 15),
+        ("12,34,567.00", {"thousands": ",", "grouping": "indian"}, 1234567),
+        ("1,234", {"thousands": ",", "grouping": "indian"}, 1234),
+        ("1 250 000", {"thousands": "space"}, 1250000),
+        ("1\u00a0250\u00a0000,00", {"thousands": " ", "decimal": ","}, 1250000),
+        ("1\u202f250\u202f000", {"thousands": "space"}, 1250000),
+        ("1'250'000.00", {"thousands": "'"}, 1250000),
+        ("1\u2019250\u2019000", {"thousands": "apostrophe"}, 1250000),
+        ("Rp 15.000", GERMAN | {"currency_prefix": "Rp"}, 15000),
+        ("Rp. 15.000,-", GERMAN | {"currency_prefix": "Rp."}, 15000),
+        ("rp15.000", GERMAN | {"currency_prefix": "Rp"}, 15000),
+        ("Rp\u00a015.000", GERMAN | {"currency_prefix": "Rp"}, 15000),
+        ("-Rp 15.000", GERMAN | {"currency_prefix": "Rp"}, -15000),
+        ("Rp -15.000", GERMAN | {"currency_prefix": "Rp"}, -15000),
+        ("15000", GERMAN | {"currency_prefix": "Rp"}, 15000),
+        ("15.000,00 €", GERMAN | {"currency_suffix": "€"}, 15000),
+        ("15000-", {"negative": "trailing"}, -15000),
+        ("-15000", {"negative": "trailing"}, -15000),
+        ("(15.000)", GERMAN | {"negative": "parentheses"}, -15000),
+        ("Rp (15.000)", GERMAN | {"negative": "parentheses", "currency_prefix": "Rp"}, -15000),
+        ("(Rp 15.000)", GERMAN | {"negative": "parentheses", "currency_prefix": "Rp"}, -15000),
+        ("\u221215000", {}, -15000),
+        ("15,50", {"decimal": ",", "minor_units": 2}, 1550),
+        ("15", {"minor_units": 2}, 1500),
+        ("15.5", {"minor_units": 2}, 1550),
+        ("-0.05", {"minor_units": 2}, -5),
+        ("", GERMAN, None),
+    ],
+)
+def test_declared(cell, declared, amount):
+    """What is declared is read."""
+    assert read(cell, **declared) == amount
+
+
+@pytest.mark.parametrize(
+    ("cell", "declared", "option"),
+    [
+        ("15.000,00", {}, "--decimal and --thousands"),
+        ("1,250,000.00", {}, "--decimal and --thousands"),
+        ("15.000", {}, "--decimal . or --thousands ."),
+        ("15.000", {"thousands": ","}, "--decimal . or --thousands ."),
+        ("15.000,00", {"thousands": "."}, "--decimal and --thousands"),
+        ("15.00", {"thousands": "."}, "--decimal and --thousands"),
+        ("1.50.000", GERMAN, "--decimal , --thousands ."),
+        ("12,34,567", {"thousands": ","}, "--thousands ,"),
+        ("1.234'567", {"thousands": "."}, "--thousands ."),
+        ("1\u202f250", {}, "--thousands space"),
+        ("Rp 15000", {}, "--currency-prefix Rp"),
+        ("USD 15000", {"currency_prefix": "Rp"}, "--currency-prefix USD"),
+        ("15000 €", {}, "--currency-suffix €"),
+        ("(15000)", {}, "--negative parentheses"),
+        ("15000-", {}, "--negative trailing"),
+        ("15.50", {}, "--minor-units 2"),
+        ("15.505", {"minor_units": 2, "decimal": "."}, "--minor-units 2"),
+        ("NULL", {}, "--null 'NULL'"),
+        ("-(15)", {"negative": "parentheses"}, "two signs|not a whole number"),
+        ("-5-", {"negative": "trailing"}, "two signs"),
+        ("1.23457E+15", GERMAN, "damaged by a spreadsheet"),
+        ("9" * 19, {}, "18 digits"),
+        ("9" * 17, {"minor_units": 2}, "18 digits"),
+    ],
+)
+def test_refused(cell, declared, option):
+    """What is not declared is refused, and the reason names the option that would declare it."""
+    with pytest.raises(CellProblem, match=option.replace(".", r"\.").replace("(", r"\(")):
+        read(cell, **declared)
+
+
+@pytest.mark.parametrize("cell", ["\u0661\u0665", "1_000", "0x10", "1e3", "1..000", ".000", "15.", "1.000,", ",50"])
+def test_not_digits(cell):
+    """Digits of other scripts, and marks without digits beside them, are refused in every notation."""
+    for declared in ({}, GERMAN, {"decimal": ".", "thousands": ","}):
+        with pytest.raises(CellProblem):
+            read(cell, **declared)
+
+
+def test_typed_numbers():
+    """A number with a type is put in the service's unit as spreadsheets round it; more digits are refused."""
+    reader = MoneyReader(Dialect(minor_units=2))
+    assert (reader.read_float(15.5), reader.read_float(0.1 + 0.2), reader.read_decimal(Decimal("-15.50"))) == (
+        1550,
+        30,
+        -1550,
+    )
+    with pytest.raises(CellProblem, match="--minor-units 2"):
+        reader.read_float(15.505)
+
+
+MARKS = {None: "", ",": ",", ".": ".", "space": "\u202f", "apostrophe": "\u2019"}
+
+
+def dialects():
+    """Draw any declaration that is about amounts."""
+    marks = st.sampled_from([(d, t) for d in (None, ".", ",") for t in MARKS if d is None or d != t])
+    return st.builds(
+        lambda mark, indian, **more: Dialect(
+            decimal=mark[0], thousands=mark[1], grouping="indian" if mark[1] and indian else "western", **more
+        ),
+        marks,
+        st.booleans(),
+        negative=st.sampled_from(["leading", "trailing", "parentheses"]),
+        minor_units=st.integers(0, 3),
+        currency_prefix=st.sampled_from(["", "Rp", "$"]),
+        currency_suffix=st.sampled_from(["", "€", "IDR"]),
+    )
+
+
+def written(number, dialect):
+    """Write *number* as somebody would who knows the declaration, by other means than the reader's."""
+    places = dialect.minor_units
+    digits = f"{abs(number):0{places + 1}}"
+    whole, fraction = (digits[:-places], digits[-places:]) if places else (digits, "")
+    tail, rest = whole[-3:], whole[:-3]
+    size = 2 if dialect.grouping == "indian" else 3
+    groups = [tail]
+    while rest:
+        groups.insert(0, rest[-size:])
+        rest = rest[:-size]
+    text = MARKS[dialect.thousands].join(groups)
+    point = dialect.decimal or ("." if dialect.thousands != "." else "")
+    if fraction and not point:
+        return None
+    # Without a declared mark, a point before three digits has two readings, and is refused.
+    text += f"{point}{fraction}" if fraction else f"{dialect.decimal}00" if dialect.decimal else ""
+    if len(fraction) == 3 and dialect.decimal is None:
+        return None
+    text = f"{dialect.currency_prefix} {text} {dialect.currency_suffix}".strip()
+    if number >= 0:
+        return text
+    return {"leading": f"-{text}", "trailing": f"{text}-", "parentheses": f"({text})"}[dialect.negative.value]
+
+
+@given(dialects(), st.integers(-(10**15) + 1, 10**15 - 1))
+@examples(400)
+def test_round_trip(dialect, number):
+    """An amount that is written in any declared notation is read back as it was."""
+    cell = written(number, dialect)
+    if cell is not None:
+        assert MoneyReader(dialect).read(cell) == number
+
+
+@given(st.text("0123456789.,' -()\u202fR", max_size=12), dialects())
+@examples(400)
+def test_nothing_else(cell, dialect):
+    """Any text is read or refused; what is read has the digits of the text and no others."""
+    try:
+        found = MoneyReader(attrs.evolve(dialect, minor_units=0)).read(cell)
+    except CellProblem:
+        return
+    digits = "".join(filter(str.isdigit, cell)).lstrip("0")
+    assert digits.startswith(str(abs(found or 0)).replace("0", "", 1) if not found else str(abs(found)))
