@@ -145,8 +145,10 @@ class _Watch:
         while not self._is_stopping:
             if self._ready:
                 return self._handed_out(self._ready.popleft())
-            if self._is_over or (self._is_read and not self._watched):
-                failure, self._failure, self._is_over = self._failure, None, True
+            if self._is_read and not self._watched:
+                self._end(None)
+            if self._is_over:
+                failure, self._failure = self._failure, None
                 raise failure or StopAsyncIteration
             self._news.clear()
             await self._news.wait()

@@ -72,6 +72,7 @@ class Peer:
     Attributes:
         is_open: Whether the service can still send over it.
         is_busy: Whether it owes an answer.
+        is_spoilt: Whether the client must have seen that an answer too many came over it.
         behind: What the service sends before its next answer.
         lagging: The answer that it sends instead of the next one; None when it is in step.
         requests: How many came.
@@ -84,6 +85,7 @@ class Peer:
         self._text = b""
         self.is_open = True
         self.is_busy = False
+        self.is_spoilt = False
         self.behind = b""
         self.lagging = None
         self.requests = 0

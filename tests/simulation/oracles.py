@@ -10,11 +10,15 @@ from payclient import Transaction, errors
 from payclient.policies._concurrency import ConcurrencyController
 from payclient.policies._limiter import Limiter
 from payclient.policies._retry import Signal
+from payclient.transports import PooledTransport
+from payclient.transports.fast import FastTransport
 from simulation.service import amount_of, is_known
 from support.fakes import KEY
 
 STEPS = 60
 """Steps of the loop that may lie between a moment and what follows from it at once."""
+SCAN = 0.006
+"""Seconds by which the shared timer may be late."""
 LATE_TIMER = 0.01
 """Seconds by which a late timer may shorten the gap after it."""
 PASSING = (
@@ -25,6 +29,11 @@ PASSING = (
     errors.UnexpectedResponseError,
 )
 """What a lookup may end with when something goes wrong that passes."""
+
+
+def slack(world):
+    """Return the seconds by which what follows at once may be late: by the steps in between, and the shared timer."""
+    return SCAN + STEPS * world.plan.tick
 
 
 class ObservedController(ConcurrencyController):
@@ -86,6 +95,7 @@ class ObservedLimiter(Limiter):
             fail("pause", f"granted {self.paused_by_service_until - now:.3f} s before the end of a pause")
         self._check_rate(now)
         self._granted_at.append(now)
+        check_abandoned(self._world)
         return ticket
 
     def _check_rate(self, now):
@@ -163,6 +173,26 @@ def check_write(world, transport):
         )
 
 
+def check_reuse(world):
+    """Complain of a request over a connection behind whose last answer another one had come."""
+    if world.plan.transport != "injected":
+        world.fail("out of step", "a request over a connection that has brought an answer too many")
+
+
+def check_abandoned(world):
+    """Complain of requests without an answer, over connections that are open, which belong to no attempt in flight."""
+    if world.plan.transport == "injected":  # whose own pool closes them a few steps later
+        return
+    open_ends = [
+        peer
+        for peer in world.service.peers
+        if peer.is_busy and peer.is_open and not peer.connection.client.is_closing()
+    ]
+    in_flight = sum(limiter.in_flight for limiter in world.limiters)
+    if len(open_ends) > in_flight:
+        world.fail("abandoned", f"{len(open_ends)} requests are under way, and {in_flight} attempts in flight")
+
+
 def check_mismatch(world, reference, faults):
     """Complain of a mismatch where no fault was one that only the answer itself can show."""
     if world.plan.transport == "injected":  # whose own pool does not look behind an answer
@@ -170,6 +200,21 @@ def check_mismatch(world, reference, faults):
     surprises = {"other transaction", "other not found", "one behind"}
     if not any(fault in surprises or fault.endswith((", later", ", next")) for fault in faults):
         world.fail("out of step", f"{reference} got the answer of another reference, after {sorted(faults)}")
+
+
+def check_pools(world, client):
+    """Complain of connections in a pool that are neither in use nor to be used again: they would grow in number."""
+    transport = client._session._transport
+    if isinstance(transport, FastTransport):
+        pools = [transport._pool]
+    else:
+        below = transport._client._transport
+        pools = below._pool._pools.values() if isinstance(below, PooledTransport) else []
+        if not pools and any(not each.is_idle() and not each.is_closed() for each in below._pool.connections):
+            world.fail("left behind", "a connection of httpcore's pool that is in use, and nobody uses it")
+    lost = sum(len(pool.connections) - len(pool.idle) for pool in pools)
+    if lost:
+        world.fail("left behind", f"{lost} connections of a pool that nobody uses")
 
 
 def check_nothing_left(world, client):
@@ -181,6 +226,7 @@ def check_nothing_left(world, client):
         "places in the queue": limiter.waiting,
         "lookups": session._under_way,
         "equal lookups": len(client._calls),
+        "references that are polled": len(client._polls),
         "time-outs": 0 if session._clock is None else len(session._clock._timeouts),
     }
     for what, number in left.items():

@@ -32,6 +32,15 @@ TIMED = ("partition", "restart", "idle end", "wall clock", "dead address", "dead
 TICKS = ("cancel", "close", "jump")
 """By the step of the event loop."""
 
+AIMED = ("cancel as answered", "close as answered")
+"""By the number of the request: so many seconds after its answer has been sent, spoilt or not."""
+
+BREAKING = (
+    *("cut", "reset before", "reset within", "end before", *CONNECTING),
+    *("partition", "restart", "dead address", "dead name", "kill", "disk full"),
+)
+"""What may break a connection that carries a request, or keep one from being made."""
+
 
 @frozen
 class Fault:
@@ -77,7 +86,7 @@ class Plan:
 
     Attributes:
         seed: Of it all.
-        work: `lookups`, `stream`, `batch` or `reconcile`.
+        work: `lookups`, `stream`, `batch`, `wait` or `reconcile`.
         transport: `httpx`, `fast`, `injected` (an httpx client with its own pool), or `mounted` (one with ours).
         is_tls: Whether the service is asked over TLS.
         clients: How many share the key.
@@ -153,7 +162,10 @@ def draw(seed):
         work_seconds=chance.choice((0.0, 0.2, 1.0)),
         limit=_limit(chance),
     )
-    return evolve(plan, faults=tuple(_faults(chance, plan)))
+    plan = evolve(plan, faults=tuple(_faults(chance, plan)))
+    if work == "lookups" and Random(f"wait {seed}").random() < 0.3:
+        plan = evolve(plan, work="wait")
+    return evolve(plan, faults=(*plan.faults, *_aimed(Random(f"aim {seed}"), plan)))
 
 
 def _references(chance):
@@ -212,6 +224,28 @@ def _faults_of_steps(chance, plan, ticks):
     if plan.work == "reconcile" and chance.random() < 0.7:
         for _ in range(chance.choice((1, 2, 3))):
             yield Fault(chance.choice(("kill", "kill", "kill", "disk full")), _step(chance))
+
+
+def _aimed(chance, plan):
+    """Yield cancellations in a row, and such as come, like a close, just when a spoilt answer is on its way."""
+    for fault in plan.faults:
+        if fault.kind == "cancel" and chance.random() < 0.3:
+            for step in range(1, chance.choice((2, 3, 8))):
+                yield Fault("cancel", fault.at + step, fault.value)
+    if plan.work in ("lookups", "wait") and chance.random() < 0.15:
+        for _ in range(30):
+            at, who = _step(chance), chance.randrange(len(plan.references))
+            yield from (Fault("cancel", at + step, who) for step in range(chance.choice((1, 2, 4))))
+    spoilt = [fault for fault in plan.faults if fault.kind in ANSWERS]
+    if not spoilt or chance.random() < 0.6:
+        return
+    for fault in chance.sample(spoilt, min(len(spoilt), 4)):
+        delay = round(chance.choice((0.0, 0.0, plan.latency[1], 0.1)) * chance.random(), 4)
+        if plan.work != "reconcile" and chance.random() < 0.5:
+            yield Fault("cancel as answered", fault.at, delay)
+    if plan.work in ("lookups", "stream", "wait") and chance.random() < 0.5:
+        doubtful = [fault for fault in spoilt if fault.kind == "bare 404"]
+        yield Fault("close as answered", chance.choice(doubtful or spoilt).at)
 
 
 def _step(chance):

@@ -25,8 +25,13 @@ def is_known(reference):
     return reference[0] in "TC"
 
 
-def found(reference):
-    return http(document(reference, amount=amount_of(reference), status="Paid"))
+def paid_at(reference):
+    """Return when a transaction is paid, in the workload of waits."""
+    return 7.3 * int(reference[1:]) % 60
+
+
+def found(reference, status="Paid"):
+    return http(document(reference, amount=amount_of(reference), status=status))
 
 
 def _refusal(status, message, **more):
@@ -42,9 +47,9 @@ REFUSALS = {
 }
 
 
-def _truth(reference):
+def _truth(reference, status):
     if is_known(reference):
-        return found(reference)
+        return found(reference, status)
     return MISSING if reference[0] == "U" else REFUSALS["rejected"]
 
 
@@ -88,6 +93,8 @@ class Service:
         exchanges: Every request that came.
         peers: Every connection that was made.
         is_calm: Whether faults are over.
+        on_answered: Called with the number of a request and its reference as its answer is sent.
+        on_reuse: Called when a request comes over a connection behind whose last answer came another.
     """
 
     def __init__(self, loop, plan, chance, wall):
@@ -98,6 +105,8 @@ class Service:
         self._spoilt = {}
         self._bare = set()
         self.exchanges, self.peers = [], []
+        self.on_answered = lambda _number, _reference: None
+        self.on_reuse = lambda: None
         self.is_calm = False
         self._down_until = -1.0
         self._forget()
@@ -167,12 +176,21 @@ class Service:
         if throttled:
             answer, seconds = throttled[0], 0.0
         else:
-            answer, seconds = _truth(reference), self._chance.uniform(0.0, self._plan.work_seconds)
+            answer, seconds = (
+                _truth(reference, self._status(reference)),
+                self._chance.uniform(0.0, self._plan.work_seconds),
+            )
             if reference[0] == "C":
                 answer = _refusal("500 Internal Server Error", "Server error")
         self._working += 1
         peer.is_busy = True
-        self._loop.call_later(seconds, self._answer, peer, reference, answer, kind, value)
+        if peer.is_spoilt:
+            self.on_reuse()
+        self._loop.call_later(seconds, self._answer, peer, self.exchanges[-1], answer, kind, value)
+
+    def _status(self, reference):
+        is_open = self._plan.work == "wait" and self._loop.time() < paid_at(reference)
+        return "Pending" if is_open else "Paid"
 
     def _fault(self, number, reference):
         fault = None if self.is_calm else self._faults.get(number)
@@ -208,11 +226,13 @@ class Service:
             is_over = limit.kind == "cap" and self._working >= limit.count
         return (http(b"", "429 Too Many Requests"), None) if is_over else None
 
-    def _answer(self, peer, reference, answer, kind, value):
+    def _answer(self, peer, exchange, answer, kind, value):
         self._working = max(0, self._working - 1)
         peer.is_busy = False
         if not peer.is_open:
             return
+        reference = exchange.reference
+        self.on_answered(exchange.number, reference)
         if self.is_calm and kind != "limit":
             kind = ""
         prefix, peer.behind = peer.behind, b""
@@ -229,6 +249,7 @@ class Service:
     def _send_extra(self, peer, answer, what, when):
         extra = found(OTHER) if what == "found" else REFUSALS[what]
         if when == "same write":
+            peer.is_spoilt = self._plan.pieces == 1  # both come at once, so the client has seen it
             peer.send(answer + extra)
             return
         peer.send(answer)

@@ -158,6 +158,18 @@ FOUND = {
             Fault("kill", 241, 0.0),
         ),
     ),
+    "timer of a watch that has ended": Plan(
+        seed=241,
+        work="wait",
+        transport="injected",
+        concurrency=1,
+        timeout=2.0,
+        deadline=3.0,
+        references=("U0",),
+        spread=0.0,
+        is_shuffled=False,
+        latency=(0.001, 0.001),
+    ),
 }
 
 

@@ -7,13 +7,11 @@ from contextlib import suppress
 
 from payclient import errors
 from payclient.protocol import Failed, Found
-from simulation import oracles
+from simulation import oracles, waiting
 from simulation.reconciling import reconciliation
 
 HEALTHY = 600.0
 """Seconds for the lookups after all faults, pauses included."""
-SCAN = 0.006
-"""Seconds by which the shared timer may be late."""
 
 
 def lookups(world):
@@ -31,6 +29,11 @@ def stream(world):
     world.run(_stream(world))
 
 
+def waits(world):
+    """Wait for references to be paid, or watch them."""
+    world.run(_waits(world))
+
+
 class _Clients:
     """The clients of a run, and their end."""
 
@@ -40,6 +43,9 @@ class _Clients:
         self.clients = [client for client, _ in made]
         self.also = [other for _, other in made if other is not None]
         self._closing = None
+
+    def __iter__(self):
+        return iter(self.clients)
 
     def of(self, reference):
         return self.clients[int(reference[1:]) % len(self.clients)]
@@ -54,7 +60,7 @@ class _Clients:
         began, jumped = loop.time(), loop.jumped
         await client.aclose()
         seconds = loop.time() - began - (loop.jumped - jumped)
-        if seconds > world.plan.timeout + 1 + _slack(world):
+        if seconds > world.plan.timeout + 1 + oracles.slack(world):
             world.fail("close", f"took {seconds:.1f} s at a time-out of {world.plan.timeout} s")
 
     async def finish(self, *, is_checked=True):
@@ -82,10 +88,7 @@ class _Clients:
                 world.fail("recovers", f"{reference} after all faults: {type(answer).__name__}: {answer}")
             else:
                 oracles.check_answer(world, reference, answer)
-
-
-def _slack(world):
-    return SCAN + oracles.STEPS * world.plan.tick
+        oracles.check_pools(world, client)
 
 
 async def _lookups(world):
@@ -123,7 +126,7 @@ async def _user(world, clients, reference):
     except errors.PayClientError as error:
         answer = error
     late = loop.time() - began - world.plan.deadline - (loop.jumped - jumped)
-    if late > _slack(world):
+    if late > oracles.slack(world):
         world.fail("deadline", f"{reference} ended {late:.3f} s after its deadline, with {type(answer).__name__}")
     early = world.plan.deadline - (loop.time() - began)
     if isinstance(answer, errors.DeadlineExceededError) and early > 0.001:
@@ -131,6 +134,12 @@ async def _user(world, clients, reference):
     loop.note("answer", reference, type(answer).__name__)
     world.count(f"answer {type(answer).__name__}")
     oracles.check_answer(world, reference, answer)
+
+
+async def _waits(world):
+    clients = _Clients(world)
+    await waiting.wait(world, clients)
+    await clients.finish()
 
 
 async def _batch(world):
@@ -261,7 +270,7 @@ async def _read(world, client, references):
 def _check_end(world, expected):
     """The end of a stream is seen soon after its last outcome."""
     late = world.loop.time() - expected - world.loop.jumped
-    if late > world.plan.spread + 1 + _slack(world):
+    if late > world.plan.spread + 1 + oracles.slack(world):
         world.fail("end of a stream", f"{late:.3f} s after its last outcome")
 
 
@@ -274,4 +283,4 @@ def _check_row(world, outcome):
         world.fail("unanswered", f"a stream gave {outcome.reference} up: {outcome.error!r}")
 
 
-WORKLOADS = {"lookups": lookups, "stream": stream, "batch": batch, "reconcile": reconciliation}
+WORKLOADS = {"lookups": lookups, "stream": stream, "batch": batch, "wait": waits, "reconcile": reconciliation}

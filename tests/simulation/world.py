@@ -25,7 +25,7 @@ from payclient.transports import PooledTransport
 from simulation import host, oracles
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.network import Network
-from simulation.plan import HARMLESS
+from simulation.plan import AIMED, BREAKING, HARMLESS
 from simulation.service import Service
 from support.fakes import KEY
 
@@ -91,6 +91,7 @@ class World:
         problems: What did not hold.
         limiters: One per client.
         is_quiet: Whether nothing goes wrong, so that each answer must be the true one.
+        is_unbroken: Whether no connection breaks that carries a request.
         is_closing: Whether a client is closed under way.
     """
 
@@ -105,10 +106,13 @@ class World:
         is_orderly = plan.limit.kind == "none" and not plan.loss and plan.deadline >= 20 and plan.max_rate is None
         is_orderly = is_orderly and plan.timeout >= 5  # a handshake over a slow network takes two seconds
         self.is_quiet = is_orderly and {fault.kind for fault in plan.faults} <= UNNOTICED
+        kinds = {fault.kind for fault in plan.faults}
+        self.is_unbroken = plan.transport != "injected" and not kinds & set(BREAKING) and plan.timeout >= 5
         self._chances = {name: random.Random(f"{name} {plan.seed}") for name in ("loop", "net", "service", "work")}
         self.chance = self._chances["work"]
         self._new_loop(0.0)
         self.service = Service(self.loop, plan, self._chances["service"], self.wall)
+        self.service.on_reuse = lambda: oracles.check_reuse(self)
         self._new_network()
 
     def _new_loop(self, now):
@@ -198,6 +202,8 @@ class World:
             self.count(f"{attempt.error or 'found'}")
             if self.is_quiet and attempt.error in ("ConnectionFailedError", "AttemptTimeoutError"):
                 self.fail("unanswered", f"an attempt for {attempt.reference} ended with {attempt.error}")
+            elif self.is_unbroken and attempt.error == "ConnectionFailedError":
+                self.fail("stale", f"an attempt for {attempt.reference} failed, and nothing broke its connection")
             if attempt.status is not None:
                 self.count(f"answered by client {number}")
                 self._on_answer(attempt, self.limiters[number])
@@ -243,6 +249,15 @@ class World:
                 self._at_tick(fault, self.loop.jump)
             elif fault.kind in acts:
                 self._at_tick(fault, acts[fault.kind])
+        self.service.on_answered = lambda number, reference: self._aim(acts, number, reference)
+
+    def _aim(self, acts, number, reference):
+        if reference not in self.plan.references:  # one of those that are asked for when all faults are over
+            return
+        for fault in self.plan.faults:
+            act = acts.get(fault.kind.partition(" as ")[0])
+            if fault.kind in AIMED and fault.at == number and act is not None:
+                self.loop.call_later(fault.value, self._act, act, self.plan.references.index(reference))
 
     def _act(self, act, value):
         if not self.service.is_calm:

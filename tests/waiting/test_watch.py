@@ -210,6 +210,14 @@ async def test_after_the_end():
         assert [change async for change in changes] == []
 
 
+async def test_nothing_left_at_the_end():
+    """A watch that has ended by itself leaves no timer, however far its deadline is."""
+    pay = client(becoming(0))
+    await told(pay, ["T0"])
+    await pay.aclose()
+    assert _timers() == []
+
+
 async def test_nothing_to_watch():
     """A watch of nothing ends at once."""
     assert await told(client(Timeline()), []) == []
@@ -224,9 +232,12 @@ async def test_left_early():
     ) as seen:
         await anext(seen)
     await pay.aclose()
-    left = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    assert (left, tasks, transport.in_flight, pay.stats.in_flight, len(pay._polls)) == ([], set(), 0, 0, 0)
+    assert (_timers(), tasks, transport.in_flight, pay.stats.in_flight, len(pay._polls)) == ([], set(), 0, 0, 0)
+
+
+def _timers():
+    return [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
 
 
 class Pollster:

@@ -1,0 +1,149 @@
+"""The workload of waits and watches: payments that are paid after some time, and who learns of it when."""
+
+from __future__ import annotations
+
+import asyncio
+
+from payclient import Change, errors
+from simulation import oracles
+from simulation.service import paid_at
+
+AFTERWARDS = 100.0
+"""Seconds after the last wait, in which nothing may be asked."""
+
+
+async def wait(world, clients):
+    """Wait for single references, or watch them all, until they are paid; then see that nobody polls any more."""
+    chance, plan = world.chance, world.plan
+    terms = {"until": {"Paid"}, "deadline": chance.choice((20.0, 120.0, 600.0))}
+    terms |= {"interval": 2.0, "max_interval": chance.choice((2.0, 30.0))}
+    if chance.random() < 0.5:
+        waits = [asyncio.create_task(_wait(world, clients.of(each), each, terms)) for each in plan.references]
+    else:
+        waits = [asyncio.create_task(_watch(world, client, _own(world, clients, client), terms)) for client in clients]
+    cancelled = set()
+
+    def cancel(number):
+        each = waits[int(number) % len(waits)]
+        if not each.done():
+            cancelled.add(each)
+            each.cancel()
+
+    world.schedule({"cancel": cancel, "close": clients.close_early})
+    await asyncio.wait(waits)
+    for each in waits:
+        if each.cancelled():
+            if each not in cancelled:
+                world.fail("cancelled", "a wait that nobody cancelled")
+        elif each.exception() is not None:
+            world.fail("error", f"a wait raised {each.exception()!r}")
+    await _check_silence(world)
+
+
+def _own(world, clients, client):
+    return [each for each in world.plan.references if clients.of(each) is client]
+
+
+async def _check_silence(world):
+    """Nothing is polled when nobody waits; a request on its way may still arrive."""
+    loop, service = world.loop, world.service
+    await asyncio.sleep(
+        2 * world.plan.latency[1] + 30 * (world.plan.loss > 0) + max(0.0, world.network.blocked_for()) + 1
+    )
+    known = len(service.exchanges)
+    await asyncio.sleep(AFTERWARDS)
+    if len(service.exchanges) > known:
+        world.fail(
+            "polls", f"{len(service.exchanges) - known} after the last wait had ended, until {loop.time():.1f} s"
+        )
+
+
+class _Stopwatch:
+    """The time of one wait, without the jumps of the clock."""
+
+    def __init__(self, world, deadline):
+        self._world, self._deadline = world, deadline
+        self._began, self._jumped = world.loop.time(), world.loop.jumped
+
+    def check(self, who, *, is_over):
+        """Complain of an end after the deadline; and, where it is the reason, of one before it."""
+        seconds = self._world.loop.time() - self._began
+        late = seconds - (self._world.loop.jumped - self._jumped) - self._deadline
+        if late > oracles.slack(self._world):
+            self._world.fail("deadline", f"{who} ended {late:.3f} s after its deadline")
+        if is_over and seconds < self._deadline - 0.001:
+            self._world.fail("deadline", f"{who} ended {self._deadline - seconds:.3f} s before its deadline")
+
+
+async def _wait(world, client, reference, terms):
+    await asyncio.sleep(world.plan.spread * world.chance.random())
+    began, watch = world.loop.time(), _Stopwatch(world, terms["deadline"])
+    try:
+        answer = await client.wait_for(reference, **terms)
+    except errors.ClientClosedError:
+        if not world.is_closing:
+            raise
+        return
+    except errors.PayClientError as error:
+        answer = error
+    watch.check(reference, is_over=isinstance(answer, errors.WaitDeadlineError))
+    _check_end(world, reference, answer, known_from=began, interval=terms["max_interval"])
+
+
+def _check_end(world, reference, answer, *, known_from, interval):
+    world.loop.note("end of a wait", reference, type(answer).__name__)
+    world.count(f"answer {type(answer).__name__}")
+    now, paid = world.loop.time(), paid_at(reference)
+    late = now - max(known_from, paid) - interval - world.loop.jumped - world.plan.work_seconds
+    if world.is_quiet and reference[0] == "T" and late > 10 + oracles.slack(world):
+        world.fail("unanswered", f"{reference} was paid at {paid} s, and its wait ended {late:.1f} s late")
+    if isinstance(answer, errors.WaitDeadlineError):
+        return
+    oracles.check_answer(world, reference, answer)
+    if isinstance(answer, errors.PayClientError):
+        if reference[0] not in "UR":
+            world.fail("error", f"a wait for {reference} ended with {answer!r}")
+        return
+    if answer.status != "Paid" or now < paid:
+        world.fail("status", f"{reference} is {answer.status} at {now:.1f} s, and is paid at {paid} s")
+
+
+async def _watch(world, client, references, terms):
+    watch, seen = _Stopwatch(world, terms["deadline"]), {}
+    pace = world.chance.choice((0.0, 0.0, 1.0))
+    try:
+        async with client.watch(references, at_once=world.chance.choice((1, 3, 10_000)), **terms) as changes:
+            async for change in changes:
+                _check_change(world, references, seen, change)
+                if pace:
+                    await asyncio.sleep(pace * world.chance.random())
+    except errors.ClientClosedError:
+        if not world.is_closing:
+            raise
+        return
+    except errors.WaitDeadlineError:
+        pass  # not all were reached
+    else:
+        if missing := [each for number, each in enumerate(references) if not isinstance(seen.get(number), str)]:
+            world.fail("one outcome", f"the watch of {missing} ended, and nobody said how")
+    if not pace:
+        watch.check("a watch", is_over=False)
+
+
+def _check_change(world, references, seen, change):
+    """Each reference has changes, each from the status before, and one end."""
+    number, before = change.index, seen.get(change.index)
+    if references[number] != change.reference or isinstance(before, str):
+        world.fail("one outcome", f"{change!r} after {before!r}")
+    if not isinstance(change, Change):
+        seen[number] = "failed"
+        if not isinstance(change.error, errors.WaitDeadlineError):
+            oracles.check_answer(world, change.reference, change.error)
+            if change.reference[0] not in "UR":
+                world.fail("error", f"the watch of {change.reference} ended with {change.error!r}")
+        return
+    oracles.check_answer(world, change.reference, change.transaction)
+    status = change.transaction.status
+    if change.previous != (before and before[0]) or change.previous == status or change.is_last != (status == "Paid"):
+        world.fail("status", f"{change!r} after {before!r}")
+    seen[number] = "paid" if change.is_last else (status,)
