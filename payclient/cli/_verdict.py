@@ -10,7 +10,7 @@ from payclient._escape import escape_unprintable, plural
 from payclient.cli._progress import duration
 from payclient.cli._streams import aligned
 from payclient.ledger import Ledger, RejectedEntry
-from payclient.reconcile import COMPLETENESS, Bucket, Journal, Row, Rules, Summary, TieOut, expiry_rule
+from payclient.reconcile import COMPLETENESS, Bucket, Journal, Pattern, Row, Rules, Summary, TieOut, expiry_rule
 from payclient.report import TopRows, bridge_lines, money_by_status
 
 _RATES = (10, 100, 500)
@@ -82,11 +82,16 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         for row in shown:
             what = f"{row.severity.word}, {row.findings[0].code}: {row.findings[0].sentence}"
             yield f"  line {row.line}, {escape_unprintable(row.reference or '')}: {what}"
+    yield from _listed("patterns among the breaks", map(_pattern, summary.patterns))
     yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
     yield from _listed("acceptances to look at", (each.sentence for each in summary.acceptances))
     yield ""
     yield COMPLETENESS
     yield f"Expiry: {expiry_rule(rules.time_zone)}."
+
+
+def _pattern(pattern: Pattern) -> str:
+    return f"{pattern.counted} ({pattern.amount:,}): {pattern.sentence}; {pattern.treatment}"
 
 
 def _listed(heading: str, sentences: Iterable[str]) -> Iterator[str]:

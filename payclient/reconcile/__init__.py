@@ -3,6 +3,7 @@
 from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._again import judge_again as judge_again
+from payclient.reconcile._causes import PatternKind
 from payclient.reconcile._compare import compare
 from payclient.reconcile._compare import reff_key as reff_key
 from payclient.reconcile._compared import Compared
@@ -32,6 +33,8 @@ from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._observation import ask_canary as ask_canary
 from payclient.reconcile._observation import observe as observe
 from payclient.reconcile._observation import utc_now as utc_now
+from payclient.reconcile._patterns import Pattern
+from payclient.reconcile._patterns import amount_at_stake as amount_at_stake
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._rule_values import read_duration as read_duration
 from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json
@@ -77,6 +80,8 @@ __all__ = [
     "OfOneReference",
     "OnProgress",
     "PastRunError",
+    "Pattern",
+    "PatternKind",
     "Phase",
     "Progress",
     "ResolvedBy",

@@ -15,6 +15,7 @@ from payclient.reconcile._compared import Compared, Comparison
 from payclient.reconcile._errors import TieOutError
 from payclient.reconcile._finding import Bucket, Code, Row, Severity
 from payclient.reconcile._leakage import Leakage, Leakages
+from payclient.reconcile._patterns import Pattern, Patterns
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._tie_out import Bridge, Step, TieOut
 
@@ -84,6 +85,7 @@ class Summary:
         compared: What was compared, and what was not.
         leakage: Losses from short payouts and off-schedule fees, by payment method.
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
+        patterns: What many breaks have in common, those of the most rows first.
     """
 
     rows: int
@@ -99,6 +101,7 @@ class Summary:
     compared: Compared
     leakage: tuple[Leakage, ...] = ()
     acceptances: tuple[AcceptanceNotice, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -155,7 +158,7 @@ class Summary:
 @define
 class Tally:
     """
-    Builds a summary row by row, in any order.
+    Builds a summary row by row, in the order of the ledger.
 
     Args:
         rules: The rules that the rows were judged by.
@@ -175,6 +178,7 @@ class Tally:
     _comparison: Comparison = field(init=False, factory=Comparison)
     _leakages: Leakages = field(init=False, factory=Leakages)
     _acceptances: Acceptances = field(init=False)
+    _patterns: Patterns = field(init=False, factory=Patterns)
 
     def __attrs_post_init__(self) -> None:
         self._acceptances = Acceptances(self._rules)
@@ -195,6 +199,7 @@ class Tally:
         self._comparison.add(row)
         self._leakages.add(row)
         self._acceptances.add(row)
+        self._patterns.add(row)
 
     def _note_times(self, row: Row) -> None:
         if row.observed_at is None:
@@ -228,4 +233,5 @@ class Tally:
             compared=self._comparison.compared(),
             leakage=self._leakages.totals(),
             acceptances=tuple(self._acceptances.notices()),
+            patterns=self._patterns.patterns(),
         )

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
-from payclient.reconcile import Bucket, Code, Row, Severity, Total, reff_key
+from payclient.reconcile import Bucket, Code, Row, Severity, Total, amount_at_stake, reff_key
 from payclient.report._wording import CASE_ONLY, CODES
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
@@ -92,14 +92,6 @@ def kind_of(row: Row) -> Kind:
     if first is None or row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
         return row.bucket
     return (first.severity, first.code) if row.bucket is Bucket.BREAK else first.code
-
-
-def amount_at_stake(row: Row) -> int:
-    """Return the amount at stake in *row*: the difference of the amounts, or else the amount."""
-    ours, theirs = row.ledger_amount, row.service_amount
-    if ours is None or theirs is None or ours == theirs:
-        return abs(ours or theirs or 0)
-    return abs(theirs - ours)
 
 
 _SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.TOLERATED_DEVIATION})

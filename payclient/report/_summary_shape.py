@@ -47,6 +47,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "last_observed_at": _time(summary.last_observed_at),
         "tie_out": _tie_out(summary.tie_out),
         "leakage": [asdict(each) for each in summary.leakage],
+        "patterns": [asdict(each) | {"kind": each.kind.value} for each in summary.patterns],
         "acceptances": [
             {
                 "code": each.accepted.code.value,

@@ -34,6 +34,10 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "Unresolved": (_LINE, _REFERENCE, Column("Error", 26), Column("Why", 70), *_WORK, *_SIDES, *_WHEN),
     "Rejected": (_LINE, _REFERENCE, Column("Why", 90), Column("Ledger amount", 18)),
     _ALL_ROWS: (_LINE, _REFERENCE, Column("Bucket", 12), Column("Findings", 24), _FINDING[-1], *_SIDES, *_WHEN),
+    "Patterns": (
+        *(Column("Pattern", 70), Column("Rows", 10), Column("At stake", 20), Column("What would treat it", 70)),
+        Column("First lines", 24),
+    ),
     "By status": (
         *(Column("Ledger's word", 20), Column("Means", 12), Column("Service's word", 20), Column("Means", 12)),
         *_MONEY,
@@ -109,6 +113,7 @@ class ReportWorkbook:
         """
         sheets: dict[str, Iterator[Sequence[Value]]] = {
             "Summary": _summary(summary, self._remarks()),
+            "Patterns": _patterns(summary),
             "By status": _by_status(matrix, about.rules),
             "By method": _by_method(matrix),
             "Tie-out": _tie_out(summary.tie_out),
@@ -192,6 +197,12 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
     yield ()
     for code, total in summary.codes.items():
         yield (code.value, CODES[code].title, *astuple(total))
+
+
+def _patterns(summary: Summary) -> Iterator[Sequence[Value]]:
+    for each in summary.patterns:
+        lines = ", ".join(map(str, each.lines))
+        yield (each.sentence, each.rows, each.amount, each.treatment, lines)
 
 
 def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:

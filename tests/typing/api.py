@@ -82,6 +82,8 @@ from payclient.reconcile import (
     Kinds,
     Lines,
     OfOneReference,
+    Pattern,
+    PatternKind,
     Rounding,
     Row,
     Rules,
@@ -346,6 +348,12 @@ def remaining() -> list[type[errors.PayClientError]]:
         errors.TransportError,
         errors.UnexpectedResponseError,
     ]
+
+
+def patterns(summary: Summary) -> list[PatternKind]:
+    """What many breaks have in common."""
+    assert_type(summary.patterns, tuple[Pattern, ...])
+    return [pattern.kind for pattern in summary.patterns if pattern.rows and pattern.sentence and pattern.treatment]
 
 
 def judging(finding: Finding) -> Rules:

@@ -1,0 +1,235 @@
+"""
+Patterns: what many breaks have in common.
+
+Design rules:
+
+- A pattern is a fact about rows, with the rule or option that would treat it. It never says who is to blame.
+- Only what explains at least a twentieth of the breaks, and at least twenty rows, is a pattern.
+- What is common in the whole ledger is no pattern of its breaks: a time or a prefix must be far more common among the
+  breaks, and neighbours must be more than chance makes.
+- Memory is bounded: a limited number of values is counted, and rare ones are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log
+
+from attrs import define, field, frozen
+
+from payclient._escape import plural
+from payclient.ledger import Entry
+from payclient.reconcile._causes import Cause, PatternKind, are_alike, causes, described, places
+from payclient.reconcile._finding import Bucket, Code, Row
+
+_MIN_ROWS = 20
+_MIN_SHARE = 20
+"""The part of the breaks that a pattern explains at least, as one divided by this."""
+_MIN_LIFT = 3
+_MAX_CHANCE = 1e-6
+_MAX_KEPT = 4096
+_MAX_SHOWN = 20
+_MAX_LINES = 3
+_SHIFTS = {"amount": (Code.UNDERPAID, Code.OVERPAID), "merchant_reff": (Code.MERCHANT_REFF_DIFFERS,)}
+
+
+@frozen(kw_only=True)
+class Pattern:
+    """
+    Something that many breaks have in common.
+
+    Attributes:
+        kind: What that is.
+        sentence: The same in words, with the values; safe to print.
+        rows: Breaks that have it. A break may be in several patterns.
+        is_exact: Whether these are all; where too many different values were counted, there may be more.
+        amount: The amount at stake in them: the difference of the two amounts, or else the amount.
+        treatment: The rule or option that would treat it; safe to print.
+        lines: The ledger lines of the first few.
+    """
+
+    kind: PatternKind
+    sentence: str
+    rows: int
+    is_exact: bool = True
+    amount: int
+    treatment: str
+    lines: tuple[int, ...] = ()
+
+    @property
+    def counted(self) -> str:
+        """The number of rows in words."""
+        return f"{'' if self.is_exact else 'at least '}{plural(self.rows, 'row')}"
+
+
+def amount_at_stake(row: Row) -> int:
+    """Return the amount at stake in *row*: the difference of the amounts, or else the amount."""
+    ours, theirs = row.ledger_amount, row.service_amount
+    if ours is None or theirs is None or ours == theirs:
+        return abs(ours or theirs or 0)
+    return abs(theirs - ours)
+
+
+@define
+class _Count:
+    """The rows of one value."""
+
+    is_exact: bool = True
+    rows: int = 0
+    amount: int = 0
+    lines: tuple[int, ...] = ()
+
+    def add(self, row: Row) -> None:
+        """Count *row*."""
+        self.rows += 1
+        self.amount += amount_at_stake(row)
+        if len(self.lines) < _MAX_LINES:
+            self.lines = (*self.lines, row.line)
+
+    def pattern(self, cause: Cause) -> Pattern:
+        """Return the pattern of *cause*."""
+        sentence, treatment = described(cause)
+        return Pattern(
+            kind=cause[0],
+            sentence=sentence,
+            rows=self.rows,
+            is_exact=self.is_exact,
+            amount=self.amount,
+            treatment=treatment,
+            lines=self.lines,
+        )
+
+
+@define
+class _Counts:
+    """Counts the rows of each value; of too many values, the rare ones are forgotten."""
+
+    by_cause: dict[Cause, _Count] = field(init=False, factory=dict)
+    _is_exact: bool = field(init=False, default=True)
+
+    def of(self, cause: Cause) -> _Count:
+        """Return the count of *cause*, for a row to be added."""
+        found = self.by_cause.get(cause)
+        if found is None:
+            if len(self.by_cause) >= _MAX_KEPT:
+                self._forget()
+            found = self.by_cause[cause] = _Count(self._is_exact)
+        return found
+
+    def _forget(self) -> None:
+        self._is_exact = False
+        middle = sorted(count.rows for count in self.by_cause.values())[_MAX_KEPT // 2]
+        self.by_cause = {cause: count for cause, count in self.by_cause.items() if count.rows > middle}
+
+
+@define
+class _Sequence:
+    """The rows that follow each other in the ledger while something holds; the sequence with the most breaks."""
+
+    longest: _Count = field(init=False, factory=_Count)
+    first: int = field(init=False, default=0)
+    last: int = field(init=False, default=0)
+    _now: _Count = field(init=False, factory=_Count)
+    _start: int = field(init=False, default=0)
+
+    def add(self, row: Row, *, holds: bool, is_break: bool) -> None:
+        """Take the next row."""
+        if not holds:
+            self._now = _Count()
+        elif is_break:
+            if not self._now.rows:
+                self._start = row.line
+            self._now.add(row)
+            if self._now.rows >= self.longest.rows:
+                self.longest, self.first, self.last = self._now, self._start, row.line
+
+
+@define
+class Patterns:
+    """Finds the patterns, row by row in the order of the ledger."""
+
+    _rows: int = field(init=False, default=0)
+    _breaks: int = field(init=False, default=0)
+    _causes: _Counts = field(init=False, factory=_Counts)
+    _places: _Counts = field(init=False, factory=_Counts)
+    _places_of_breaks: _Counts = field(init=False, factory=_Counts)
+    _neighbours: _Sequence = field(init=False, factory=_Sequence)
+    _shifted: dict[tuple[str, str], _Sequence] = field(
+        init=False,
+        factory=lambda: {(name, place): _Sequence() for name in _SHIFTS for place in ("above", "below")},
+    )
+    _before: Row | None = field(init=False, default=None)
+
+    def add(self, row: Row) -> None:
+        """Take the next row."""
+        is_break = row.bucket is Bucket.BREAK
+        self._rows += 1
+        self._breaks += is_break
+        for place in places(row):
+            self._places.of(place).rows += 1
+            if is_break:
+                self._places_of_breaks.of(place).add(row)
+        self._neighbours.add(row, holds=is_break, is_break=is_break)
+        self._add_shifts(row)
+        if is_break:
+            for cause in dict.fromkeys(causes(row)):
+                self._causes.of(cause).add(row)
+
+    def _add_shifts(self, row: Row) -> None:
+        before, self._before = self._before, row
+        for (name, place), sequence in self._shifted.items():
+            one, other = (row, before) if place == "above" else (before, row)
+            holds = one is not None and other is not None and _is_of(one, other, name)
+            # The row that has the value of the next one is known only when that one comes.
+            counted = row if place == "above" else before
+            is_different = counted is not None and any(
+                each.code in _SHIFTS[name] and each.is_decisive for each in counted.findings
+            )
+            is_counted = counted is not None and is_different and counted.bucket is Bucket.BREAK
+            if counted is not None:
+                sequence.add(counted, holds=holds, is_break=is_counted)
+
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Return what is found, those of the most rows first."""
+        found = [count.pattern(cause) for cause, count in self._found() if self._is_enough(count)]
+        order = list(PatternKind)
+        found.sort(key=lambda each: (-each.rows, order.index(each.kind), each.sentence))
+        return tuple(found[:_MAX_SHOWN])
+
+    def _is_enough(self, count: _Count) -> bool:
+        return count.rows >= _MIN_ROWS and count.rows * _MIN_SHARE >= self._breaks
+
+    def _found(self) -> Iterator[tuple[Cause, _Count]]:
+        yield from self._causes.by_cause.items()
+        yield from self._found_places()
+        for (name, place), sequence in self._shifted.items():
+            yield (PatternKind.SHIFTED, name, place, sequence.first, sequence.last), sequence.longest
+        together = self._neighbours
+        if self._breaks < self._rows and self._is_no_chance(together.longest.rows):
+            yield (PatternKind.NEIGHBOURS, together.first, together.last), together.longest
+
+    def _is_no_chance(self, length: int) -> bool:
+        """Return whether that number of breaks in a row is improbable where breaks are spread evenly."""
+        return bool(length) and log(self._rows) + length * log(self._breaks / self._rows) < log(_MAX_CHANCE)
+
+    def _found_places(self) -> Iterator[tuple[Cause, _Count]]:
+        """Yield the places that are far more common among the breaks than in the ledger; of nested ones, one."""
+        found: list[tuple[Cause, _Count]] = []
+        for cause, count in self._places_of_breaks.by_cause.items():
+            of_all = self._places.by_cause.get(cause)
+            if of_all is None or not of_all.is_exact or not self._is_enough(count):
+                continue
+            if count.rows * self._rows >= _MIN_LIFT * of_all.rows * self._breaks:
+                found.append((cause, count))
+        found.sort(key=lambda each: (-each[1].rows, -len(each[0][1]), each[0][1]))
+        for place, (cause, count) in enumerate(found):
+            if not any(are_alike(cause, earlier) for earlier, _ in found[:place]):
+                yield cause, count
+
+
+def _is_of(row: Row, other: Row, name: str) -> bool:
+    """Return whether *row* of the ledger has what the service states for the *other* row."""
+    if not isinstance(row.entry, Entry) or other.transaction is None:
+        return False
+    ours, theirs = getattr(row.entry, name), getattr(other.transaction, name)
+    return isinstance(ours, int | str) and ours == theirs
