@@ -124,18 +124,23 @@ def check_answer(world, reference, answer):
             world.fail("another transaction", f"{answer.reference}, {answer.amount} was returned for {reference}")
         return
     check_secret(world, answer)
-    if isinstance(answer, errors.TransactionNotFoundError):
-        if reference[0] != "U":
-            world.fail("not found", f"said of {reference}, which the service knows")
-    elif isinstance(answer, errors.RejectedError):
-        if reference[0] != "R":
-            world.fail("rejected", f"said of {reference}: {answer}")
-    elif isinstance(answer, errors.TLSVerificationError) or not isinstance(answer, PASSING):
+    kind = reference[0]
+    if isinstance(answer, errors.AuthenticationError):
+        if not world.service.has_revoked:
+            world.fail("error", f"the key is refused for {reference}, and the service takes it: {answer}")
+    elif isinstance(answer, (errors.TransactionNotFoundError, errors.RejectedError)):
+        name, truth = ("rejected", "R") if isinstance(answer, errors.RejectedError) else ("not found", "U")
+        if kind != truth:
+            world.fail(name, f"said of {reference}, which the service knows: {answer}")
+    elif not _is_temporary(answer):
         world.fail("error", f"{type(answer).__name__} for {reference}: {answer}")
-    elif isinstance(answer, errors.UnexpectedResponseError) and "base_url" in answer.message:
-        world.fail("error", f"a wrong address for {reference}: {answer}")
-    elif world.is_quiet and reference[0] != "C":
+    elif world.is_quiet and kind != "C":
         world.fail("unanswered", f"{type(answer).__name__} for {reference}, where nothing went wrong: {answer}")
+
+
+def _is_temporary(error):
+    is_elsewhere = isinstance(error, errors.UnexpectedResponseError) and "base_url" in error.message
+    return isinstance(error, PASSING) and not isinstance(error, errors.TLSVerificationError) and not is_elsewhere
 
 
 def check_secret(world, error):

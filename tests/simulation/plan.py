@@ -29,6 +29,9 @@ CONNECTING = ("refuse", "hang", "vanish", "reset handshake")
 TIMED = ("partition", "restart", "idle end", "wall clock", "dead address", "dead name")
 """By the virtual time."""
 
+REVOKED = "revoked key"
+"""By the virtual time, for some seconds; drawn apart, so that it changes no other plan."""
+
 TICKS = ("cancel", "close", "jump")
 """By the step of the event loop."""
 
@@ -165,7 +168,8 @@ def draw(seed):
     plan = evolve(plan, faults=tuple(_faults(chance, plan)))
     if work == "lookups" and Random(f"wait {seed}").random() < 0.3:
         plan = evolve(plan, work="wait")
-    return evolve(plan, faults=(*plan.faults, *_aimed(Random(f"aim {seed}"), plan)))
+    more = Random(f"more {seed}")
+    return evolve(plan, faults=(*plan.faults, *_in_a_row(more, plan), *_aimed(more, plan), *_revoked(more)))
 
 
 def _references(chance):
@@ -226,16 +230,27 @@ def _faults_of_steps(chance, plan, ticks):
             yield Fault(chance.choice(("kill", "kill", "kill", "disk full")), _step(chance))
 
 
-def _aimed(chance, plan):
-    """Yield cancellations in a row, and such as come, like a close, just when a spoilt answer is on its way."""
+def _in_a_row(chance, plan):
+    """Yield cancellations at one step after the other."""
     for fault in plan.faults:
         if fault.kind == "cancel" and chance.random() < 0.3:
-            for step in range(1, chance.choice((2, 3, 8))):
-                yield Fault("cancel", fault.at + step, fault.value)
+            yield from _burst(fault.at + 1, chance.choice((1, 2, 7)), fault.value)
     if plan.work in ("lookups", "wait") and chance.random() < 0.15:
         for _ in range(30):
-            at, who = _step(chance), chance.randrange(len(plan.references))
-            yield from (Fault("cancel", at + step, who) for step in range(chance.choice((1, 2, 4))))
+            yield from _burst(_step(chance), chance.choice((1, 2, 4)), chance.randrange(len(plan.references)))
+
+
+def _revoked(chance):
+    if chance.random() < 0.05:
+        yield Fault(REVOKED, round(chance.choice((1.0, 10.0, 60.0)) * chance.random(), 3), 20 * chance.random())
+
+
+def _burst(at, count, who):
+    return (Fault("cancel", at + step, who) for step in range(count))
+
+
+def _aimed(chance, plan):
+    """Yield cancellations and a close just when a spoilt answer is on its way."""
     spoilt = [fault for fault in plan.faults if fault.kind in ANSWERS]
     if not spoilt or chance.random() < 0.6:
         return

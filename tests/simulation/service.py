@@ -93,6 +93,7 @@ class Service:
         exchanges: Every request that came.
         peers: Every connection that was made.
         is_calm: Whether faults are over.
+        has_revoked: Whether it has ever refused the key.
         on_answered: Called with the number of a request and its reference as its answer is sent.
         on_reuse: Called when a request comes over a connection behind whose last answer came another.
     """
@@ -109,6 +110,8 @@ class Service:
         self.on_reuse = lambda: None
         self.is_calm = False
         self._down_until = -1.0
+        self._revoked_until = -1.0
+        self.has_revoked = False
         self._forget()
 
     def _forget(self):
@@ -156,6 +159,10 @@ class Service:
         self._down_until = self._loop.time() + seconds
         self._forget()
 
+    def revoke(self, seconds):
+        """Refuse the key for a while."""
+        self._revoked_until = self._loop.time() + seconds
+
     def end_idle(self):
         """Close every connection that waits for a request."""
         for peer in self.peers:
@@ -175,6 +182,9 @@ class Service:
         self._loop.note("request", number, reference, kind)
         if throttled:
             answer, seconds = throttled[0], 0.0
+        elif self._loop.time() < self._revoked_until and not self.is_calm:
+            self.has_revoked = True
+            answer, seconds, kind = REFUSALS["unauthorized"], 0.0, ""
         else:
             answer, seconds = (
                 _truth(reference, self._status(reference)),

@@ -164,11 +164,8 @@ async def _ask_batch(world, clients):
         if not world.is_closing:
             raise
         return
-    except errors.ConnectionFailedError as error:
-        _check_unreached(world, clients.clients[0], error)
-        return
-    except errors.RateLimitedError as error:
-        oracles.check_answer(world, references[0], error)
+    except (errors.ConnectionFailedError, errors.RateLimitedError, errors.AuthenticationError) as error:
+        _check_stop(world, clients.clients[0], references[0], error)
         return
     _check_once(world, references, outcomes, is_complete=True)
     for outcome in outcomes:
@@ -192,9 +189,11 @@ def _check_once(world, references, outcomes, *, is_complete):
         world.fail("one outcome", f"{len(references) - len(set(seen))} references have none")
 
 
-def _check_unreached(world, client, error):
-    """Allow a stream to give up on an address that it has never reached."""
-    if error.sent != "no" or world.counts.get(f"answered by client {world.clients.index(client)}"):
+def _check_stop(world, client, reference, error):
+    """Allow a stream to give up on an address that it has never reached, and on what every reference would get."""
+    if not isinstance(error, errors.ConnectionFailedError):
+        oracles.check_answer(world, reference, error)
+    elif error.sent != "no" or world.counts.get(f"answered by client {world.clients.index(client)}"):
         world.fail("error", f"a stream ended with {error!r}")
 
 
@@ -252,8 +251,8 @@ async def _read(world, client, references):
         if not world.is_closing:
             raise
         leaves_after = 0
-    except errors.ConnectionFailedError as error:
-        _check_unreached(world, client, error)
+    except (errors.ConnectionFailedError, errors.AuthenticationError) as error:
+        _check_stop(world, client, references[0], error)
         leaves_after = 0
     except errors.DeadlineExceededError:
         if any(reference[0] == "T" for reference in references):  # else nothing shows that the service answers

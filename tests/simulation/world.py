@@ -25,7 +25,7 @@ from payclient.transports import PooledTransport
 from simulation import host, oracles
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.network import Network
-from simulation.plan import AIMED, BREAKING, HARMLESS
+from simulation.plan import AIMED, BREAKING, HARMLESS, REVOKED
 from simulation.service import Service
 from support.fakes import KEY
 
@@ -241,6 +241,7 @@ class World:
             "wall clock": self._move_wall,
             "dead address": lambda _: self.network.dead_addresses.add(host.ADDRESSES[host.NAME][0]),
             "dead name": self._lose_name,
+            REVOKED: self.service.revoke,
         }
         for fault in self.plan.faults:
             if fault.kind in timed:
