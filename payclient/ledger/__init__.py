@@ -18,6 +18,7 @@ from payclient.ledger._profiles import profiles as profiles
 from payclient.ledger._rows import RowReader as RowReader
 from payclient.ledger._rows import typed_readers as typed_readers
 from payclient.ledger._source import LedgerFile
+from payclient.ledger._suggestion import Reading, Suggestion
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "LedgerFile",
     "LedgerFormat",
     "Negative",
+    "Reading",
     "RejectedEntry",
+    "Suggestion",
     "Thousands",
     "open_ledger",
 ]

@@ -60,9 +60,16 @@ def read_csv(
     except LedgerError as error:
         below = ((line, _split_longest(text, delimiters)) for line, text in filled)
         raise with_hint(error, below, columns, dialect) from None
-    reader = RowReader(understood, warnings, text_readers(dialect))
+    reader = RowReader(understood, warnings, text_readers(dialect), dialect)
     rows = _rows(_records(lines, delimiter, before=first), reader, len(understood.header))
-    return Table(columns=understood, rows=rows, warnings=warnings, delimiter=delimiter, header_row=first)
+    return Table(
+        columns=understood,
+        rows=rows,
+        warnings=warnings,
+        delimiter=delimiter,
+        header_row=first,
+        suggest=reader.suggestions,
+    )
 
 
 def _declared_delimiter(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:

@@ -51,9 +51,9 @@ def read_json_lines(
     first = _first_object(line, text)
     understood = find_columns(tuple(first), columns, dialect.columns)
     warnings: list[str] = []
-    reader = RowReader(understood, warnings, typed_readers(dialect))
+    reader = RowReader(understood, warnings, typed_readers(dialect), dialect)
     rows = _Rows(understood, warnings, reader).read(line, first, lines)
-    return Table(columns=understood, rows=rows, warnings=warnings)
+    return Table(columns=understood, rows=rows, warnings=warnings, suggest=reader.suggestions)
 
 
 def _first_object(line: int, text: str) -> dict[str, Any]:

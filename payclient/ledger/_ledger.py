@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
@@ -14,6 +14,7 @@ from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._source import Source
+from payclient.ledger._suggestion import Suggestion
 from payclient.ledger._unused import check_values
 
 
@@ -28,6 +29,7 @@ class Table:
         warnings: Grows while the rows are read.
         delimiter: The delimiter of a CSV ledger; None for other formats.
         header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
+        suggest: Returns what to declare, judging by the rows read so far.
     """
 
     columns: Columns
@@ -35,6 +37,7 @@ class Table:
     warnings: list[str] = field(factory=list)
     delimiter: str | None = None
     header_row: int = 0
+    suggest: Callable[[], tuple[Suggestion, ...]] = tuple
 
 
 NO_COLUMNS = Columns({}, (), {}, ())
@@ -116,6 +119,11 @@ class Ledger:
         if self._has_rows:
             return tuple(self._table.warnings)
         return (*self._table.warnings, f"the ledger {self._emptiness}: nothing was read")
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """What would read the amounts and times that are refused; complete when all rows have been read."""
+        return self._table.suggest()
 
     @property
     def fingerprint(self) -> Fingerprint:

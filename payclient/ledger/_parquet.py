@@ -59,9 +59,9 @@ def read_parquet(
     decimals = [each.name for each in parquet.schema_arrow if _arrow.types.is_decimal(each.type)]
     understood.samples.update({name: ["0.00"] for name in decimals if name in understood.ignored})
     warnings: list[str] = []
-    reader = RowReader(only_used(understood), warnings, typed_readers(dialect))
+    reader = RowReader(only_used(understood), warnings, typed_readers(dialect), dialect)
     rows = _rows(parquet, reader, tuple(understood.used.values()))
-    return Table(columns=understood, rows=rows, warnings=warnings)
+    return Table(columns=understood, rows=rows, warnings=warnings, suggest=reader.suggestions)
 
 
 def damaged(error: Exception) -> LedgerError:

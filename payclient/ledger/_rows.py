@@ -17,6 +17,7 @@ from payclient.ledger._columns import Columns
 from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
 from payclient.ledger._money import MoneyReader, read_money
+from payclient.ledger._suggestion import Suggester, Suggestion
 from payclient.ledger._times import TimeReader
 from payclient.ledger._totals import Totals
 
@@ -80,6 +81,9 @@ KINDS: Mapping[str, str] = MappingProxyType(
 _SAMPLE = 100
 """Number of rows whose unused cells are sampled, and of characters of each."""
 
+_SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
+"""The kinds of cells for which a declaration may be suggested."""
+
 _NEEDED = frozenset({"reference", "amount"})
 
 
@@ -91,6 +95,7 @@ class RowReader:
         columns: The columns by field.
         warnings: The list to which warnings are added.
         by_field: The reader of each field; it raises `CellProblem`.
+        dialect: What is declared, beyond which something may be suggested.
     """
 
     def __init__(
@@ -98,13 +103,15 @@ class RowReader:
         columns: Columns,
         warnings: list[str],
         by_field: Mapping[str, CellReader],
+        dialect: Dialect = PLAIN,
     ) -> None:
         self._columns = columns
         self._warnings = warnings
         unused = set(range(len(columns.header))) - set(columns.places.values())
         self._unused = [(columns.header[place].strip(), place) for place in sorted(unused)]
         self._sampled = 0
-        self._plan = [(field, place, by_field[field]) for field, place in columns.places.items()]
+        self._suggester = Suggester(dialect)
+        self._plan = [(field, place, self._noted(field, by_field[field])) for field, place in columns.places.items()]
         self._totals = Totals()
         self._odd_creations = 0
         self._first_odd_creation = 0, ""
@@ -121,10 +128,12 @@ class RowReader:
             self._sample(cells)
         values: dict[str, Any] = {}
         problems: list[str] = []
+        refused: dict[str, Any] = {}
         for field, place, reader in self._plan:
             try:
                 value = reader(cells[place])
             except CellProblem as problem:
+                refused.setdefault(_SUGGESTED.get(KINDS[field], ""), cells[place])
                 if field != "created_at":
                     problems.append(f"{field}: {problem}")
                     continue
@@ -136,7 +145,28 @@ class RowReader:
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
             kind = values.get("kind", ABSENT)
             return RejectedEntry(line=line, reason=reason, reference=values.get("reference"), kind=kind)
+        for what in _SUGGESTED.values():
+            if what in refused and tuple(cells) != self._columns.header:
+                self._suggester.refuse(what, refused[what])
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
+
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """Return what to declare, judging by the rows read so far."""
+        return tuple(self._suggester.suggestions())
+
+    def _noted(self, field: str, read: CellReader) -> CellReader:
+        """Return *read*, which then also shows the suggester each text that is not the usual one."""
+        kind, name = KINDS[field], self._columns.used[field]
+        if kind not in _SUGGESTED:
+            return read
+        add = self._suggester.add_amount if kind == "money" else self._suggester.add_time
+
+        def noted(cell: Any) -> Any:
+            if isinstance(cell, str) and cell and not cell.isdigit() and cell.strip() != name:
+                add(cell)
+            return read(cell)
+
+        return noted
 
     def _sample(self, cells: Sequence[Any]) -> None:
         """Store samples of unused columns, because they may hold money."""

@@ -68,9 +68,9 @@ def read_xlsx(
         understood = find_columns(header, columns, dialect.columns)
     except LedgerError as error:
         raise with_hint(error, ((line, _names(each)) for line, each in rows), columns, dialect) from None
-    reader = RowReader(understood, warnings, typed_readers(dialect))
+    reader = RowReader(understood, warnings, typed_readers(dialect), dialect)
     entries = _entries(rows, reader, len(header), parser, warnings, header_row=first)
-    return Table(columns=understood, rows=entries, warnings=warnings, header_row=first)
+    return Table(columns=understood, rows=entries, warnings=warnings, header_row=first, suggest=reader.suggestions)
 
 
 def _choose(book: Workbook, name: str | None) -> Sheet:

@@ -1,0 +1,229 @@
+"""
+Suggest the declaration that would read a ledger's amounts and times, and say when there are two.
+
+A suggestion is made only when one notation reads every cell, and no other one reads any of them differently. What is
+remembered of the cells is their shape, so memory does not grow with the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+from typing import Any, cast
+
+import attrs
+from attrs import frozen
+
+from payclient._escape import plural, quote
+from payclient.ledger._cells import BLANK, CellProblem
+from payclient.ledger._dialect import Dialect, Grouping, Negative, Thousands
+from payclient.ledger._money import MoneyReader
+from payclient.ledger._time_shapes import TimeShapes
+
+_MAX_SHAPES = 5000
+_DIGITS = re.compile("[0-9]+")
+_AROUND = re.compile(r"[-+\u2212()\s]+")
+_MAX_READINGS = 3
+
+
+@frozen
+class Reading:
+    """
+    One way to read the cells.
+
+    Attributes:
+        options: The options that declare it, each with its value.
+        value: What the first cell that was refused, or that is read in several ways, is then.
+    """
+
+    options: tuple[tuple[str, str], ...]
+    value: str
+
+    def __str__(self) -> str:
+        return " ".join(f"{name} {shlex.quote(value)}" for name, value in self.options)
+
+
+@frozen(kw_only=True)
+class Suggestion:
+    """
+    What to declare.
+
+    Attributes:
+        what: `amounts` or `times`.
+        rows: Rows with a cell that is refused.
+        cell: The first one; where there are several readings, one that they read differently.
+        readings: The readings of all cells; more than one if it is ambiguous.
+    """
+
+    what: str
+    rows: int
+    cell: str
+    readings: tuple[Reading, ...]
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the cells have several readings, of which only the owner of the ledger knows the right one."""
+        return len(self.readings) > 1
+
+    def __str__(self) -> str:
+        refused = f"{plural(self.rows, 'row')} {'is' if self.rows == 1 else 'are'} refused as {self.what}"
+        if not self.is_ambiguous:
+            (reading,) = self.readings
+            return f"{refused}; all can be read with {reading} (first: {quote(self.cell)} → {reading.value})"
+        ways = " or ".join(f"{each} ({quote(self.cell)} → {each.value})" for each in self.readings)
+        return f"{refused}; they are ambiguous: all can be read with {ways}; declare the one that is meant"
+
+
+class Suggester:
+    """
+    Remembers the shapes of cells, and suggests what to declare.
+
+    Args:
+        dialect: What is declared already.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._shapes: dict[str, str] = {}
+        self._first: dict[str, str] = {}
+        self._rows = {"amounts": 0, "times": 0}
+        self._times = TimeShapes()
+        self._typed = set[str]()
+        """What has a refused cell that is not text, about which no notation is."""
+
+    def add_amount(self, cell: str) -> None:
+        """Remember a cell of an amount, read or refused."""
+        text = cell.strip(BLANK)
+        if len(self._shapes) <= _MAX_SHAPES and text not in self._dialect.null:
+            self._shapes.setdefault(_DIGITS.sub(_shape, text), text)
+
+    def add_time(self, cell: str) -> None:
+        """Remember a cell of a time, read or refused."""
+        if not self._dialect.date_format:
+            self._times.add(cell.strip(BLANK))
+
+    def refuse(self, what: str, cell: object) -> None:
+        """Count a row with a cell that is refused."""
+        self._rows[what] += 1
+        if isinstance(cell, str):
+            self._first.setdefault(what, cell.strip(BLANK))
+        else:
+            self._typed.add(what)
+
+    def suggestions(self) -> Iterator[Suggestion]:
+        """Yield what to declare, for amounts and for times, as far as every cell agrees."""
+        if "amounts" in self._first.keys() - self._typed and 0 < len(self._shapes) <= _MAX_SHAPES:
+            yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
+        if "times" in self._first.keys() - self._typed and (ways := self._times.readings()):
+            readings = tuple(Reading(tuple(("--date-format", each) for each in way), value) for way, value in ways)
+            cell = self._times.example if len(readings) > 1 else self._times.first
+            yield Suggestion(what="times", rows=self._rows["times"], cell=cell, readings=readings)
+
+    def _for_amounts(self, cell: str, cells: list[str]) -> Iterator[Suggestion]:
+        found = dict(_readings(cells, self._dialect))
+        if len(found) > 1:
+            cell = next(each for each, *values in zip(cells, *found.values(), strict=True) if len(set(values)) > 1)
+        readings = [Reading(_options(each, self._dialect), _said(_read(cell, each))) for each in found]
+        if readings:
+            rows = self._rows["amounts"]
+            yield Suggestion(what="amounts", rows=rows, cell=cell, readings=tuple(readings[:_MAX_READINGS]))
+
+
+def _said(value: int | None) -> str:
+    return "empty" if value is None else str(value)
+
+
+def _shape(match: re.Match[str]) -> str:
+    """Return the length of a run of digits and of the zeros at its end, on which its reading depends."""
+    digits = match[0]
+    return f"<{len(digits)},{len(digits) - len(digits.rstrip('0'))}>"
+
+
+def _readings(cells: list[str], dialect: Dialect) -> Iterator[tuple[Dialect, tuple[int | None, ...]]]:
+    """Yield the simplest dialect for each different way to read all *cells*, with what it reads."""
+    found: dict[tuple[int | None, ...], Dialect] = {}
+    for candidate in sorted(candidates(cells, dialect), key=lambda each: len(_options(each, dialect))):
+        values = _read_all(cells, candidate)
+        if values is not None:
+            found.setdefault(values, candidate)
+    yield from ((candidate, values) for values, candidate in found.items())
+
+
+def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:
+    try:
+        return tuple(_read(cell, dialect) for cell in cells)
+    except CellProblem:
+        return None
+
+
+def _read(cell: str, dialect: Dialect) -> int | None:
+    return None if cell in dialect.null else _reader(dialect).read(cell)
+
+
+@lru_cache(maxsize=64)
+def _reader(dialect: Dialect) -> MoneyReader:
+    return MoneyReader(dialect)
+
+
+def candidates(cells: Iterable[str], dialect: Dialect) -> Iterator[Dialect]:
+    """Yield every dialect for amounts that agrees with what *dialect* declares, and fits what is around the digits."""
+    cells = list(cells)
+    given = _around(cells, dialect)
+    if given is None:
+        return
+    decimals = (None, ".", ",") if dialect.decimal is None else (dialect.decimal,)
+    thousands = (None, *Thousands) if dialect.thousands is None else (dialect.thousands,)
+    groupings = tuple(Grouping) if dialect.grouping is Grouping.WESTERN else (dialect.grouping,)
+    for decimal, mark, grouping in product(decimals, thousands, groupings):
+        if (mark is None and grouping is Grouping.INDIAN) or (mark is not None and decimal == mark):
+            continue
+        yield attrs.evolve(dialect, decimal=decimal, thousands=mark, grouping=grouping, **given)
+
+
+def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
+    """Return what must be declared about currency, sign and empty cells; None if no declaration can be right."""
+    given: dict[str, Any] = {}
+    parts = [(cell, _DIGITS.search(cell)) for cell in cells]
+    null = [cell for cell, digits in parts if digits is None]
+    filled = [cell for cell, digits in parts if digits is not None]
+    if null:
+        given["null"] = (*dialect.null, *null)
+    for name, pattern in (("currency_prefix", r"^[^0-9]*"), ("currency_suffix", r"[^0-9]*$")):
+        symbols = {_AROUND.sub("", _text(pattern, cell)).strip(".,\u2013\u2014'").casefold() for cell in filled} - {""}
+        declared = getattr(dialect, name)
+        if len(symbols) > 1 or (declared and symbols - {declared.casefold()}):
+            return None
+        if symbols and not declared:
+            spelt = next(cell for cell in filled if _AROUND.sub("", _text(pattern, cell)).strip(".,\u2013\u2014'"))
+            given[name] = _AROUND.sub("", _text(pattern, spelt)).strip(".,\u2013\u2014'")
+    try:
+        attrs.evolve(dialect, **given)
+    except ValueError:  # what is around the digits is not a currency
+        return None
+    if dialect.negative is Negative.LEADING:
+        if any("(" in cell for cell in filled):
+            given["negative"] = Negative.PARENTHESES
+        elif any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):
+            given["negative"] = Negative.TRAILING
+    return given
+
+
+def _text(pattern: str, cell: str) -> str:
+    match = re.search(pattern, cell)
+    return match[0] if match else ""
+
+
+def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ...]:
+    """Return the options for what *candidate* declares beyond *declared*."""
+    options: list[tuple[str, str]] = []
+    for each in attrs.fields(Dialect):
+        value, before = getattr(candidate, each.name), getattr(declared, each.name)
+        if value != before:
+            texts = [str(value)]
+            if isinstance(value, tuple):
+                texts = [text for text in cast("tuple[str, ...]", value) if text not in before]
+            options += [(f"--{each.name.replace('_', '-')}", text) for text in texts]
+    return tuple(options)
