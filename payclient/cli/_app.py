@@ -23,6 +23,7 @@ COMMANDS = {
     "get": "Look up transactions.",
     "wait": "Look up transactions repeatedly until each has one of the given statuses.",
     "lookup": "Look up the references in Parquet files.",
+    "ledger": "Show how a ledger is read, before anything is looked up; needs neither a key nor a network.",
     "reconcile": "Compare a ledger with the service, one reference at a time.",
     "report": "Rewrite every file of a report from its journal, without a network or a key.",
     "show": "Show the result of a report in a few lines: the verdict, the money, and the worst breaks.",

@@ -13,10 +13,11 @@ from cyclopts import Parameter
 from payclient.cli._connection import Connection
 from payclient.cli._metrics import write_metrics
 from payclient.cli._options import Judging, LedgerSource, Output
+from payclient.cli._overview import Overview, overview_lines, question_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, journal_path
 from payclient.cli._streams import Streams
-from payclient.cli._verdict import Worst, dry_run_lines, verdict_lines
+from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
 from payclient.reconcile import Bucket, StoppedError, Summary
@@ -72,7 +73,8 @@ async def reconcile(
         source: Reading the ledger.
         judging: Judging differences.
         canary: A reference that is known to exist, looked up first.
-        dry_run: Read the ledger and print what would be looked up; needs neither key nor network.
+        dry_run: Show how the ledger is read, as `payclient ledger` does, and what would be looked up; needs neither
+            key nor network.
         durable: Wait for the disk after each answer, to survive a power cut.
         progress: Display of progress on standard error.
         metrics: Prometheus text file to replace at the end, for a collector; counts without money.
@@ -85,8 +87,7 @@ async def reconcile(
     confirm_after = judging.confirm_after_seconds
     if dry_run:
         with source.open(ledger, rules, streams) as entries:
-            for line in dry_run_lines(entries, connection.max_concurrency):
-                streams.write(line)
+            _show(entries, connection.max_concurrency, streams)
         return 0
     worst = Worst()
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
@@ -112,6 +113,13 @@ async def reconcile(
     lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
     output.write(lines, out, streams)
     return _measured(summary, summary.exit_status(output.fail_on), metrics)
+
+
+def _show(ledger: Ledger, concurrency: int, streams: Streams) -> None:
+    overview = Overview(ledger)
+    overview.read()
+    for line in (*overview_lines(overview), *question_lines(overview, concurrency)):
+        streams.write(line)
 
 
 def _measured(summary: Summary, status: int, metrics: Path | None) -> int:

@@ -131,6 +131,8 @@ class Reconciliation:
         if journal.note(_STARTED) is None:
             journal.set_note(_STARTED, self.clock().isoformat())
         yield from self.ledger
+        for suggestion in self.ledger.suggestions:
+            self.streams.tell(f"payclient: {suggestion}; payclient ledger shows how the ledger is read")
         about = About(
             ledger=_ledger_about(self.ledger),
             rules=self.rules,

@@ -7,42 +7,9 @@ from collections.abc import Iterable, Iterator
 from attrs import astuple, define, field
 
 from payclient._escape import escape_unprintable, plural
-from payclient.cli._progress import duration
 from payclient.cli._streams import aligned
-from payclient.ledger import Ledger, RejectedEntry
-from payclient.reconcile import COMPLETENESS, Bucket, Journal, Pattern, Row, Rules, Summary, TieOut, expiry_rule
+from payclient.reconcile import COMPLETENESS, Bucket, Pattern, Row, Rules, Summary, TieOut, expiry_rule
 from payclient.report import TopRows, bridge_lines, money_by_status
-
-_RATES = (10, 100, 500)
-"""Lookups per second for which the duration is said; which one the service takes is not known before it is asked."""
-_MAX_SHOWN_DRY_RUN = 5
-
-
-def dry_run_lines(ledger: Ledger, concurrency: int) -> Iterator[str]:
-    """Read the whole ledger, and yield what there is to know about it."""
-    rejected: list[RejectedEntry] = []
-    with Journal() as journal:
-        for entry in ledger:
-            journal.add(entry)
-            if isinstance(entry, RejectedEntry) and len(rejected) < _MAX_SHOWN_DRY_RUN:
-                rejected.append(entry)
-        journal.finish_ledger()
-        rows, references, unusable = journal.rows, journal.count_references(), journal.count_rejected()
-    used = ledger.columns.used
-    yield f"format: {ledger.format}"
-    yield "columns: " + (", ".join(f"{field} = {name!r}" for field, name in used.items()) or "none")
-    if ledger.columns.ignored:
-        yield "not used: " + ", ".join(map(repr, ledger.columns.ignored))
-    yield f"rows: {rows:,}"
-    yield f"references: {references:,} different, each looked up once, and once more for each difference"
-    yield f"listed again: {plural(rows - unusable - references, 'row')}"
-    yield f"rejected: {plural(unusable, 'row')}"
-    yield from (f"  line {entry.line}: {escape_unprintable(entry.reason)}" for entry in rejected)
-    yield f"duration, {concurrency} at once at most: " + ", ".join(
-        f"{duration(references / rate)} at {rate}/s" for rate in _RATES
-    )
-    yield from (f"warning: {escape_unprintable(warning)}" for warning in ledger.warnings)
-
 
 _MAX_SHOWN = 5
 

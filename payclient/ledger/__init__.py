@@ -15,6 +15,7 @@ from payclient.ledger._ledger import Ledger, LedgerFormat
 from payclient.ledger._open import open_ledger
 from payclient.ledger._profiles import Profile as Profile
 from payclient.ledger._profiles import profiles as profiles
+from payclient.ledger._rows import KINDS as KINDS
 from payclient.ledger._rows import RowReader as RowReader
 from payclient.ledger._rows import typed_readers as typed_readers
 from payclient.ledger._source import LedgerFile

@@ -145,8 +145,8 @@ class RowReader:
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
             kind = values.get("kind", ABSENT)
             return RejectedEntry(line=line, reason=reason, reference=values.get("reference"), kind=kind)
-        for what in _SUGGESTED.values():
-            if what in refused and tuple(cells) != self._columns.header:
+        if refused and tuple(cells) != self._columns.header:
+            for what in refused.keys() & set(_SUGGESTED.values()):
                 self._suggester.refuse(what, refused[what])
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
 
@@ -159,7 +159,9 @@ class RowReader:
         kind, name = KINDS[field], self._columns.used[field]
         if kind not in _SUGGESTED:
             return read
-        add = self._suggester.add_amount if kind == "money" else self._suggester.add_time
+        add: Callable[[str], None] = self._suggester.add_time
+        if kind == "money":
+            add = partial(self._suggester.add_amount, is_needed=field in _NEEDED)
 
         def noted(cell: Any) -> Any:
             if isinstance(cell, str) and cell and not cell.isdigit() and cell.strip() != name:

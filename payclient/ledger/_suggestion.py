@@ -69,7 +69,7 @@ class Suggestion:
         return len(self.readings) > 1
 
     def __str__(self) -> str:
-        refused = f"{plural(self.rows, 'row')} {'is' if self.rows == 1 else 'are'} refused as {self.what}"
+        refused = f"{plural(self.rows, 'row')} {'has' if self.rows == 1 else 'have'} {self.what} that cannot be read"
         if not self.is_ambiguous:
             (reading,) = self.readings
             return f"{refused}; all can be read with {reading} (first: {quote(self.cell)} → {reading.value})"
@@ -91,13 +91,21 @@ class Suggester:
         self._first: dict[str, str] = {}
         self._rows = {"amounts": 0, "times": 0}
         self._times = TimeShapes()
-        self._typed = set[str]()
-        """What has a refused cell that is not text, about which no notation is."""
+        self._hopeless = set[str]()
+        """What has a refused cell that no declaration can make readable."""
 
-    def add_amount(self, cell: str) -> None:
-        """Remember a cell of an amount, read or refused."""
+    def add_amount(self, cell: str, *, is_needed: bool = True) -> None:
+        """
+        Remember a cell of an amount, read or refused.
+
+        Args:
+            cell: Its text.
+            is_needed: Whether it must not be empty.
+        """
         text = cell.strip(BLANK)
-        if len(self._shapes) <= _MAX_SHAPES and text not in self._dialect.null:
+        if is_needed and text and not _DIGITS.search(text):
+            self._hopeless.add("amounts")
+        if len(self._shapes) <= _MAX_SHAPES and text and text not in self._dialect.null:
             self._shapes.setdefault(_DIGITS.sub(_shape, text), text)
 
     def add_time(self, cell: str) -> None:
@@ -111,13 +119,13 @@ class Suggester:
         if isinstance(cell, str):
             self._first.setdefault(what, cell.strip(BLANK))
         else:
-            self._typed.add(what)
+            self._hopeless.add(what)
 
     def suggestions(self) -> Iterator[Suggestion]:
         """Yield what to declare, for amounts and for times, as far as every cell agrees."""
-        if "amounts" in self._first.keys() - self._typed and 0 < len(self._shapes) <= _MAX_SHAPES:
+        if "amounts" in self._first.keys() - self._hopeless and 0 < len(self._shapes) <= _MAX_SHAPES:
             yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
-        if "times" in self._first.keys() - self._typed and (ways := self._times.readings()):
+        if "times" in self._first.keys() - self._hopeless and (ways := self._times.readings()):
             readings = tuple(Reading(tuple(("--date-format", each) for each in way), value) for way, value in ways)
             cell = self._times.example if len(readings) > 1 else self._times.first
             yield Suggestion(what="times", rows=self._rows["times"], cell=cell, readings=readings)

@@ -152,6 +152,10 @@ class Journal:
         """Count the ledger rows that cannot be used."""
         return self._count(schema.COUNT_REJECTED)
 
+    def repeated(self, limit: int) -> Iterator[tuple[str, int]]:
+        """Yield the first references that several rows have, at most *limit*, with the number of their rows."""
+        yield from self._database.fetch(schema.SOME_REPEATS, (limit,))
+
     def begin_ledger(self) -> None:
         """Start again at the first ledger row, for another run with the same journal."""
         self._stored, self._rows, self._is_complete = (

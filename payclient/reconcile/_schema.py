@@ -96,6 +96,7 @@ ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries ORDER BY position"
 ENTRIES_OF = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
 COUNT_ENTRIES = "SELECT count(*) FROM entries"
 COUNT_REPEATS = "SELECT count(*) FROM repeats"
+SOME_REPEATS = "SELECT reference, rows FROM repeats ORDER BY first LIMIT ?"
 COUNT_REJECTED = "SELECT count(*) FROM entries WHERE rejected IS NOT NULL"
 COUNT_REFERENCES = "SELECT count(*) FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)"
 

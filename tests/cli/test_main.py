@@ -15,7 +15,7 @@ from payclient import AsyncClient, cli
 from payclient.cli import _app as _run
 from payclient.cli._streams import Streams
 
-COMMANDS = ["get", "reconcile", "sandbox", "demo"]
+COMMANDS = ["get", "ledger", "reconcile", "sandbox", "demo"]
 
 
 class Closed(io.StringIO):

@@ -37,6 +37,7 @@ MAY_BE_ENTERED = {
 
 MAY_BE_SMALL = {
     "cli/_completion.py": "a command",
+    "cli/_ledger.py": "a command",
     "cli/_metrics.py": "the text format of Prometheus, apart from the command",
     "cli/_report.py": "a command",
     "cli/_verify.py": "a command",
@@ -56,6 +57,7 @@ TESTED_ELSEWHERE = {
     "cli/_app.py": "cli/test_main.py",
     "cli/_completion.py": "cli/test_main.py",
     "cli/_explain.py": "cli/test_reconciliation.py",
+    "cli/_ledger.py": "cli/test_overview.py",
     "cli/_options.py": "cli/test_reconcile.py",
     "cli/_report.py": "cli/test_reconciliation.py",
     "cli/_verify.py": "cli/test_reconciliation.py",
@@ -65,6 +67,7 @@ TESTED_ELSEWHERE = {
     "ledger/_archive.py": "ledger/test_xlsx.py",
     "ledger/_errors.py": "ledger/test_open.py",
     "ledger/_ledger.py": "ledger/test_open.py",
+    "ledger/_time_shapes.py": "ledger/test_suggestion.py",
     "ledger/_workbook.py": "ledger/test_xlsx.py",
     "protocol/_http.py": "transports/test_transports.py",
     "reconcile/_answers.py": "reconcile/test_journal.py",

@@ -37,7 +37,6 @@ def suggested(*cells, column="amount", **declared):
         (("(1,250,000)", "1,250,000"), "--thousands , --negative parentheses"),
         (("1.250.000-", "7"), "--thousands . --negative trailing"),
         (("1.250.000,-", "7"), "--decimal , --thousands ."),
-        (("1,250,000", "NULL"), "--thousands , --null NULL"),
         (("15000,00",), "--decimal ,"),
     ],
 )
@@ -51,8 +50,16 @@ def test_sentence():
     """The sentence counts the rows, and shows the first refused amount and what it would be."""
     (text,) = suggested("500", "15.000,00", "7.000,00")
     assert text == (
-        "2 rows are refused as amounts; all can be read with --decimal , --thousands . (first: '15.000,00' → 15000)"
+        "2 rows have amounts that cannot be read; all can be read with --decimal , --thousands . (first: "
+        "'15.000,00' → 15000)"
     )
+
+
+def test_empty_cells():
+    """A text for an empty cell is suggested where a cell may be empty; an amount may not, so nothing reads it."""
+    (text,) = suggested("1,250,000", "NULL", column="fee")
+    assert "all can be read with --thousands , --null NULL (first: " in text
+    assert suggested("1,250,000", "NULL") == []
 
 
 def test_ambiguous_amount():
@@ -61,7 +68,8 @@ def test_ambiguous_amount():
     assert "all can be read with --thousands ." in text  # seven and a half is not an amount
     (text,) = suggested("15.000", "7.000")
     assert text == (
-        "2 rows are refused as amounts; they are ambiguous: all can be read with --thousands . ('15.000' → 15000) "
+        "2 rows have amounts that cannot be read; they are ambiguous: "
+        "all can be read with --thousands . ('15.000' → 15000) "
         "or --decimal . ('15.000' → 15); declare the one that is meant"
     )
 

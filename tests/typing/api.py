@@ -67,7 +67,9 @@ from payclient.ledger import (
     LedgerFile,
     LedgerFormat,
     Negative,
+    Reading,
     RejectedEntry,
+    Suggestion,
     Thousands,
     open_ledger,
 )
@@ -421,6 +423,9 @@ def dialect(file: LedgerFile) -> Dialect:
     assert_type((own.thousands, own.grouping, own.negative), tuple[Thousands | None, Grouping, Negative])
     with open_ledger(file, dialect=own) as opened:
         assert_type((opened.dialect, opened.header_row), tuple[Dialect, int])
+        for suggestion in assert_type(opened.suggestions, tuple[Suggestion, ...]):
+            assert_type((suggestion.what, suggestion.rows, suggestion.cell), tuple[str, int, str])
+            assert_type((suggestion.is_ambiguous, suggestion.readings), tuple[bool, tuple[Reading, ...]])
     assert_type(Rules(ledger=own).ledger, Dialect)
     return assert_type(Dialect.named("excel-de", header_row=4), Dialect)
 

@@ -1,0 +1,140 @@
+"""`payclient ledger` shows how a ledger is read, without a key, a service or a folder."""
+
+from __future__ import annotations
+
+import json
+
+import openpyxl
+import pytest
+
+LEDGER = """\
+Kode;Jumlah;Status;Catatan
+T1;15.000,00;Lunas;a
+T2;7.000,00;Lunas;b
+T1;15.000,00;Batal;c
+;abc;;
+TOTAL;37.000,00;;
+"""
+GERMAN = ("--decimal", ",", "--thousands", ".", "--column", "reference=Kode")
+
+
+@pytest.fixture
+def ledger(command, tmp_path):
+    """Run the command on a ledger with this content."""
+
+    def ledger(*arguments, content=LEDGER, **options):
+        path = tmp_path / "ledger.csv"
+        path.write_text(content)
+        return command("ledger", str(path), *arguments, **options)
+
+    return ledger
+
+
+def test_lines(ledger):
+    """Format, columns, first rows, totals, repeated references and rejected rows are shown, worst reason first."""
+    result = ledger(*GERMAN)
+    assert (result.status, result.err) == (1, "")
+    assert (
+        result.out
+        == """\
+format: csv, utf-8, delimiter ';', header in row 1
+columns:
+  Kode     reference  text
+  Jumlah   amount     whole number, decimal ',', thousands '.'
+  Status   status     text
+  Catatan  not used
+rows: 5, with 2 different references
+first rows, as read:
+  line  reference  amount  status
+     2  T1          15000  Lunas
+     3  T2           7000  Lunas
+     4  T1          15000  Batal
+by status:
+  Lunas  2 rows  22,000
+  Batal   1 row  15,000
+listed again: 1 row
+  T1: 2 rows
+rejected: 2 rows
+  1 row, first on line 5: reference: the cell is empty; amount: 'abc' is not a number; if it stands for an empty cell, --null 'abc' says so
+  1 row, first on line 6: is a totals row: it says 'TOTAL'; it is left out of the ledger's total
+"""  # noqa: E501  as it is printed
+    )
+
+
+def test_json(ledger):
+    """The same as one JSON object, with the suggestions in parts."""
+    content = "reference,amount,created_at,\nT1,15.000,20/11/2026,\n"
+    result = ledger("--json", content=content)
+    shown = json.loads(result.out)
+    assert (result.status, shown["rows"], shown["rejected"]["rows"], shown["header_row"]) == (1, 1, 1, 1)
+    assert shown["columns"][1:] == [
+        {"name": "amount", "field": "amount", "kind": "money"},
+        {"name": "created_at", "field": "created_at", "kind": "creation"},
+        {"name": "", "field": None, "kind": None},
+    ]
+    amounts, times = shown["suggestions"]
+    assert [way["options"] for way in amounts["readings"]] == [[["--thousands", "."]], [["--decimal", "."]]]
+    assert [way["value"] for way in amounts["readings"]] == ["15000", "15"]
+    assert (amounts["is_ambiguous"], times["is_ambiguous"], times["rows"]) == (True, False, 1)
+    assert times["readings"][0]["options"] == [["--date-format", "%d/%m/%Y"]]
+
+
+def test_many_words(ledger):
+    """Words and reasons beyond the first fifty are counted together: a wrong column has many."""
+    rows = "".join(f"T{n},{n},word{n}\n" for n in range(200))
+    shown = json.loads(ledger("--json", content=f"reference,amount,status\n{rows}").out)
+    assert len(shown["by_status"]) == 51
+    assert shown["by_status"][-1] == {"status": None, "rows": 150, "amount": sum(range(50, 200))}
+
+
+def test_rules(ledger, tmp_path):
+    """The rules file declares as well, and options override single values of it."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[columns]\nreference = "Kode"\n[ledger]\ndecimal = "."\nthousands = "."\n')
+    result = ledger("--rules", str(rules))
+    assert (result.status, "ledger.decimal and thousands must differ" in result.err) == (2, True)
+    rules.write_text('[columns]\nreference = "Kode"\n[ledger]\nthousands = "."\n')
+    assert "rejected: 2 rows" in ledger("--rules", str(rules), "--decimal", ",").out
+
+
+def test_standard_input(command):
+    """A ledger can come through standard input, as for `reconcile`."""
+    assert command("ledger", "-", stdin=b"reference\nT1\n").status == 0
+
+
+def test_unreadable(ledger):
+    """A ledger that is refused as a whole has the status of a wrong input."""
+    result = ledger(content="a,b\n1,2\n")
+    assert (result.status, "--column reference=" in result.err) == (2, True)
+
+
+def test_workbook(command, tmp_path):
+    """A workbook with a title above its header is shown with the row of the header."""
+    book = openpyxl.Workbook()
+    for row in (("Laporan",), (), ("reference", "amount"), ("T1", 15000)):
+        book.active.append(row)
+    book.save(tmp_path / "ledger.xlsx")
+    refused = command("ledger", str(tmp_path / "ledger.xlsx"))
+    assert (refused.status, "--header-row 3 makes it the header" in refused.err) == (2, True)
+    shown = command("ledger", str(tmp_path / "ledger.xlsx"), "--header-row", "3")
+    assert (shown.status, shown.out.splitlines()[0]) == (0, "format: xlsx, header in row 3")
+
+
+def test_dry_run(command, tmp_path):
+    """A dry run shows the same, with what would be looked up."""
+    path = tmp_path / "ledger.csv"
+    path.write_text("reference,amount\nT1,1\nT2,2\nT1,1\n")
+    dry = command("reconcile", str(path), "--out", str(tmp_path / "out"), "--dry-run").out.splitlines()
+    assert dry[:-2] == command("ledger", str(path)).out.splitlines()
+    assert dry[-2] == "lookups: 2, each reference once, and once more for each difference"
+    assert not (tmp_path / "out").exists()
+
+
+def test_suggested_while_reconciling(configured, tmp_path):
+    """A reconciliation says what would read the ledger, before it asks for the other rows."""
+    path = tmp_path / "ledger.csv"
+    path.write_text("reference,amount\nT1,15000\nT2,7.000\nT3,1.250.000\n")
+    result = configured("reconcile", str(path), "--out", str(tmp_path / "out"))
+    assert (
+        "payclient: 2 rows have amounts that cannot be read; all can be read with --thousands . (first: " in result.err
+    )
