@@ -107,6 +107,13 @@ class ObservedLimiter(Limiter):
                 self._world.fail("rate", f"{count + 1} grants in {seconds:.3f} s at a gap of {self._expected_gap:.3f}")
                 return
 
+    async def _wait_for_turn(self, queue):
+        try:
+            return await super()._wait_for_turn(queue)
+        finally:
+            if self._closed is None and (self._queue or self._polls) and self._opens_at() <= self._now():
+                self._world.fail("slots", f"one is free, and {self.waiting} wait")
+
     def release(self, ticket, signal, *, retry_after=None):
         if ticket.number not in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
