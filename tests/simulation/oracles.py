@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import traceback
 from collections import deque
@@ -110,9 +111,10 @@ class ObservedLimiter(Limiter):
     async def _wait_for_turn(self, queue):
         try:
             return await super()._wait_for_turn(queue)
-        finally:
+        except asyncio.CancelledError:
             if self._closed is None and (self._queue or self._polls) and self._opens_at() <= self._now():
                 self._world.fail("slots", f"one is free, and {self.waiting} wait")
+            raise
 
     def release(self, ticket, signal, *, retry_after=None):
         if ticket.number not in self._outstanding:
