@@ -14,7 +14,8 @@ from payclient.cli._progress import ProgressMode
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.ledger import Dialect, Ledger, LedgerError, LedgerFormat, open_ledger
-from payclient.reconcile import STRICT, Assumed, Rules, Severity, read_duration, read_rules
+from payclient.reconcile import STRICT, Assumed, Rules, Severity, read_duration, read_rules, with_decisions
+from payclient.report import carry_log, earlier_decisions
 
 _FLAG = Parameter(negative="", show_default=False)
 _LIST = Parameter(negative="", show_default=False)
@@ -63,6 +64,7 @@ class Judging:
         assume_status: Status of every row when the ledger has no status column: `paid`, or `none`, which leaves the
             status uncompared and never gives a clean verdict. Overrides the rules file.
         grace: Age below which a row may still differ, such as `90m`, `24h` or `1d 12h`. Overrides the rules file.
+        decisions: Folder of an earlier run whose decisions count.
         confirm_after: Time to wait before a difference is looked up again, such as `10m`.
     """
 
@@ -70,7 +72,27 @@ class Judging:
     time_zone: str | None = None
     assume_status: Assumed | None = None
     grace: str | None = None
+    decisions: Path | None = None
     confirm_after: str | None = None
+
+    def decided(self, rules: Rules, out: Path, *, is_new: bool) -> Rules:
+        """
+        Return *rules* with what was accepted in earlier runs.
+
+        Args:
+            rules: Without decisions.
+            out: Folder of the run, which keeps the decisions, so that a resumed run has the same.
+            is_new: Whether the run begins, so that the decisions are carried to it.
+
+        Raises:
+            DecisionError: When the decisions were changed.
+        """
+        if self.decisions is not None and not self.decisions.is_dir():
+            message = f"--decisions must be the folder of a run, got {self.decisions}"
+            raise ConfigurationError(message)
+        if self.decisions is not None and is_new:
+            carry_log(self.decisions, out)
+        return with_decisions(rules, earlier_decisions(out))
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
         """

@@ -89,6 +89,7 @@ async def reconcile(
         with source.open(ledger, rules, streams) as entries:
             _show(entries, connection.max_concurrency, streams)
         return 0
+    rules = judging.decided(rules, out, is_new=not journal_path(out).exists())
     worst = Worst()
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with source.open(ledger, rules, streams) as entries:

@@ -26,8 +26,9 @@ from payclient.reconcile import (
     copy_journal,
     judge_again,
     keep_reading,
+    with_decisions,
 )
-from payclient.report import JudgedAgain
+from payclient.report import JudgedAgain, carry_log, read_log
 
 EXAMPLES = """
 ```console
@@ -77,6 +78,7 @@ def rejudge(
         message = f"there is no journal at {journal_path(folder)}"
         raise JournalError(message)
     remarks = _judge_copy(folder, out, given)
+    carry_log(folder, out)
     worst = Worst()
     summary, judged_by = write_again(out, worst.add, all_rows=output.all_rows)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
@@ -94,7 +96,7 @@ def _judge_copy(folder: Path, out: Path, given: Judging) -> list[str]:
         with Journal(new.path(name), must_exist=True) as journal:
             about = about_of(journal)
             wanted = given.rules(without_file=about.rules)
-            rules = keep_reading(wanted, about.rules)
+            rules = with_decisions(keep_reading(wanted, about.rules), read_log(folder).decisions)
             unconfirmed = judge_again(journal, rules=rules)
             again = JudgedAgain(
                 folder=folder.resolve().name,
@@ -105,7 +107,7 @@ def _judge_copy(folder: Path, out: Path, given: Judging) -> list[str]:
             note_about(journal, attrs.evolve(about, rules=rules, judged_again=again))
         if not _is_there(out, again, rules):
             new.commit()
-    return [again.sentence, *_remarks(changed_rules(wanted, rules), unconfirmed, out)]
+    return [again.sentence, *_remarks(_not_applied(wanted, rules), unconfirmed, out)]
 
 
 def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
@@ -118,6 +120,10 @@ def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
         return True
     message = f"there is another run in {out}; choose another folder with --out"
     raise JournalError(message)
+
+
+def _not_applied(wanted: Rules, rules: Rules) -> tuple[str, ...]:
+    return tuple(name for name in changed_rules(wanted, rules) if name != "accepted")
 
 
 def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:

@@ -51,6 +51,7 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
             yield f"  line {row.line}, {escape_unprintable(row.reference or '')}: {what}"
     yield from _listed("patterns among the breaks", map(_pattern, summary.patterns))
     yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
+    yield from _listed("said to be corrected", (each.still_there for each in summary.still_there))
     yield from _listed("acceptances to look at", (each.sentence for each in summary.acceptances))
     yield ""
     yield COMPLETENESS

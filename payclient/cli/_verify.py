@@ -13,6 +13,7 @@ from payclient.cli._reconciliation import journal_path
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.reconcile import JournalError, JournalWriteError, verify_journal
+from payclient.report import DECISIONS, verify_decisions
 from payclient.report import verify as verify_manifest
 
 EXAMPLES = """
@@ -33,6 +34,7 @@ def verify(folder: Path, /, *, streams: Annotated[Streams, Parameter(parse=False
         streams: Of the process.
     """
     problems = [f"{problem.file}: {problem.what}" for problem in verify_manifest(folder)]
+    problems += [f"{problem.file}: {problem.what}" for problem in verify_decisions(folder)]
     journal = journal_path(folder)
     if has_journal := os.path.lexists(journal):  # a report may be kept without it
         try:
@@ -44,6 +46,8 @@ def verify(folder: Path, /, *, streams: Annotated[Streams, Parameter(parse=False
     if problems:
         return Exit.DIFFERENT
     streams.write(escape_unprintable(f"every file in {folder} matches {folder / 'manifest.json'}"))
+    if os.path.lexists(folder / DECISIONS):
+        streams.write(escape_unprintable(f"every line of {folder / DECISIONS} follows the one before"))
     if has_journal:
         streams.write(escape_unprintable(f"every row of {journal} matches its checksum"))
     return Exit.DONE

@@ -20,6 +20,8 @@ from payclient.ledger._rows import RowReader as RowReader
 from payclient.ledger._rows import typed_readers as typed_readers
 from payclient.ledger._source import LedgerFile
 from payclient.ledger._suggestion import Reading, Suggestion
+from payclient.ledger._xlsx import FORMULA as FORMULA
+from payclient.ledger._xlsx import read_cells as read_cells
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [

@@ -73,6 +73,25 @@ def read_xlsx(
     return Table(columns=understood, rows=entries, warnings=warnings, header_row=first, suggest=reader.suggestions)
 
 
+FORMULA = Unreadable("is a formula")
+"""What `read_cells` has for a cell with a formula, whatever its result."""
+
+
+def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
+    """
+    Yield the number of each filled row of a sheet with its filled cells, by column from 0.
+
+    Args:
+        file: Must stay open while the rows are read.
+        sheet: Its name.
+
+    Raises:
+        LedgerError: When the file is damaged, or has no such sheet.
+    """
+    book = read_workbook(Archive(file))
+    yield from _filled(_SheetParser(book, formula=FORMULA).rows(_choose(book, sheet).part))
+
+
 def _choose(book: Workbook, name: str | None) -> Sheet:
     if name is None:
         shown = [each for each in book.sheets if not each.is_hidden]
@@ -139,14 +158,19 @@ class _SheetParser:
     """
     Parses the rows of a sheet.
 
+    Args:
+        book: The workbook.
+        formula: The value of a cell with a formula; its stored result if not given.
+
     Attributes:
         hidden_row: The first hidden row; 0 if there was none.
         merged: The merged cells, such as `A5:A7`; they come after the rows, in the file.
     """
 
-    def __init__(self, book: Workbook) -> None:
+    def __init__(self, book: Workbook, *, formula: Unreadable | None = None) -> None:
         self.hidden_row = 0
         self.merged: list[str] = []
+        self._formula = formula
         self._book = book
         self._texts = TextParts()
         self._done: list[tuple[int, dict[int, Any]]] = []
@@ -229,6 +253,8 @@ class _SheetParser:
     def _cell_value(self) -> Any:
         """Return the value of the cell that ends here; None when it is empty."""
         text = self._value
+        if self._has_formula and self._formula is not None:
+            return self._formula
         if self._kind == "inlineStr":
             return self._texts.take()
         if text is None or (not text and self._kind != "str"):

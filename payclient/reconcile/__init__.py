@@ -1,7 +1,7 @@
 """Reconcile ledger entries with what the service says: entries in, one judged row per entry out."""
 
 from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
-from payclient.reconcile._accepted import Accepted
+from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._again import judge_again as judge_again
 from payclient.reconcile._causes import PatternKind
 from payclient.reconcile._compare import compare
@@ -9,7 +9,17 @@ from payclient.reconcile._compare import reff_key as reff_key
 from payclient.reconcile._compared import Compared
 from payclient.reconcile._database import copy_journal as copy_journal
 from payclient.reconcile._database import verify_journal
+from payclient.reconcile._decisions import FIRST as FIRST
+from payclient.reconcile._decisions import UNRESOLVED as UNRESOLVED
+from payclient.reconcile._decisions import Decision, Resolution
+from payclient.reconcile._decisions import Decisions as Decisions
+from payclient.reconcile._decisions import decision_line as decision_line
+from payclient.reconcile._decisions import latest as latest
+from payclient.reconcile._decisions import read_decisions as read_decisions
+from payclient.reconcile._decisions import read_resolution as read_resolution
+from payclient.reconcile._decisions import with_decisions as with_decisions
 from payclient.reconcile._errors import (
+    DecisionError,
     JournalError,
     JournalWriteError,
     PastRunError,
@@ -55,12 +65,15 @@ __all__ = [
     "AcceptanceState",
     "Accepted",
     "Answer",
+    "Approval",
     "Assumed",
     "BreakState",
     "Bucket",
     "Case",
     "Code",
     "Compared",
+    "Decision",
+    "DecisionError",
     "Difference",
     "Entries",
     "FeeSchedule",
@@ -84,6 +97,7 @@ __all__ = [
     "PatternKind",
     "Phase",
     "Progress",
+    "Resolution",
     "ResolvedBy",
     "Rounding",
     "Row",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 
 from attrs import define, field, frozen
@@ -70,6 +70,7 @@ class Acceptances:
     """Tracks the acceptances of the rules across rows; memory grows with the acceptances, not the rows."""
 
     _rules: Rules
+    _decided: Collection[tuple[str, str]] = ()
     _by_reference: dict[str, list[Accepted]] = field(init=False, factory=dict)
     _states: dict[Accepted, AcceptanceState] = field(init=False, factory=dict)
 
@@ -102,7 +103,8 @@ class Acceptances:
         """Yield the acceptances to review, in the order of the rules."""
         for each in self._rules.accepted:
             state = self._states.get(each, AcceptanceState.MET_NO_ROW)
-            if state in _REMARKS:
+            is_settled = state is AcceptanceState.MET_NO_ROW and (each.reference, each.code.value) in self._decided
+            if state in _REMARKS and not is_settled:  # a decision cannot be removed from the rules
                 yield AcceptanceNotice(each, state)
 
 

@@ -104,6 +104,22 @@ class Accepted:
         )
 
 
+@frozen(kw_only=True)
+class Approval:
+    """
+    Which accepted differences need a second person.
+
+    Attributes:
+        above: The largest amount at stake that one person can accept, in the unit of the service.
+    """
+
+    above: int = field(validator=is_whole)
+
+    def is_needed(self, amount_at_stake: int | None) -> bool:
+        """Return whether an amount needs approval; one that is not known does."""
+        return amount_at_stake is None or amount_at_stake > self.above
+
+
 def _side(value: str | int | None) -> str | int:
     return "" if value is None else value
 

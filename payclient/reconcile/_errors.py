@@ -30,6 +30,10 @@ class PastRunError(PayClientError, ValueError):
     """The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key."""
 
 
+class DecisionError(ConfigurationError):
+    """Decisions cannot be used: the message names the row or the line, and what is wrong with it."""
+
+
 class RulesError(ConfigurationError):
     """
     A rule cannot be used; the message names the key, and the line where rules came from a file.

@@ -19,7 +19,7 @@ from attrs.validators import instance_of, optional
 from payclient._escape import quote
 from payclient.ledger import COMPARED, FIELDS, PLAIN, Dialect, dialect_as_json
 from payclient.protocol import EMPTY, plain
-from payclient.reconcile._accepted import Accepted
+from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
 from payclient.reconcile._line_rules import Invoices, Kind, Lines
@@ -132,6 +132,7 @@ COLUMN_FIELDS = FIELDS
 
 _LISTS = ("require", "ignore_columns", "not_found_messages")
 _OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
+_NOT_JUDGING = (*_OF_THE_LEDGER, "approval")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
@@ -256,6 +257,7 @@ class Rules:
             word that is known keeps its meaning, and a number gets none.
         fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
         accepted: Accepted differences, in the order of their references.
+        approval: Which decisions need a second person; it does not change how a row is judged.
         lines: What several rows with one reference are.
         invoices: What several references with one merchant_reff are.
 
@@ -279,6 +281,7 @@ class Rules:
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=_to_fees)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
+    approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))
     invoices: Invoices = field(default=Invoices(), validator=instance_of(Invoices))
     _accepted_by: Mapping[tuple[Code, str], Accepted] = field(
@@ -299,7 +302,7 @@ class Rules:
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of the rules that affect judgement, not of those on how the ledger is read."""
-        judging = {name: value for name, value in rules_as_json(self).items() if name not in _OF_THE_LEDGER}
+        judging = {name: value for name, value in rules_as_json(self).items() if name not in _NOT_JUDGING}
         canonical = json.dumps(judging, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -324,6 +327,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
         "statuses": {word: status.value for word, status in rules.statuses.items()},
         "fees": {method: _given(each) for method, each in rules.fees.items()},
         "accepted": [_given(each) for each in rules.accepted],
+        **({} if rules.approval is None else {"approval": _given(rules.approval)}),
         **({} if rules.lines == Lines() else {"lines": _lines(rules.lines)}),
         **({} if rules.invoices == Invoices() else {"invoices": _given(rules.invoices)}),
     }

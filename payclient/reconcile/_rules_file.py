@@ -15,7 +15,7 @@ from attrs import NOTHING, fields
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Dialect
-from payclient.reconcile._accepted import Accepted
+from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._line_rules import Invoices, Kinds, Lines
 from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
@@ -91,7 +91,7 @@ _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
-_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines, Invoices)
+_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines, Invoices, Approval)
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -184,6 +184,8 @@ def _rules(document: Mapping[str, Any]) -> Rules:
         tables["accepted"] = _accepted(document["accepted"])
     if "lines" in document:
         tables["lines"] = _lines(_checked_table(("lines",), document["lines"]))
+    if "approval" in document:
+        tables["approval"] = _made(Approval, ("approval",), document["approval"])
     if "invoices" in document:
         tables["invoices"] = _made(Invoices, ("invoices",), document["invoices"])
     if "ledger" in document:

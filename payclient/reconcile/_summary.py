@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from payclient._escape import plural
 from payclient.reconcile._acceptances import AcceptanceNotice, Acceptances
 from payclient.reconcile._compared import Compared, Comparison
+from payclient.reconcile._decisions import Decision, Decisions, Key
 from payclient.reconcile._errors import TieOutError
 from payclient.reconcile._finding import Bucket, Code, Row, Severity
 from payclient.reconcile._leakage import Leakage, Leakages
@@ -84,6 +85,7 @@ class Summary:
         tie_out: The bridge from the ledger's paid total to the service's.
         compared: What was compared, and what was not.
         leakage: Losses from short payouts and off-schedule fees, by payment method.
+        still_there: Decisions of earlier runs that a break was corrected in the ledger, where it is still there.
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
         patterns: What many breaks have in common, those of the most rows first.
     """
@@ -102,6 +104,7 @@ class Summary:
     leakage: tuple[Leakage, ...] = ()
     acceptances: tuple[AcceptanceNotice, ...] = ()
     patterns: tuple[Pattern, ...] = ()
+    still_there: tuple[Decision, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -162,9 +165,11 @@ class Tally:
 
     Args:
         rules: The rules that the rows were judged by.
+        decisions: What was decided, by reference and code; those that were accepted are among the rules.
     """
 
     _rules: Rules = STRICT
+    _decisions: Decisions = field(factory=dict[Key, Decision])
     _rows: int = field(init=False, default=0)
     _lines: int = field(init=False, default=0)
     _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
@@ -179,9 +184,10 @@ class Tally:
     _leakages: Leakages = field(init=False, factory=Leakages)
     _acceptances: Acceptances = field(init=False)
     _patterns: Patterns = field(init=False, factory=Patterns)
+    _still_there: dict[Key, Decision] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self._acceptances = Acceptances(self._rules)
+        self._acceptances = Acceptances(self._rules, self._decisions.keys())
 
     def add(self, row: Row) -> None:
         """Count *row*."""
@@ -200,6 +206,14 @@ class Tally:
         self._leakages.add(row)
         self._acceptances.add(row)
         self._patterns.add(row)
+        self._note_decisions(row)
+
+    def _note_decisions(self, row: Row) -> None:
+        if not self._decisions or row.bucket is not Bucket.BREAK or row.reference is None:
+            return
+        for key in ((row.reference, finding.code.value) for finding in row.findings if finding.is_decisive):
+            if (decision := self._decisions.get(key)) is not None and decision.is_due:
+                self._still_there[key] = decision
 
     def _note_times(self, row: Row) -> None:
         if row.observed_at is None:
@@ -234,4 +248,5 @@ class Tally:
             leakage=self._leakages.totals(),
             acceptances=tuple(self._acceptances.notices()),
             patterns=self._patterns.patterns(),
+            still_there=tuple(self._still_there.values()),
         )

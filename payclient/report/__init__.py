@@ -3,6 +3,12 @@
 from payclient._escape import escape_unprintable
 from payclient.report._about import About, JudgedAgain, LedgerAbout, about_as_json, about_from_json
 from payclient.report._about import run_name as run_name
+from payclient.report._decision_file import DECISIONS as DECISIONS
+from payclient.report._decision_file import add_decisions as add_decisions
+from payclient.report._decision_file import carry_log as carry_log
+from payclient.report._decision_file import earlier_decisions as earlier_decisions
+from payclient.report._decision_file import read_log as read_log
+from payclient.report._decision_file import verify_decisions as verify_decisions
 from payclient.report._diff import DIFF_VERSION as DIFF_VERSION
 from payclient.report._diff import RunDiff as RunDiff
 from payclient.report._files import ReportFiles

@@ -20,6 +20,10 @@ _EXIT_STATUSES = {
 }
 
 
+RUN_TERM = "Run"
+"""The line with the name of the run, by which a work list is known to be its."""
+
+
 @frozen
 class Fact:
     """
@@ -43,7 +47,7 @@ def when(time: datetime | None) -> str:
 
 def facts(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the run metadata in the order of the page; a missing value is shown as such."""
-    yield Fact("Run", (about.run or "not recorded",), bool(about.run))
+    yield Fact(RUN_TERM, (about.run or "not recorded",), bool(about.run))
     if about.judged_again is not None:
         yield Fact("Second judgement", (about.judged_again.sentence,))
     if about.ledger is None:
@@ -61,6 +65,8 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Answers came", (window if summary.first_observed_at else "none came",))
     yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))
     yield from _rules(about.rules)
+    if summary.still_there:
+        yield Fact("Said to be corrected", tuple(each.still_there for each in summary.still_there))
     if summary.acceptances:
         yield Fact("Acceptances to look at", tuple(each.sentence for each in summary.acceptances))
     if summary.leakage:

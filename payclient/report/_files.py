@@ -12,10 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from attrs import evolve
+
 from payclient._atomic import AtomicFiles
 from payclient.ledger import Ledger
 from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
 from payclient.report._about import About
+from payclient.report._decision_file import read_log
 from payclient.report._manifest import FORMATS, MANIFEST, manifest_as_json
 from payclient.report._matrix import Matrix
 from payclient.report._rows import break_lines, row_lines
@@ -45,6 +48,7 @@ class ReportFiles:
         give the same bytes. Memory does not grow with the rows.
 
     Raises:
+        DecisionError: When the decisions in the folder were changed.
         ModuleNotFoundError: When a format needs a package that is not installed.
         ValueError: When there is no such format.
     """
@@ -78,9 +82,10 @@ class ReportFiles:
         self._run = ""
         self._all_rows = all_rows
         self._folder = Path(folder)
+        self._log = read_log(self._folder)
         self._workbook: ReportWorkbook | None = None
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
-        self._tally, self._matrix = Tally(rules), Matrix()
+        self._tally, self._matrix = Tally(rules, self._log.latest), Matrix()
         self._take: list[Callable[[Row], object]] = [self._tally.add, self._matrix.add]
 
     def __enter__(self) -> Self:
@@ -97,7 +102,9 @@ class ReportFiles:
             self._take.append(break_lines(new.text("breaks.csv")))
         if self._make_workbook is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
-            self._workbook = resources.enter_context(self._make_workbook(file, folder, all_rows=self._all_rows))
+            self._workbook = resources.enter_context(
+                self._make_workbook(file, folder, all_rows=self._all_rows, decisions=self._log.latest)
+            )
             self._take.append(self._workbook.add)
         if self._make_table is not None:
             self._table = resources.enter_context(self._make_table(new.binary("rows.parquet")))
@@ -115,7 +122,7 @@ class ReportFiles:
         self._resources.__exit__(kind, error, trace)
 
     def name_run(self, run: str) -> None:
-        """Name the run, before its first row: `rows.parquet` has it in every row."""
+        """Name the run, before its first row: `rows.parquet` has the name in every row, or none without this."""
         self._run = run
         if self._table is not None:
             self._table.run = run
@@ -142,10 +149,12 @@ class ReportFiles:
         if about.rules.fingerprint != self._rules.fingerprint:
             message = "finish got other rules than ReportFiles; give both the same ones"
             raise ValueError(message)
-        if self._table is not None and about.run != self._run:
-            message = f"finish got the run {about.run!r}, and ReportFiles {self._run!r}; name it before the first row"
+        if self._run and about.run != self._run:
+            message = f"finish got the run {about.run!r}, and the rows are of {self._run!r}"
             raise ValueError(message)
         summary = self._tally.summary()
+        earlier = tuple(each for each in summary.still_there if each.run != about.run)
+        summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
         if "summary.json" in self._formats:
@@ -158,7 +167,7 @@ class ReportFiles:
             page = self._replacement.text("report.html")
             self._page.write(page, summary, about, matrix=self._matrix, files=(*self._formats, MANIFEST))
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
-        self._write_json(MANIFEST, manifest_as_json(about, summary.compared, sealed))
+        self._write_json(MANIFEST, manifest_as_json(about, summary.compared, sealed, self._log.as_json()))
         self._replacement.commit()
         return summary
 

@@ -42,7 +42,9 @@ class Problem:
     what: str
 
 
-def manifest_as_json(about: About, compared: Compared, files: Iterable[Fingerprint]) -> dict[str, Any]:
+def manifest_as_json(
+    about: About, compared: Compared, files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return `manifest.json`; the key is not in it, only its fingerprint."""
     ledger = about.ledger
     content = {
@@ -63,6 +65,7 @@ def manifest_as_json(about: About, compared: Compared, files: Iterable[Fingerpri
         },
         "compared": compared_as_json(compared),
         "ledger": None if ledger is None else _file(ledger.name, ledger.size_bytes, ledger.sha256),
+        "decisions": decisions,
         "files": [_file(file.name, file.size_bytes, file.sha256) for file in files],
     }
     return {**content, "sha256": _sha256_of(content)}

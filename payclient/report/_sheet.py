@@ -154,7 +154,7 @@ class SheetWriter:
             elif value is not None and value != "":
                 text = str(value)
                 if len(text) > _MAX_TEXT or not _PLAIN.fullmatch(text):
-                    text = _shown(text)
+                    text = shown(text)
                     self._bytes += 30 + 4 * len(
                         text
                     )  # an upper bound: `&amp;` has five bytes, an escape `_x005F_` seven
@@ -162,7 +162,7 @@ class SheetWriter:
                 self._bytes += 60 + len(text)
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Return *text* such that XlsxWriter writes a cell that reads as it, with nothing hidden."""
     # Cut twice: first for speed, then because a character that does not print gets longer when it is shown.
     text = escape_unprintable(escape_unprintable(text, max_length=_MAX_TEXT), max_length=_MAX_TEXT)

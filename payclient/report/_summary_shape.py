@@ -57,6 +57,10 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
             }
             for each in summary.acceptances
         ],
+        "still_there": [
+            {"code": each.code, "reference": each.reference, "sentence": each.still_there}
+            for each in summary.still_there
+        ],
         "statuses": _statuses(matrix, about.rules),
         "run": about.run,
         "judged_again": judged_again_as_json(about.judged_again),

@@ -10,7 +10,7 @@ from typing import IO, Self
 from attrs import astuple
 
 from payclient.ledger import COMPARED
-from payclient.reconcile import COMPLETENESS, Bucket, Row, Rules, Summary, TieOut
+from payclient.reconcile import COMPLETENESS, UNRESOLVED, Bucket, Decisions, Row, Rules, Summary, TieOut
 from payclient.report._about import About
 from payclient.report._facts import facts, when
 from payclient.report._matrix import Cell, Matrix, meaning
@@ -56,7 +56,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
 """The sheets, in their order, and the columns of each; `All rows` is there on request."""
 
 _NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "Run"})
-_NOTHING: tuple[None, None, None] = (None, None, None)
+_NOTHING = ("", "", "")
 
 
 class ReportWorkbook:
@@ -67,6 +67,7 @@ class ReportWorkbook:
         file: Open for bytes, at its start.
         folder: For temporary files, as large as the workbook before compression.
         all_rows: Whether there is a sheet with every row.
+        decisions: What was decided, by reference and code; the columns for work show it.
         max_rows: Rows that fit in a sheet, the header included.
 
     Note:
@@ -74,9 +75,18 @@ class ReportWorkbook:
         not grow with the rows. The same rows give the same bytes.
     """
 
-    def __init__(self, file: IO[bytes], folder: Path, *, all_rows: bool = False, max_rows: int = MAX_ROWS) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        folder: Path,
+        *,
+        all_rows: bool = False,
+        decisions: Decisions | None = None,
+        max_rows: int = MAX_ROWS,
+    ) -> None:
         self._book = BookWriter(file, folder)
         self._all_rows = all_rows
+        self._decisions = decisions or {}
         for name, columns in COLUMNS.items():
             if name == _ALL_ROWS and not all_rows:
                 continue
@@ -100,7 +110,7 @@ class ReportWorkbook:
             self._book.add(_ALL_ROWS, _any(row))
         if row.bucket in _BY_BUCKET:
             name, cells = _BY_BUCKET[row.bucket]
-            self._book.add(name, cells(row))
+            self._book.add(name, cells(row, self._decisions))
 
     def finish(self, summary: Summary, about: About, matrix: Matrix) -> None:
         """
@@ -140,27 +150,35 @@ def _any(row: Row) -> Sequence[Value]:
     return (row.line, row.reference, row.bucket.value, codes, difference(row), *both_sides(row), *_times(row))
 
 
-def _break(row: Row) -> Sequence[Value]:
+def _break(row: Row, decisions: Decisions) -> Sequence[Value]:
     first, *others = row.findings
+    work = _work(row, first.code, decisions)
     return (
-        *(row.line, row.reference, first.severity.word, first.code.value, _why(row), difference(row), *_NOTHING),
+        *(row.line, row.reference, first.severity.word, first.code.value, _why(row), difference(row), *work),
         *(" ".join(finding.code for finding in others), *both_sides(row), *_times(row)),
     )
 
 
-def _open(row: Row) -> Sequence[Value]:
+def _work(row: Row, code: str, decisions: Decisions) -> Sequence[Value]:
+    """Return owner, resolution and comment."""
+    decision = decisions.get((row.reference or "", code))
+    return _NOTHING if decision is None else decision.cells
+
+
+def _open(row: Row, _: Decisions) -> Sequence[Value]:
     return (row.line, row.reference, _why(row), *both_sides(row), *_times(row))
 
 
-def _unresolved(row: Row) -> Sequence[Value]:
-    return (row.line, row.reference, row.error, row.reason, *_NOTHING, *both_sides(row), *_times(row))
+def _unresolved(row: Row, decisions: Decisions) -> Sequence[Value]:
+    work = _work(row, UNRESOLVED, decisions)
+    return (row.line, row.reference, row.error, row.reason, *work, *both_sides(row), *_times(row))
 
 
-def _rejected(row: Row) -> Sequence[Value]:
+def _rejected(row: Row, _: Decisions) -> Sequence[Value]:
     return (row.line, row.reference, row.reason, row.ledger_amount)
 
 
-_BY_BUCKET: Mapping[Bucket, tuple[str, Callable[[Row], Sequence[Value]]]] = {
+_BY_BUCKET: Mapping[Bucket, tuple[str, Callable[[Row, Decisions], Sequence[Value]]]] = {
     Bucket.BREAK: ("Breaks", _break),
     Bucket.OPEN: ("Open", _open),
     Bucket.UNRESOLVED: ("Unresolved", _unresolved),

@@ -31,6 +31,7 @@ EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "utils"})
 
 MAY_BE_ENTERED = {
     "payclient.ledger._parquet": "it needs pyarrow, so `payclient.ledger` cannot import it",
+    "payclient.report._work_list": "it needs xlsxwriter, so `payclient.report` cannot import it",
     "payclient.protocol._wire": "used as a namespace: `_wire.build_request`",
 }
 """Private modules that other packages import, each with the reason."""

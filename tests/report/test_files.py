@@ -340,7 +340,7 @@ def test_another_run(tmp_path):
     """A report of another run than was named is refused, and nothing is written."""
     with ReportFiles(tmp_path) as files:
         files.name_run("20261121T020003Z-3f9a1c2d")
-        with pytest.raises(ValueError, match="name it before the first row"):
+        with pytest.raises(ValueError, match="and the rows are of"):
             files.finish(ABOUT)
     assert content(tmp_path) == {}
 

@@ -1,0 +1,152 @@
+"""`decisions.jsonl` in the folder of a report: read, carried to the next run, added to, and verified."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import frozen
+
+from payclient._atomic import AtomicFiles, lock
+from payclient._own_file import own
+from payclient.reconcile import FIRST, Decision, DecisionError, decision_line, latest, read_decisions
+from payclient.report._manifest import MANIFEST, Problem
+
+DECISIONS: str = "decisions.jsonl"
+
+
+@frozen
+class DecisionLog:
+    """
+    The decisions in a folder.
+
+    Attributes:
+        decisions: In order.
+        head: The checksum of the last line.
+    """
+
+    decisions: tuple[Decision, ...] = ()
+    head: str = FIRST
+
+    def as_json(self) -> dict[str, Any] | None:
+        """Return what the manifest of a report says of them; None where there are none."""
+        return {"lines": len(self.decisions), "sha256": self.head} if self.decisions else None
+
+    @property
+    def latest(self) -> Mapping[tuple[str, str], Decision]:
+        """The decision that counts, by reference and code."""
+        return latest(self.decisions)
+
+
+def read_log(folder: Path) -> DecisionLog:
+    """
+    Return the decisions in *folder*; none where there is no file.
+
+    Raises:
+        DecisionError: When the file was changed.
+    """
+    try:
+        with open(folder / DECISIONS, "rb", opener=own) as file:
+            return _log(file, folder)
+    except FileNotFoundError:
+        return DecisionLog()
+
+
+def _log(lines: Iterable[bytes], folder: Path) -> DecisionLog:
+    try:
+        found = list(read_decisions(lines))
+    except DecisionError as error:
+        message = f"{folder / DECISIONS}: {error.message}"
+        raise DecisionError(message) from error
+    return DecisionLog(tuple(decision for decision, _ in found), found[-1][1] if found else FIRST)
+
+
+def carry_log(source: Path, out: Path) -> None:
+    """
+    Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already.
+
+    Raises:
+        DecisionError: When they were changed.
+    """
+    if not (source / DECISIONS).exists() or (out / DECISIONS).exists():
+        return
+    read_log(source)
+    with AtomicFiles(out, [DECISIONS]) as new:
+        new.binary(DECISIONS).write((source / DECISIONS).read_bytes())
+        new.commit()
+
+
+def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
+    """
+    Return the decisions in *folder* that were taken for other runs, and so count in this one.
+
+    Raises:
+        DecisionError: When they were changed.
+    """
+    log = read_log(folder)
+    try:
+        run = json.loads((folder / MANIFEST).read_bytes())["run"]
+    except (OSError, ValueError, LookupError, TypeError):  # no report yet, so no work list
+        return log.decisions
+    return tuple(each for each in log.decisions if each.run != run)
+
+
+def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """
+    Add those of the *decisions* that say something else than is known, and wait for the disk.
+
+    Returns:
+        What was added.
+
+    Raises:
+        DecisionError: When the file was changed, or another process adds to it.
+    """
+    path = folder / DECISIONS
+    with open(path, "a+b", opener=own) as file:
+        if not lock(file):
+            message = f"{path} is in use by another process; try again"
+            raise DecisionError(message)
+        _cut_off(file)
+        file.seek(0)
+        log = _log(file, folder)
+        known, head, lines = log.latest, log.head, list[str]()
+        added = tuple(each for each in decisions if each.key not in known or known[each.key].cells != each.cells)
+        for each in added:
+            line, head = decision_line(each, head)
+            lines.append(f"{line}\n")
+        file.write("".join(lines).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    return added
+
+
+def _cut_off(file: IO[bytes]) -> None:
+    """Cut off a last line that a killed process did not write to its end."""
+    file.seek(0)
+    content = file.read()
+    if content and not content.endswith(b"\n"):
+        file.truncate(content.rfind(b"\n") + 1)
+
+
+def verify_decisions(folder: Path) -> tuple[Problem, ...]:
+    """Check the chain of decisions, and that it begins with those that the report was written with."""
+    try:
+        with open(folder / DECISIONS, "rb", opener=own) as file:
+            checksums = [checksum for _, checksum in read_decisions(file)]
+    except FileNotFoundError:
+        checksums = []
+    except DecisionError as error:
+        return (Problem(DECISIONS, error.message),)
+    except OSError as error:
+        return (Problem(DECISIONS, f"it cannot be read: {error.strerror}"),)
+    try:
+        known = json.loads((folder / MANIFEST).read_bytes()).get("decisions") or {"lines": 0}
+        is_whole = not known["lines"] or checksums[known["lines"] - 1 : known["lines"]] == [known["sha256"]]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # which the check of the manifest reports
+        return ()
+    if is_whole:
+        return ()
+    return (Problem(DECISIONS, f"it does not hold the {known['lines']:,} decisions that the report was written with"),)

@@ -1,0 +1,286 @@
+"""Read a work list back: what people wrote into Owner, Resolution and Comment of `report.xlsx`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import frozen
+
+from payclient._escape import escape_unprintable, quote
+from payclient._own_file import own
+from payclient.ledger import FORMULA, LedgerError, read_cells
+from payclient.reconcile import (
+    UNRESOLVED,
+    Approval,
+    Code,
+    Decision,
+    DecisionError,
+    Resolution,
+    read_resolution,
+)
+from payclient.report._facts import RUN_TERM
+from payclient.report._sheet import shown
+from payclient.report._workbook import COLUMNS
+
+_SHEETS = ("Breaks", "Unresolved")
+_MAX_TEXT = 2000
+_WORK = ("Owner", "Resolution", "Comment")
+
+
+@frozen(kw_only=True)
+class WorkItem:
+    """
+    A row of the work list that was filled in.
+
+    Attributes:
+        sheet: The name of the sheet.
+        row: Its number there.
+        line: Line of the ledger.
+        reference: As the sheet shows it.
+        code: Of the finding; `unresolved` on the sheet of unresolved rows.
+        owner: What stands there.
+        resolution: What stands there.
+        comment: What stands there.
+    """
+
+    sheet: str
+    row: int
+    line: int
+    reference: str
+    code: str
+    owner: str
+    resolution: str
+    comment: str
+
+    @property
+    def identity(self) -> tuple[int, str, str]:
+        """What makes it the same row of the report."""
+        return self.line, self.reference, self.code
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+        return f"sheet {self.sheet}, row {self.row}"
+
+
+def read_work_list(path: Path, run: str) -> list[WorkItem]:
+    """
+    Return the rows that were filled in, in any order.
+
+    Args:
+        path: The workbook, also as another program has saved it.
+        run: The name of the run whose work list it must be.
+
+    Raises:
+        DecisionError: When it is of another run, its columns were moved or renamed, a row is there twice, or one of
+            the cells holds a formula.
+    """
+    try:
+        with path.open("rb") as file:
+            _check_run(file, run)
+            return [item for sheet in _SHEETS for item in _items(file, sheet)]
+    except LedgerError as error:
+        message = f"{path} cannot be read: {error.message}"
+        raise DecisionError(message) from error
+
+
+def _check_run(file: IO[bytes], run: str) -> None:
+    said = [cells.get(1) for _, cells in read_cells(file, "Run") if cells.get(0) == RUN_TERM]
+    if said != [run]:
+        which = quote(said[0]) if len(said) == 1 and isinstance(said[0], str) else "a run that it does not name"
+        message = f"the work list is of {which}, and not of the run {quote(run)} in this folder"
+        raise DecisionError(message)
+
+
+def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
+    titles = [column.title for column in COLUMNS[sheet]]
+    rows = read_cells(file, sheet)
+    header = next(rows, (0, dict[int, Any]()))[1]
+    if [header.get(place) for place in range(len(titles))] != titles:
+        message = f"sheet {sheet}: its columns were moved or renamed; they must be {', '.join(titles)}"
+        raise DecisionError(message)
+    places = {title: titles.index(title) for title in ("Line", "Reference", *_WORK)}
+    code_place = titles.index("Finding") if "Finding" in titles else -1
+    seen: dict[tuple[Any, ...], bool] = {}
+    for row, cells in rows:
+        identity = tuple(cells.get(place) for place in (places["Line"], places["Reference"], code_place))
+        work = {title: _text(cells.get(places[title]), f"sheet {sheet}, row {row}, {title}") for title in _WORK}
+        is_filled = any(work.values())
+        if is_filled or seen.get(identity):
+            if identity in seen:
+                message = f"sheet {sheet}, row {row}: the row is there twice; delete one of them"
+                raise DecisionError(message)
+            line, reference, code = identity[0], identity[1], identity[2] if code_place >= 0 else UNRESOLVED
+            if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
+                message = f"sheet {sheet}, row {row}: it is no row of the report; undo what was changed in it"
+                raise DecisionError(message)
+            yield WorkItem(
+                sheet=sheet,
+                row=row,
+                line=line,
+                reference=reference,
+                code=code,
+                owner=work["Owner"],
+                resolution=work["Resolution"],
+                comment=work["Comment"],
+            )
+        seen[identity] = is_filled
+
+
+def _text(value: Any, place: str) -> str:
+    if value is FORMULA:
+        message = f"{place}: it is a formula; write the text itself"
+        raise DecisionError(message)
+    if type(value) is int:
+        return str(value)
+    if value is not None and not isinstance(value, str):
+        message = f"{place}: it must be text"
+        raise DecisionError(message)
+    # As every report shows it, so that the same text comes back from the next work list.
+    text = escape_unprintable(" ".join((value or "").split()))
+    if len(text) > _MAX_TEXT:
+        message = f"{place}: it has more than {_MAX_TEXT:,} characters"
+        raise DecisionError(message)
+    return text
+
+
+@frozen(kw_only=True)
+class Taker:
+    """
+    Turns rows of a work list into decisions.
+
+    Attributes:
+        run: The name of the run.
+        by: Who takes them.
+        approved_by: Who approved them; empty without an approval.
+        approval: Which ones need approval; None if none does.
+        at: When.
+    """
+
+    run: str
+    by: str
+    approved_by: str = ""
+    approval: Approval | None = None
+    at: datetime
+
+    def take(self, items: Iterable[WorkItem], rows: Path) -> tuple[Decision, ...]:
+        """
+        Return the decisions, each with its evidence.
+
+        Args:
+            items: What was written.
+            rows: `rows.jsonl` of the run.
+
+        Raises:
+            DecisionError: When one of them is no row of the run, or cannot be decided like this.
+        """
+        wanted: dict[int, list[WorkItem]] = {}
+        for item in items:
+            wanted.setdefault(item.line, []).append(item)
+        found: dict[tuple[str, str], Decision] = {}
+        places: dict[tuple[str, str], str] = {}
+        missing = {item.identity: item for each in wanted.values() for item in each}
+        for item, row, line in _matching(wanted, rows):
+            missing.pop(item.identity, None)
+            decision = self._decision(item, row, hashlib.sha256(line).hexdigest())
+            if found.setdefault(decision.key, decision).cells != decision.cells:
+                message = f"{item.place}: it is decided otherwise than {places[decision.key]}, the same finding"
+                raise DecisionError(message)
+            places.setdefault(decision.key, item.place)
+        for item in missing.values():
+            message = f"{item.place}: line {item.line} of this run has no {item.code} of {quote(item.reference)}"
+            raise DecisionError(message)
+        return tuple(found.values())
+
+    def _decision(self, item: WorkItem, row: Mapping[str, Any], evidence: str) -> Decision:
+        try:
+            resolution, until = read_resolution(item.resolution)
+        except DecisionError as error:
+            message = f"{item.place}: {error.message}"
+            raise DecisionError(message) from error
+        finding = _finding(item.code, row)
+        decision = Decision(
+            run=self.run,
+            reference=row["reference"],
+            code=item.code,
+            owner=item.owner,
+            resolution=resolution,
+            until=until,
+            comment=item.comment,
+            ledger=finding.get("ledger"),
+            service=finding.get("service"),
+            by=self.by,
+            approved_by=self.approved_by,
+            at=self.at,
+            evidence=evidence,
+        )
+        if resolution is Resolution.ACCEPTED and (problem := self._problem(decision, _at_stake(finding, row))):
+            message = f"{item.place}: {problem}"
+            raise DecisionError(message)
+        return decision
+
+    def _problem(self, decision: Decision, at_stake: int | None) -> str:
+        """Say why a difference cannot be accepted like this; empty if it can."""
+        if decision.code == UNRESOLVED:
+            return "an unresolved row cannot be accepted, because nothing is known about it yet"
+        if not decision.owner or not decision.comment:
+            return "what is accepted needs an owner and a comment that says why"
+        if decision.until is None or decision.until < self.at.date():
+            return f"the last day, {decision.until}, has passed"
+        if self.approval is None or not self.approval.is_needed(at_stake):
+            return ""
+        amount = "an amount that is not known" if at_stake is None else f"{at_stake:,}"
+        if not self.approved_by:
+            return f"{amount} is at stake; above {self.approval.above:,} it needs approval: --approved-by NAME"
+        if _same_name(self.approved_by, self.by):
+            return f"{amount} is at stake, and {quote(self.by)} cannot approve what {quote(self.by)} takes"
+        return ""
+
+
+def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tuple[WorkItem, dict[str, Any], bytes]]:
+    """Yield each item with its row of the report, and the line that it was read from."""
+    numbers = {b'{"line":%d,' % line for line in wanted}
+    with open(rows, "rb", opener=own) as file:
+        for text in file:
+            if text[: text.find(b",") + 1] not in numbers:
+                continue
+            line = text.rstrip(b"\n")
+            row = json.loads(line)
+            for item in wanted[row["line"]]:
+                if _is_of(item, row):
+                    yield item, row, line
+
+
+def _is_of(item: WorkItem, row: Mapping[str, Any]) -> bool:
+    if row["reference"] is None or shown(row["reference"]) != item.reference:
+        return False
+    if item.code == UNRESOLVED:
+        return bool(row["bucket"] == "unresolved")
+    return bool(row["bucket"] == "break" and row["findings"] and row["findings"][0]["code"] == item.code)
+
+
+def _finding(code: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    findings: list[dict[str, Any]] = [each for each in row["findings"] if each["code"] == code]
+    return findings[0] if findings else {}
+
+
+def _at_stake(finding: Mapping[str, Any], row: Mapping[str, Any]) -> int | None:
+    """Return the money that depends on a finding: the difference of its numbers, or else the larger amount."""
+    ours, theirs = finding.get("ledger"), finding.get("service")
+    if isinstance(ours, int) and isinstance(theirs, int) and finding["code"] != Code.FEE_OFF_SCHEDULE:
+        return abs(theirs - ours)
+    amounts = [_amount(row["ledger"]), _amount(row["service"])]
+    return max((abs(amount) for amount in amounts if amount is not None), default=None)
+
+
+def _amount(side: Mapping[str, Any] | None) -> int | None:
+    return None if side is None else side.get("amount")
+
+
+def _same_name(one: str, other: str) -> bool:
+    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
