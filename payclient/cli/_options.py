@@ -154,6 +154,10 @@ class LedgerSource:
         currency_suffix: Currency after an amount.
         date_format: How times are written, such as `%d/%m/%Y %H:%M`. May be repeated.
         null: Text that means an empty cell, such as `NULL`. May be repeated.
+        skip_totals: Leave totals rows out, instead of rejecting them.
+        only_currency: Read the rows of this currency only, such as `IDR`.
+        created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
+        created_to: Last one; a day is meant until its end.
     """
 
     column: Annotated[tuple[str, ...], _LIST] = ()
@@ -175,6 +179,10 @@ class LedgerSource:
     currency_suffix: str | None = None
     date_format: Annotated[tuple[str, ...], _LIST] = ()
     null: Annotated[tuple[str, ...], _LIST] = ()
+    skip_totals: Annotated[bool, _FLAG] = False
+    only_currency: str | None = None
+    created_from: Annotated[str | None, Parameter(name="--from")] = None
+    created_to: Annotated[str | None, Parameter(name="--to")] = None
 
     def declared(self, rules: Rules) -> Rules:
         """
@@ -184,7 +192,7 @@ class LedgerSource:
             ConfigurationError: When an option cannot be used.
         """
         values = {each.name: getattr(self, each.name) for each in attrs.fields(Dialect)}
-        given = {name: value for name, value in values.items() if value not in (None, ())}
+        given = {name: value for name, value in values.items() if value not in (None, (), False)}
         try:
             ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
         except ValueError as error:  # its message begins with the name of the option
@@ -214,6 +222,7 @@ class LedgerSource:
                 require=[*rules.require, *filter(None, map(str.strip, self.require.split(",")))],
                 allow_empty=self.allow_empty,
                 dialect=rules.ledger,
+                time_zone=rules.time_zone,
             )
         except LedgerError:
             raise

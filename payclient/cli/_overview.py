@@ -135,12 +135,13 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
             "rows": overview.rows - overview.rejected - overview.references,
             "references": [{"reference": reference, "rows": rows} for reference, rows in overview.repeated],
         },
-        "first": [{name: _plain(getattr(entry, name)) for name in ("line", *columns.used)} for entry in overview.first],
+        "first": [{name: _plain(getattr(entry, name)) for name in _shown_names(ledger)} for entry in overview.first],
         "by_status": [
             {"status": word, "rows": rows, "amount": amount} for word, (rows, amount) in overview.statuses.items()
         ],
         "rejected": {"rows": overview.rejected, "reasons": [asdict(each) for each in overview.reasons.values()]},
         "totals_rows": {"rows": overview.totals_rows, "lines": overview.totals_lines},
+        "excluded": [asdict(each) for each in ledger.excluded],
         "suggestions": [
             {
                 "what": each.what,
@@ -166,7 +167,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     yield f"rows: {overview.rows:,}, with {plural(overview.references, 'different reference')}"
     if overview.first:
         yield "first rows, as read:"
-        names = ("line", *ledger.columns.used)
+        names = _shown_names(ledger)
         cells = [[_shown(getattr(entry, name)) for name in names] for entry in overview.first]
         money = [place for place, name in enumerate(names) if KINDS.get(name) == "money" or name == "line"]
         yield from (f"  {line}" for line in aligned([list(names), *cells], right=money))
@@ -231,6 +232,11 @@ def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
     if kind in ("time", "creation"):
         return name, " or ".join(dialect.date_format) or "YYYY-MM-DD HH:MM:SS"
     return name, "text"
+
+
+def _shown_names(ledger: Ledger) -> tuple[str, ...]:
+    """Return the names of what an entry keeps."""
+    return ("line", *(name for name in ledger.columns.used if name != "currency"))
 
 
 def _plain(value: object) -> object:

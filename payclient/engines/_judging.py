@@ -41,6 +41,9 @@ class BatchJudge:
         """Return the entry that a row of the columns at `places` makes."""
         self._line += 1
         entry = self._reader.read(self._line, cells)
+        if entry is None:  # only a scope leaves rows out, and a batch has none
+            message = "a row of a batch was left out"
+            raise AssertionError(message)
         while self._warnings:
             logger.warning("%s", self._warnings.pop())
         return entry

@@ -70,11 +70,12 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("tanggal_transaksi", "buchungsdatum", "datum", "date_de_creation", "fecha", "fecha_de_creacion"),
         ),
         "kind": (),
+        "currency": (*("currency_code", "ccy", "mata_uang", "wahrung", "waehrung", "devise", "moneda", "valuta"),),
     },
 )
 """Other names that people give to each field, as `normalise_name` spells them."""
 
-FIELDS = ("reference", *COMPARED, "created_at", "kind")
+FIELDS = ("reference", *COMPARED, "created_at", "kind", "currency")
 """The fields that a column can have, in the order of every list."""
 
 _CHOSEN_ONLY = frozenset({"kind"})

@@ -23,6 +23,7 @@ from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
 from payclient.ledger._rows import RowReader, text_readers
+from payclient.ledger._scope import Scope
 
 DELIMITERS = (",", ";", "\t")
 _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
@@ -35,6 +36,7 @@ def read_csv(
     columns: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     dialect: Dialect = PLAIN,
+    scope: Scope | None = None,
 ) -> Table:
     """
     Return the table in a CSV file.
@@ -45,6 +47,7 @@ def read_csv(
         delimiter: Recognised from the header if not given: comma, semicolon or tab. A first
             line `sep=;`, as Excel reads it, declares it as well.
         dialect: How the file is written.
+        scope: Decides which rows are left out.
 
     Raises:
         LedgerError: When the header, the encoding or the quotes cannot be trusted; for rows, when
@@ -60,7 +63,7 @@ def read_csv(
     except LedgerError as error:
         below = ((line, _split_longest(text, delimiters)) for line, text in filled)
         raise with_hint(error, below, columns, dialect) from None
-    reader = RowReader(understood, warnings, text_readers(dialect), dialect)
+    reader = RowReader(understood, warnings, text_readers(dialect), dialect, scope)
     rows = _rows(_records(lines, delimiter, before=first), reader, len(understood.header))
     return Table(
         columns=understood,
@@ -81,7 +84,9 @@ def _declared_delimiter(lines: Iterator[tuple[int, str]]) -> tuple[str | None, I
     return (match[1], lines) if match else (None, chain([first], lines))
 
 
-def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader, width: int) -> Iterator[Entry | RejectedEntry]:
+def _rows(
+    records: Iterable[tuple[int, list[str]]], reader: RowReader, width: int
+) -> Iterator[Entry | RejectedEntry | None]:
     for line, cells in records:
         if not any(map(str.strip, cells)):
             continue

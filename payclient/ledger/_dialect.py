@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Mapping
+from datetime import date
 from enum import StrEnum
 from typing import Any, Self, TypeVar, cast
 
@@ -154,10 +155,27 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
         raise ValueError(message)
 
 
+def _is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
+    if value is not True and value is not False:
+        message = f"{attribute.name} must be true or false, got {quote(value)}"
+        raise ValueError(message)
+
+
+def _is_text(_: object, attribute: Attribute[Any], value: object) -> None:
+    if type(value) is not str:
+        message = f"{attribute.name} must be text, such as '2026-11-01', got {quote(str(value))}"
+        raise ValueError(message)
+
+
 def _is_profile(_: object, attribute: Attribute[Any], value: object) -> None:
     if value != "" and value not in list(profiles()):
         message = f"{attribute.name} must be one of {', '.join(profiles())}, got {quote(value)}"
         raise ValueError(message)
+
+
+def _to_text(value: Any) -> Any:
+    """Return a date of TOML as text, and everything else as it is, for a validator to refuse."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def _trimmed(value: Any) -> Any:
@@ -183,6 +201,10 @@ class Dialect:
         currency_suffix: The same, after an amount.
         date_format: How times are written as text, in the letters of `strftime`; each cell fits exactly one.
         null: Texts that mean an empty cell, such as `NULL`.
+        skip_totals: Whether totals rows are left out, and not rejected.
+        only_currency: The currency whose rows are read, such as `IDR`; all rows must have one currency if empty.
+        created_from: The first day or time of creation of the rows that are read, such as `2026-11-01`.
+        created_to: The last one; a day is meant until its end.
 
     Without a declaration, `15000` and `15000.00` are amounts, and `2026-11-21 22:16:00` is a time.
 
@@ -202,6 +224,10 @@ class Dialect:
     currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
     date_format: tuple[str, ...] = field(default=(), converter=_to_date_format)
     null: tuple[str, ...] = field(default=(), converter=_to_null)
+    skip_totals: bool = field(default=False, validator=_is_flag)
+    only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
+    created_from: str = field(default="", converter=_to_text, validator=_is_text)
+    created_to: str = field(default="", converter=_to_text, validator=_is_text)
 
     def __attrs_post_init__(self) -> None:
         if self.decimal is not None and self.decimal == self.thousands:

@@ -23,6 +23,7 @@ from payclient.ledger._errors import LedgerError
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
 from payclient.ledger._rows import RowReader, typed_readers
+from payclient.ledger._scope import Scope
 from payclient.protocol import JSONProblem, is_object, kind, read_json
 
 
@@ -31,6 +32,7 @@ def read_json_lines(
     *,
     columns: Mapping[str, str] | None = None,
     dialect: Dialect = PLAIN,
+    scope: Scope | None = None,
 ) -> Table:
     """
     Return the table in a JSON Lines file.
@@ -39,6 +41,7 @@ def read_json_lines(
         chunks: The bytes of the file, split anywhere.
         columns: The key by field, for keys that are not recognised.
         dialect: How the file is written.
+        scope: Decides which rows are left out.
 
     Raises:
         LedgerError: When the first object or the encoding cannot be trusted; for rows, when they
@@ -51,7 +54,7 @@ def read_json_lines(
     first = _first_object(line, text)
     understood = find_columns(tuple(first), columns, dialect.columns)
     warnings: list[str] = []
-    reader = RowReader(understood, warnings, typed_readers(dialect), dialect)
+    reader = RowReader(understood, warnings, typed_readers(dialect), dialect, scope)
     rows = _Rows(understood, warnings, reader).read(line, first, lines)
     return Table(columns=understood, rows=rows, warnings=warnings, suggest=reader.suggestions)
 
@@ -80,7 +83,7 @@ class _Rows:
 
     def __init__(self, columns: Columns, warnings: list[str], reader: RowReader) -> None:
         self._header = columns.header
-        self._used = frozenset((*columns.used, "created_at"))  # which is not compared
+        self._used = frozenset((*columns.used, "created_at", "currency"))  # which is not compared
         self._keys = frozenset(columns.header)
         self._warnings = warnings
         self._reader = reader
@@ -91,7 +94,7 @@ class _Rows:
         line: int,
         first: dict[str, Any],
         lines: Iterable[tuple[int, str]],
-    ) -> Iterator[Entry | RejectedEntry]:
+    ) -> Iterator[Entry | RejectedEntry | None]:
         """Yield the entry of the *first* object, and then of those in *lines*."""
         yield self._read_object(line, first)
         for number, text in lines:
@@ -102,9 +105,9 @@ class _Rows:
             else:
                 yield self._read_object(number, value)
 
-    def _read_object(self, line: int, value: dict[str, Any]) -> Entry | RejectedEntry:
+    def _read_object(self, line: int, value: dict[str, Any]) -> Entry | RejectedEntry | None:
         row = self._reader.read(line, [value.get(key) for key in self._header])
-        if value.keys() <= self._keys:
+        if row is None or value.keys() <= self._keys:
             return row
         unknown = [key for key in value if key not in self._keys]
         meant = [key for key in unknown if (field_of(key) or "created_at") not in self._used]

@@ -13,6 +13,7 @@ from payclient.ledger._columns import Columns
 from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._scope import Excluded, Scope
 from payclient.ledger._source import Source
 from payclient.ledger._suggestion import Suggestion
 from payclient.ledger._unused import check_values
@@ -25,7 +26,7 @@ class Table:
 
     Attributes:
         columns: The columns by field; empty if there is no header.
-        rows: Read once, in order.
+        rows: Read once, in order; None for a row that is left out.
         warnings: Grows while the rows are read.
         delimiter: The delimiter of a CSV ledger; None for other formats.
         header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
@@ -33,7 +34,7 @@ class Table:
     """
 
     columns: Columns
-    rows: Iterator[Entry | RejectedEntry]
+    rows: Iterator[Entry | RejectedEntry | None]
     warnings: list[str] = field(factory=list)
     delimiter: str | None = None
     header_row: int = 0
@@ -77,12 +78,14 @@ class Ledger:
         ignored: Collection[str] = (),
         allow_empty: bool = True,
         dialect: Dialect = PLAIN,
+        scope: Scope | None = None,
     ) -> None:
         self.format: LedgerFormat = format
         self.columns: Columns = table.columns
         self.delimiter: str | None = table.delimiter
         self.dialect: Dialect = dialect
         self.header_row: int = table.header_row
+        self._scope = scope or Scope(dialect)
         self._source = source
         self._table = table
         self._ignored = ignored
@@ -103,7 +106,8 @@ class Ledger:
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:
         for row in self._table.rows:
             self._has_rows = True
-            yield row
+            if row is not None:
+                yield row
         check_values(self.columns, ignored=self._ignored, samples=self.columns.samples)
         if not self._has_rows and not self._allow_empty:
             message = f"the ledger {self._emptiness}; --allow-empty accepts that"
@@ -117,8 +121,13 @@ class Ledger:
     def warnings(self) -> tuple[str, ...]:
         """Warnings for people; complete when all rows have been read."""
         if self._has_rows:
-            return tuple(self._table.warnings)
+            return (*self._table.warnings, *map(str, self.excluded))
         return (*self._table.warnings, f"the ledger {self._emptiness}: nothing was read")
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        """The rows that are left out, by reason; complete when all rows have been read."""
+        return self._scope.excluded
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
+from datetime import tzinfo
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import get_args
@@ -15,6 +16,7 @@ from payclient.ledger._errors import LedgerError
 from payclient.ledger._jsonl import read_json_lines
 from payclient.ledger._ledger import NO_COLUMNS, Ledger, LedgerFormat, Table
 from payclient.ledger._lines import with_start
+from payclient.ledger._scope import Scope
 from payclient.ledger._source import GZIP, LedgerFile, Source, unpack
 from payclient.ledger._unused import check_use
 
@@ -88,6 +90,7 @@ def open_ledger(
     require: Collection[str] = (),
     allow_empty: bool = True,
     dialect: Dialect = PLAIN,
+    time_zone: tzinfo | None = None,
 ) -> Ledger:
     """
     Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be compressed with gzip.
@@ -101,6 +104,7 @@ def open_ledger(
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
         dialect: How numbers and times are written, in which encoding, and more.
+        time_zone: The zone of `created_from` and `created_to`, for a ledger whose times of creation state a zone.
         format: The format; if not given, recognised from the file name or the first bytes.
 
     Note:
@@ -113,6 +117,7 @@ def open_ledger(
         ValueError: For an option that the format does not have, or an unknown field.
     """
     _check_given(format, delimiter)
+    scope = Scope(dialect, time_zone)
     source = Source(ledger)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)
@@ -123,18 +128,19 @@ def open_ledger(
         found = recognise(source.name, first, format)
         _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
         if found == "csv":
-            table = read_csv(chunks, columns=columns, delimiter=delimiter, dialect=dialect)
+            table = read_csv(chunks, columns=columns, delimiter=delimiter, dialect=dialect, scope=scope)
         elif found == "jsonl":
-            table = read_json_lines(chunks, columns=columns, dialect=dialect)
+            table = read_json_lines(chunks, columns=columns, dialect=dialect, scope=scope)
         else:
             table = _read_whole(
-                source, chunks, found, columns=columns, sheet=sheet, dialect=dialect, is_packed=is_packed
+                source, chunks, found, columns=columns, sheet=sheet, dialect=dialect, scope=scope, is_packed=is_packed
             )
         ignore = (*ignore, *(name for name in table.columns.ignored if name in dialect.ignore_columns))
         chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
         check_use(table.columns, chosen=chosen, ignored=ignore, required=require)
+        scope.check_columns(table.columns.used)
         on_failure.pop_all()
-    return Ledger(source, table, format=found, ignored=ignore, allow_empty=allow_empty, dialect=dialect)
+    return Ledger(source, table, format=found, ignored=ignore, allow_empty=allow_empty, dialect=dialect, scope=scope)
 
 
 def _check_given(kind: object, delimiter: object) -> None:
@@ -172,6 +178,7 @@ def _read_whole(
     columns: Mapping[str, str] | None,
     sheet: str | None,
     dialect: Dialect,
+    scope: Scope,
     is_packed: bool,
 ) -> Table:
     """Read a format that needs the whole file, because it is not read from start to end."""
@@ -184,7 +191,7 @@ def _read_whole(
     if found == "xlsx":
         from payclient.ledger._xlsx import read_xlsx  # noqa: PLC0415
 
-        return read_xlsx(file, columns=columns, sheet=sheet, dialect=dialect)
+        return read_xlsx(file, columns=columns, sheet=sheet, dialect=dialect, scope=scope)
     try:
         from payclient.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
@@ -192,4 +199,4 @@ def _read_whole(
             raise
         message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
-    return read_parquet(file, columns=columns, dialect=dialect)
+    return read_parquet(file, columns=columns, dialect=dialect, scope=scope)

@@ -20,6 +20,7 @@ from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._rows import RowReader, Unreadable, typed_readers
+from payclient.ledger._scope import Scope
 
 _arrow: Any = pa  # pyarrow has no type hints
 _parquet: Any = pq
@@ -35,6 +36,7 @@ def read_parquet(
     *,
     columns: Mapping[str, str] | None = None,
     dialect: Dialect = PLAIN,
+    scope: Scope | None = None,
 ) -> Table:
     """
     Return the table in a Parquet file. Its rows are numbered from 1.
@@ -43,6 +45,7 @@ def read_parquet(
         file: Must stay open while the rows are read.
         columns: The column's name by field, for names that are not recognised.
         dialect: How texts in it are written.
+        scope: Decides which rows are left out.
 
     Raises:
         LedgerError: When the file is damaged or its columns are unusable; for rows, when they are
@@ -59,7 +62,7 @@ def read_parquet(
     decimals = [each.name for each in parquet.schema_arrow if _arrow.types.is_decimal(each.type)]
     understood.samples.update({name: ["0.00"] for name in decimals if name in understood.ignored})
     warnings: list[str] = []
-    reader = RowReader(only_used(understood), warnings, typed_readers(dialect), dialect)
+    reader = RowReader(only_used(understood), warnings, typed_readers(dialect), dialect, scope)
     rows = _rows(parquet, reader, tuple(understood.used.values()))
     return Table(columns=understood, rows=rows, warnings=warnings, suggest=reader.suggestions)
 
@@ -76,7 +79,7 @@ def only_used(columns: Columns) -> Columns:
     return Columns(columns.used, (), places, tuple(columns.used.values()))
 
 
-def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[Entry | RejectedEntry]:
+def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[Entry | RejectedEntry | None]:
     number = 0
     for batch in _batches(parquet, names):
         for cells in zip(*batch, strict=True):

@@ -17,6 +17,7 @@ from payclient.ledger._columns import Columns
 from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
 from payclient.ledger._money import MoneyReader, read_money
+from payclient.ledger._scope import Scope
 from payclient.ledger._suggestion import Suggester, Suggestion
 from payclient.ledger._times import TimeReader
 from payclient.ledger._totals import Totals
@@ -74,6 +75,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "expdate": "time",
         "created_at": "creation",
         "kind": "word",
+        "currency": "word",
     },
 )
 """What each field holds."""
@@ -96,6 +98,7 @@ class RowReader:
         warnings: The list to which warnings are added.
         by_field: The reader of each field; it raises `CellProblem`.
         dialect: What is declared, beyond which something may be suggested.
+        scope: Decides which rows are left out; none are if not given.
     """
 
     def __init__(
@@ -104,7 +107,9 @@ class RowReader:
         warnings: list[str],
         by_field: Mapping[str, CellReader],
         dialect: Dialect = PLAIN,
+        scope: Scope | None = None,
     ) -> None:
+        self._scope = scope
         self._columns = columns
         self._warnings = warnings
         unused = set(range(len(columns.header))) - set(columns.places.values())
@@ -116,14 +121,34 @@ class RowReader:
         self._odd_creations = 0
         self._first_odd_creation = 0, ""
 
-    def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry:
+    def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
         """
-        Return the entry, or a rejected entry with all problems.
+        Return the entry, or a rejected entry with all problems; None if the row is left out.
 
         Args:
             line: Position of the row in the ledger.
             cells: As many as the header has.
+
+        Raises:
+            LedgerError: When the row has another currency than those above, and none was chosen.
         """
+        values, problems, refused = self._values(line, cells)
+        if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
+            if self._scope is not None and self._scope.leaves_out_totals(line, values.get("amount")):
+                return None
+            kind = values.get("kind", ABSENT)
+            return RejectedEntry(line=line, reason=reason, reference=values.get("reference"), kind=kind)
+        is_header = bool(problems) and tuple(cells) == self._columns.header
+        if refused and not is_header:
+            for what in refused.keys() & set(_SUGGESTED.values()):
+                self._suggester.refuse(what, refused[what])
+        if self._scope is not None and not is_header and self._is_outside(self._scope, line, values, problems):
+            return None
+        values.pop("currency", None)
+        return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
+
+    def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+        """Return what can be read by field, the problems, and the first refused cell by kind."""
         if self._unused and self._sampled < _SAMPLE:
             self._sample(cells)
         values: dict[str, Any] = {}
@@ -142,13 +167,15 @@ class RowReader:
             if value is None and field in _NEEDED:
                 problems.append(f"{field}: the cell is empty")
             values[field] = value
-        if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
-            kind = values.get("kind", ABSENT)
-            return RejectedEntry(line=line, reason=reason, reference=values.get("reference"), kind=kind)
-        if refused and tuple(cells) != self._columns.header:
-            for what in refused.keys() & set(_SUGGESTED.values()):
-                self._suggester.refuse(what, refused[what])
-        return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
+        return values, problems, refused
+
+    @staticmethod
+    def _is_outside(scope: Scope, line: int, values: Mapping[str, Any], problems: list[str]) -> bool:
+        try:
+            return scope.leaves_out(line, values)
+        except CellProblem as problem:
+            problems.append(str(problem))
+            return False
 
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Return what to declare, judging by the rows read so far."""

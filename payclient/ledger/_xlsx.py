@@ -24,6 +24,7 @@ from payclient.ledger._errors import LedgerError
 from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._rows import RowReader, Unreadable, typed_readers
+from payclient.ledger._scope import Scope
 from payclient.ledger._workbook import Sheet, TextParts, Workbook, check_length, read_workbook, unescape
 
 _MAX_ROWS = 1_048_576
@@ -40,6 +41,7 @@ def read_xlsx(
     columns: Mapping[str, str] | None = None,
     sheet: str | None = None,
     dialect: Dialect = PLAIN,
+    scope: Scope | None = None,
 ) -> Table:
     """
     Return the table on one sheet of an XLSX file. The first row that is not empty is the header.
@@ -49,6 +51,7 @@ def read_xlsx(
         columns: The column's name by field, for names that are not recognised.
         sheet: Its name; the first visible sheet if not given.
         dialect: Which row is the header, and how texts in it are written.
+        scope: Decides which rows are left out.
 
     Raises:
         LedgerError: When the file is damaged, has a password or exceeds a limit, or its header is
@@ -68,7 +71,7 @@ def read_xlsx(
         understood = find_columns(header, columns, dialect.columns)
     except LedgerError as error:
         raise with_hint(error, ((line, _names(each)) for line, each in rows), columns, dialect) from None
-    reader = RowReader(understood, warnings, typed_readers(dialect), dialect)
+    reader = RowReader(understood, warnings, typed_readers(dialect), dialect, scope)
     entries = _entries(rows, reader, len(header), parser, warnings, header_row=first)
     return Table(columns=understood, rows=entries, warnings=warnings, header_row=first, suggest=reader.suggestions)
 
@@ -134,7 +137,7 @@ def _entries(
     warnings: list[str],
     *,
     header_row: int,
-) -> Iterator[Entry | RejectedEntry]:
+) -> Iterator[Entry | RejectedEntry | None]:
     places = range(width)
     has_told = False
     for line, cells in rows:

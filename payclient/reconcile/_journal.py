@@ -90,7 +90,19 @@ class Journal:
         if stored is None:
             self.set_note("identity", json.dumps(dict(identity or {})))
         elif identity is not None:
-            _check_identity(self._database.path, json.loads(stored), identity)
+            before = json.loads(stored)
+            if _is_read_otherwise(before, identity) and not self._count(schema.COUNT_ANSWERS):
+                self._start_over(identity)
+            else:
+                _check_identity(self._database.path, before, identity)
+
+    def _start_over(self, identity: Mapping[str, str]) -> None:
+        """Forget a ledger that is declared in another way now; without an answer, nothing is lost."""
+        with self._database.writing() as db:
+            for statement in schema.FORGET_LEDGER:
+                db.execute(statement)
+        self._counts = {}
+        self.set_note("identity", json.dumps(dict(identity)))
 
     def __enter__(self) -> Self:
         return self
@@ -352,6 +364,11 @@ def _usable(cells: Sequence[Any]) -> Entry:
     entry = entry_from(cells)
     assert isinstance(entry, Entry)  # noqa: S101  the query reads no other
     return entry
+
+
+def _is_read_otherwise(stored: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Return whether nothing differs but how the ledger is written."""
+    return {name for name in {*stored, *wanted} if stored.get(name) != wanted.get(name)} == {"ledger"}
 
 
 def _check_identity(path: Path | None, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:

@@ -92,6 +92,7 @@ FINISH_LEDGER = (
         WHERE rejected IS NULL AND reference IN (SELECT reference FROM repeats)
     """,
 )
+FORGET_LEDGER = ("DELETE FROM entries", "DELETE FROM repeats", "DELETE FROM notes")
 ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries ORDER BY position"
 ENTRIES_OF = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
 COUNT_ENTRIES = "SELECT count(*) FROM entries"

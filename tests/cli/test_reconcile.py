@@ -455,3 +455,31 @@ def test_unusable_declaration(reconcile, arguments, message):
     """A declaration that cannot be used is a wrong usage, named as the option that it is."""
     result = reconcile(*arguments, lines=['{"reference": "T1"}'], header="")
     assert (result.status, message in result.err) == (2, True), result.err
+
+
+def test_left_out(reconcile, report):
+    """Rows outside are not looked up and in no total; the report counts and lists them."""
+    lines = ["T1,15000,2026-11-20,IDR", "T2,7,2026-11-20,USD", "T3,9,2026-10-31,IDR", "TOTAL,15016,,"]
+    result = reconcile(
+        *("--only-currency", "idr", "--from", "2026-11-01", "--to", "2026-11-30", "--skip-totals"),
+        lines=lines,
+        header="reference,amount,date,currency",
+    )
+    assert (result.status, result.out.partition(".")[0]) == (
+        0,
+        "CLEAN: amount and status (assumed paid) of 1 ledger row: 1 matched",
+    )
+    warnings = json.loads((report / "summary.json").read_text())["ledger"]["warnings"]
+    assert [text for text in warnings if "left out" in text] == [
+        "1 row left out, because it is in USD: line 3; amount 7",
+        "1 row left out, because it is before 2026-11-01: line 4; amount 9",
+        "1 row left out, because it is a total of other rows: line 5; amount 15016",
+    ]
+
+
+def test_declared_after_a_useless_run(reconcile):
+    """When no row could be read, the same folder takes the run that declares how the ledger is written."""
+    first = reconcile(**GERMAN)
+    assert (first.status, "all can be read with --decimal , --thousands ." in first.err) == (1, True)
+    assert reconcile("--decimal", ",", "--thousands", ".", **GERMAN).status == 0
+    assert "belongs to another run" in reconcile(**GERMAN).err

@@ -59,6 +59,7 @@ from payclient.ledger import (
     Columns,
     Dialect,
     Entry,
+    Excluded,
     Fingerprint,
     Grouping,
     Ledger,
@@ -423,6 +424,8 @@ def dialect(file: LedgerFile) -> Dialect:
     assert_type((own.thousands, own.grouping, own.negative), tuple[Thousands | None, Grouping, Negative])
     with open_ledger(file, dialect=own) as opened:
         assert_type((opened.dialect, opened.header_row), tuple[Dialect, int])
+        for excluded in assert_type(opened.excluded, tuple[Excluded, ...]):
+            assert_type((excluded.why, excluded.rows, excluded.amount, excluded.lines), tuple[str, int, int, str])
         for suggestion in assert_type(opened.suggestions, tuple[Suggestion, ...]):
             assert_type((suggestion.what, suggestion.rows, suggestion.cell), tuple[str, int, str])
             assert_type((suggestion.is_ambiguous, suggestion.readings), tuple[bool, tuple[Reading, ...]])

@@ -1,0 +1,205 @@
+"""
+Which rows of a ledger belong to this run: one currency, a span of time, and no totals rows.
+
+Rows outside are neither looked up nor part of any total. They are counted, with their lines and amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+
+from attrs import define, field, frozen
+
+from payclient._escape import plural, quote
+from payclient.ledger._cells import CellProblem, read_creation
+from payclient.ledger._dialect import PLAIN, Dialect
+from payclient.ledger._errors import LedgerError
+
+_MAX_RANGES = 200
+_MAX_KINDS = 50
+
+
+@frozen(kw_only=True)
+class Excluded:
+    """
+    Rows that are outside for one reason.
+
+    Attributes:
+        why: Such as `before 2026-11-01`.
+        rows: The number of them.
+        amount: Their amounts, added up, as far as they can be read.
+        lines: Their lines, such as `4, 7-9`; ends with `…` where there are too many to list.
+    """
+
+    why: str
+    rows: int
+    amount: int
+    lines: str
+
+    def __str__(self) -> str:
+        they = "it is" if self.rows == 1 else "each is"
+        line = "line" if self.lines.isdecimal() else "lines"
+        return (
+            f"{plural(self.rows, 'row')} left out, because {they} {self.why}: {line} {self.lines}; amount {self.amount}"
+        )
+
+
+@define
+class _Group:
+    rows: int = 0
+    amount: int = 0
+    ranges: list[list[int]] = field(factory=list)
+    is_cut: bool = False
+
+    def add(self, line: int, amount: object) -> None:
+        self.rows += 1
+        self.amount += amount if isinstance(amount, int) else 0
+        if self.ranges and self.ranges[-1][1] == line - 1 and not self.is_cut:
+            self.ranges[-1][1] = line
+        elif len(self.ranges) < _MAX_RANGES:
+            self.ranges.append([line, line])
+        else:
+            self.is_cut = True
+
+    @property
+    def lines(self) -> str:
+        shown = [str(first) if first == last else f"{first}-{last}" for first, last in self.ranges]
+        return ", ".join(shown) + (" …" if self.is_cut else "")
+
+
+class Scope:
+    """
+    Decides about each row, and counts those outside.
+
+    Args:
+        dialect: Which currency, time and totals rows are declared.
+        time_zone: The zone of these times, and of times in the ledger that state none.
+
+    Raises:
+        ValueError: When a time cannot be read, or the end is before the start.
+    """
+
+    def __init__(self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None) -> None:
+        self._dialect = dialect
+        self._time_zone = time_zone
+        self._start, self._stop = bounds(dialect)
+        self._wanted = dialect.only_currency.casefold()
+        self._currency = "", 0
+        self._groups: dict[str, _Group] = {}
+
+    def check_columns(self, used: Mapping[str, str]) -> None:
+        """
+        Check that the ledger has the columns that tell which rows are inside.
+
+        Raises:
+            LedgerError: When one is missing.
+        """
+        needs = {"created_at": self._start or self._stop, "currency": self._wanted}
+        options = {"created_at": "--from and --to need", "currency": "--only-currency needs"}
+        for name, is_needed in needs.items():
+            if is_needed and used and name not in used:
+                message = f"{options[name]} a column for {name}; choose one with --column {name}=NAME"
+                raise LedgerError(message, line=1)
+
+    def leaves_out_totals(self, line: int, amount: object) -> bool:
+        """Return whether a totals row on *line* is outside, which is then counted."""
+        if self._dialect.skip_totals:
+            self._add("a total of other rows", line, amount)
+        return self._dialect.skip_totals
+
+    def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
+        """
+        Return whether the row on *line* is outside, which is then counted.
+
+        Raises:
+            CellProblem: When it is not known if the row is inside.
+            LedgerError: When a second currency appears, and none was chosen.
+        """
+        why = self._other_currency(line, values) or self._other_time(values)
+        if why:
+            self._add(why, line, values.get("amount"))
+        return bool(why)
+
+    def _other_currency(self, line: int, values: Mapping[str, Any]) -> str:
+        currency = values.get("currency")
+        if self._wanted:
+            if currency is None:
+                message = "currency: the cell is empty, and --only-currency needs it"
+                raise CellProblem(message)
+            return "" if currency.casefold() == self._wanted else f"in {currency.upper()}"
+        if currency is None:
+            return ""
+        first, first_line = self._currency
+        if not first:
+            self._currency = currency.casefold(), line
+        elif first != currency.casefold():
+            both = f"{quote(first.upper())} (line {first_line}) and {quote(currency.upper())} (line {line})"
+            message = (
+                f"the ledger has amounts in {both}, which are never added up; --only-currency {first.upper()} reads "
+                "the rows of one, and --ignore-column leaves the column of currencies unused"
+            )
+            raise LedgerError(message, line=line)
+        return ""
+
+    def _other_time(self, values: Mapping[str, Any]) -> str:
+        if not (self._start or self._stop):
+            return ""
+        created = values.get("created_at")
+        if created is None:
+            message = "created_at: the cell is empty or unreadable, and --from and --to need it"
+            raise CellProblem(message)
+        local = self._local(created)
+        if self._start and local < self._start:
+            return f"before {self._dialect.created_from}"
+        return f"after {self._dialect.created_to}" if self._stop and local >= self._stop else ""
+
+    def _local(self, created: datetime) -> datetime:
+        if created.tzinfo is None:
+            return created
+        if self._time_zone is None:
+            message = "created_at states a zone; declare with --time-zone in which one --from and --to are meant"
+            raise LedgerError(message)
+        return created.astimezone(self._time_zone).replace(tzinfo=None)
+
+    def _add(self, why: str, line: int, amount: object) -> None:
+        if len(self._groups) >= _MAX_KINDS and why not in self._groups:
+            why = "of other kinds"
+        self._groups.setdefault(why, _Group()).add(line, amount)
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        """The rows outside, by reason, of the rows read so far."""
+        groups = self._groups.items()
+        return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in groups)
+
+
+def bounds(dialect: Dialect) -> tuple[datetime | None, datetime | None]:
+    """
+    Return the first time inside and the first one after it; a date alone means all of that day.
+
+    Raises:
+        ValueError: When a time cannot be read, has a zone, or the end is before the start.
+    """
+    start, stop = _time("from", dialect.created_from), _time("to", dialect.created_to)
+    if stop is not None:
+        is_day = len(dialect.created_to.strip()) == len("2026-11-30")
+        stop += timedelta(days=1) if is_day else timedelta(seconds=1)
+    if start is not None and stop is not None and stop <= start:
+        message = f"to must not be before from, got {dialect.created_to} and {dialect.created_from}"
+        raise ValueError(message)
+    return start, stop
+
+
+def _time(name: str, text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        found = read_creation(text)
+    except CellProblem:
+        found = None
+    if found is None or found.tzinfo is not None:
+        message = f"{name} must be a day or a time such as 2026-11-01 or 2026-11-01 12:00:00, got {quote(text)}"
+        raise ValueError(message)
+    return found

@@ -1,0 +1,151 @@
+"""Rows outside of a currency, a span of time or the payments themselves are left out, counted and listed."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta, timezone
+
+import pytest
+
+from payclient.ledger import Dialect, LedgerError, RejectedEntry, open_ledger
+
+JAKARTA = timezone(timedelta(hours=7))
+
+
+def read(text, time_zone=None, **declared):
+    with open_ledger(io.StringIO(text), dialect=Dialect(**declared), time_zone=time_zone) as ledger:
+        return list(ledger), ledger
+
+
+CURRENCIES = "reference,amount,currency\nT1,1,IDR\nT2,20,usd\nT3,300,idr\nT4,4000,\nT5,5,USD\nT6,6,USD\n"
+
+
+def test_several_currencies():
+    """Amounts in two currencies are never added up: the ledger is refused, and both lines are named."""
+    with pytest.raises(LedgerError, match=r"'IDR' \(line 2\) and 'USD' \(line 3\).*--only-currency IDR") as caught:
+        read(CURRENCIES)
+    assert caught.value.line == 3
+
+
+def test_one_currency():
+    """A column with one currency, in any letters, is fine; it may be empty in some rows."""
+    rows, ledger = read("reference,amount,Währung\nT1,1,IDR\nT2,2,idr\nT3,3,\n")
+    assert ([row.reference for row in rows], ledger.warnings) == (["T1", "T2", "T3"], ())
+
+
+def test_only_currency():
+    """The rows of other currencies are left out with their lines; one without a currency is rejected."""
+    rows, ledger = read(CURRENCIES, only_currency="IDR")
+    assert [row.reference for row in rows if not isinstance(row, RejectedEntry)] == ["T1", "T3"]
+    assert [row.reason for row in rows if isinstance(row, RejectedEntry)] == [
+        "currency: the cell is empty, and --only-currency needs it",
+    ]
+    (excluded,) = ledger.excluded
+    assert (excluded.why, excluded.rows, excluded.amount, excluded.lines) == ("in USD", 3, 31, "3, 6-7")
+    assert ledger.warnings == ("3 rows left out, because each is in USD: lines 3, 6-7; amount 31",)
+
+
+DAYS = "reference,amount,date\nT1,1,2026-10-31 23:59:59\nT2,2,2026-11-01\nT3,3,2026-11-30 23:59:59\nT4,4,2026-12-01\n"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "inside"),
+    [
+        ({"created_from": "2026-11-01", "created_to": "2026-11-30"}, ["T2", "T3"]),
+        ({"created_from": "2026-11-01 00:00:01"}, ["T3", "T4"]),
+        ({"created_to": "2026-10-31 23:59:59"}, ["T1"]),
+        ({"created_to": "2026-10-31 23:59:58"}, []),
+        ({"created_from": "2026-12-01", "created_to": "2026-12-01"}, ["T4"]),
+    ],
+)
+def test_span(bounds, inside):
+    """From and to include their days; every other row is counted as before or after."""
+    rows, ledger = read(DAYS, **bounds)
+    assert [row.reference for row in rows] == inside
+    assert sum(each.rows for each in ledger.excluded) + len(rows) == 4
+    assert sum(each.amount for each in ledger.excluded) + sum(row.amount for row in rows) == 10
+
+
+def test_zones():
+    """A time with a zone is compared in the declared zone, and refused if there is none."""
+    text = "reference,date\nT1,2026-10-31T17:00:00Z\nT2,2026-10-31T16:59:59Z\n"
+    rows, _ = read(text, JAKARTA, created_from="2026-11-01")
+    assert [row.reference for row in rows] == ["T1"]
+    with pytest.raises(LedgerError, match="declare with --time-zone"):
+        read(text, created_from="2026-11-01")
+
+
+def test_unknown_time():
+    """A row that does not say when it was created may be inside, so it is rejected and not dropped."""
+    rows, ledger = read("reference,date\nT1,\nT2,20/11/2026\n", created_from="2026-11-01")
+    assert [type(row) for row in rows] == [RejectedEntry, RejectedEntry]
+    assert {row.reason for row in rows} == {
+        "created_at: the cell is empty or unreadable, and --from and --to need it",
+    }
+    assert ledger.excluded == ()
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (
+            {"created_from": "2026-11-01"},
+            "--from and --to need a column for created_at; choose one with --column created_at",
+        ),
+        (
+            {"only_currency": "IDR"},
+            "--only-currency needs a column for currency; choose one with --column currency=NAME",
+        ),
+    ],
+)
+def test_missing_column(declared, message):
+    """Without the column that tells which rows are inside, the ledger is refused."""
+    with pytest.raises(LedgerError, match=message):
+        read("reference\nT1\n", **declared)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"created_from": "01/11/2026"}, "from must be a day or a time such as 2026-11-01"),
+        ({"created_to": "2026-11-01T00:00:00Z"}, "to must be a day or a time such as 2026-11-01"),
+        ({"created_from": "2026-11-02", "created_to": "2026-11-01"}, "to must not be before from"),
+        ({"skip_totals": 1}, "skip_totals must be true or false, got 1"),
+        ({"created_to": 3}, "created_to must be text"),
+    ],
+)
+def test_unusable(declared, message):
+    """Bounds that cannot be used are refused."""
+    with pytest.raises(ValueError, match=message):
+        read("reference,date\nT1,2026-11-01\n", **declared)
+
+
+def test_totals():
+    """Totals rows are left out on request, with their amounts; the sum of the rows is not doubled."""
+    text = "reference,amount\nT1,1000\nT2,2000\nTOTAL,3000\n"
+    rows, ledger = read(text, skip_totals=True)
+    assert [row.amount for row in rows] == [1000, 2000]
+    assert ledger.warnings == ("1 row left out, because it is a total of other rows: line 4; amount 3000",)
+    assert isinstance(read(text)[0][-1], RejectedEntry)
+
+
+def test_json_lines():
+    """Rows are left out of a ledger in JSON Lines as well."""
+    lines = [{"reference": "T1", "currency": "IDR"}, {"reference": "T2", "currency": "USD", "more": 1}]
+    rows, ledger = read("\n".join(map(json.dumps, lines)), only_currency="USD")
+    assert ([row.reference for row in rows], ledger.excluded[0].why) == (["T2"], "in IDR")
+
+
+def test_many_lines():
+    """Of very many lines the first are listed, and all are counted."""
+    rows = "".join(f"T{n},{n},2026-{10 + n % 2}-01\n" for n in range(1000))
+    _, ledger = read(f"reference,amount,date\n{rows}", created_from="2026-11-01")
+    (excluded,) = ledger.excluded
+    assert (excluded.rows, excluded.lines[:5], excluded.lines[-2:]) == (500, "2, 4,", " …")
+
+
+def test_rejected_inside():
+    """A row that is outside is left out even if it could not be used."""
+    rows, ledger = read("reference,amount,date\n,x,2026-10-01\n,x,2026-11-01\n", created_from="2026-11-01")
+    assert ([row.line for row in rows], ledger.excluded[0].rows) == ([3], 1)
