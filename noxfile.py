@@ -330,6 +330,13 @@ def network(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def postgres(session: nox.Session) -> None:
+    """Run the page about PostgreSQL with a real one; skipped without it."""
+    install(session, "test")
+    session.run("pytest", "-m", "postgres", "tests/postgres", *session.posargs)
+
+
+@nox.session(default=False)
 def recipes(session: nox.Session) -> None:
     """Run the recipes for Django, Litestar, taskiq, Celery, notebooks and trio."""
     install(session, "recipes")

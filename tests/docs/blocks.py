@@ -42,6 +42,9 @@ NOT_RUN = {
 }
 """Commands that are shown and not run, each with the reason."""
 
+RUN_ELSEWHERE = {"docs/how-to/ledger-in-postgresql.md": "needs PostgreSQL; the session `postgres` runs it"}
+"""Pages that are run with what they need, each with the reason."""
+
 EXAMPLES = {path.read_text(encoding="utf-8") for path in (PROJECT / "docs" / "examples").glob("*.py")}
 FOR_THE_EYE = {"json", "ini"}
 SAVED = {"text", "toml", "bash"}
