@@ -45,6 +45,9 @@ NOT_RUN = {
 RUN_ELSEWHERE = {"docs/how-to/ledger-in-postgresql.md": "needs PostgreSQL; the session `postgres` runs it"}
 """Pages that are run with what they need, each with the reason."""
 
+NEEDS = {"docs/how-to/many-nights.md": "duckdb"}
+"""Pages with the package that their examples need, where payclient does not."""
+
 EXAMPLES = {path.read_text(encoding="utf-8") for path in (PROJECT / "docs" / "examples").glob("*.py")}
 FOR_THE_EYE = {"json", "ini"}
 SAVED = {"text", "toml", "bash"}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sybil.document import PythonDocStringDocument
 
-from docs.blocks import FOR_THE_EYE, RUN, RUN_ELSEWHERE, SAVED, Reader, languages
+from docs.blocks import FOR_THE_EYE, NEEDS, RUN, RUN_ELSEWHERE, SAVED, Reader, languages
 from payclient._telemetry import logger
 
 PROJECT = Path(__file__).parents[2]
@@ -62,6 +62,8 @@ def logging_unconfigured():
 @pytest.mark.parametrize("page", [page for page in PAGES if name(page) not in RUN_ELSEWHERE], ids=name)
 def test_page(page, reader):
     """Every block of the page runs as it is written, and prints what is shown."""
+    if package := NEEDS.get(name(page)):
+        pytest.importorskip(package, reason=f"the page is about {package}")
     with logging_unconfigured():
         for example in reader.parse(page):
             example.evaluate()
