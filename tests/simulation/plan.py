@@ -169,7 +169,9 @@ def draw(seed):
     if work == "lookups" and Random(f"wait {seed}").random() < 0.3:
         plan = evolve(plan, work="wait")
     more = Random(f"more {seed}")
-    return evolve(plan, faults=(*plan.faults, *_in_a_row(more, plan), *_aimed(more, plan), *_revoked(more)))
+    return evolve(
+        plan, faults=(*plan.faults, *_in_a_row(more, plan), *_aimed(more, plan), *_revoked(more), *_stops(more, plan))
+    )
 
 
 def _references(chance):
@@ -238,6 +240,13 @@ def _in_a_row(chance, plan):
     if plan.work in ("lookups", "wait") and chance.random() < 0.15:
         for _ in range(30):
             yield from _burst(_step(chance), chance.choice((1, 2, 4)), chance.randrange(len(plan.references)))
+
+
+def _stops(chance, plan):
+    """Yield Ctrl-C for several processes over one journal, one after the other."""
+    if plan.work == "reconcile" and chance.random() < 0.5:
+        for _ in range(chance.choice((2, 6, 12))):
+            yield Fault("stop", chance.randrange(20, 400))
 
 
 def _revoked(chance):

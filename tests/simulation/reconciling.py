@@ -18,6 +18,8 @@ from simulation.world import NOON
 
 MEMORY = "/dev/shm"
 """Where files are in memory, so that fsync takes no time; only Linux has it."""
+BLOWS = ("kill", "disk full", "stop")
+"""What ends one process each: at a step of its event loop, or so many steps after its start."""
 FORMATS = ("rows.jsonl", "breaks.csv", "summary.json")
 
 
@@ -120,7 +122,9 @@ class _Runs:
     def start(self, *, at=None, kind="none"):
         """Run one process until it ends, or until step *at*, where *kind* happens to it."""
         world, process = self._world, _Process(self._world, self.folder)
-        acts = {"kill": _die, "disk full": process.fill_disk, "none": None}
+        acts = {"kill": _die, "disk full": process.fill_disk, "stop": process.cancel, "none": None}
+        if kind == "stop":
+            at += world.loop.ticks
         world.schedule({"cancel": process.cancel})
         if acts[kind] is not None:
             world.loop.at_tick.setdefault(at, []).append(acts[kind])
@@ -161,7 +165,7 @@ def _die():
 
 def reconciliation(world):
     """Reconcile through all that the plan has, until the report is there; then compare it with an unbroken run's."""
-    blows = [(fault.kind, int(fault.at)) for fault in world.plan.faults if fault.kind in ("kill", "disk full")]
+    blows = [(fault.kind, int(fault.at)) for fault in world.plan.faults if fault.kind in BLOWS]
     with tempfile.TemporaryDirectory(dir=MEMORY if Path(MEMORY).is_dir() else None) as root:
         runs = _Runs(world, root)
         for kind, at in blows:
