@@ -14,7 +14,7 @@ from payclient.cli._progress import ProgressMode
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.ledger import Dialect, Ledger, LedgerError, LedgerFormat, open_ledger
-from payclient.reconcile import STRICT, Assumed, Rules, Severity, read_duration, read_rules, with_decisions
+from payclient.reconcile import STRICT, Assumed, Rules, Severity, Summary, read_duration, read_rules, with_decisions
 from payclient.report import carry_log, earlier_decisions
 
 _FLAG = Parameter(negative="", show_default=False)
@@ -30,12 +30,14 @@ class Output:
     Attributes:
         all_rows: Add a sheet with every row to `report.xlsx`. Slow for a large ledger; `rows.jsonl` has every row too.
         fail_on: The least severe break that makes the exit status 1.
+        fail_on_new: The same, of breaks that are new, changed or reopened since the previous run; others do not count.
         as_json: Print `summary.json` on standard output instead of the verdict.
         quiet: Print errors only; with `--json`, also the summary.
     """
 
     all_rows: Annotated[bool, _FLAG] = False
     fail_on: Severity = Severity.MEDIUM
+    fail_on_new: Severity | None = None
     as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False
     quiet: Annotated[bool, _FLAG] = False
 
@@ -46,6 +48,20 @@ class Output:
         elif not self.quiet:
             for line in lines:
                 streams.write(line)
+
+    def exit_status(self, summary: Summary) -> int:
+        """
+        Return the exit status of a run.
+
+        Raises:
+            ConfigurationError: When only news matter, and there is no previous run.
+        """
+        if self.fail_on_new is None:
+            return summary.exit_status(self.fail_on)
+        if summary.since is None:
+            message = "--fail-on-new needs a previous run: name its folder with payclient reconcile --previous"
+            raise ConfigurationError(message)
+        return summary.exit_status(self.fail_on_new, only_news=True)
 
     def mode(self, progress: ProgressMode) -> ProgressMode:
         """Return *progress*, unless the output is quiet."""
@@ -64,8 +80,10 @@ class Judging:
         assume_status: Status of every row when the ledger has no status column: `paid`, or `none`, which leaves the
             status uncompared and never gives a clean verdict. Overrides the rules file.
         grace: Age below which a row may still differ, such as `90m`, `24h` or `1d 12h`. Overrides the rules file.
-        decisions: Folder of an earlier run whose decisions count.
+        decisions: Folder of an earlier run whose decisions count. Default: that of --previous.
         confirm_after: Time to wait before a difference is looked up again, such as `10m`.
+        previous: Folder of the run before. Its breaks, open and unresolved rows that the ledger does not list any more
+            are looked up again, and each break says whether it is new, and since when. That folder is only read.
     """
 
     rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
@@ -74,6 +92,7 @@ class Judging:
     grace: str | None = None
     decisions: Path | None = None
     confirm_after: str | None = None
+    previous: Path | None = None
 
     def decided(self, rules: Rules, out: Path, *, is_new: bool) -> Rules:
         """
@@ -90,8 +109,8 @@ class Judging:
         if self.decisions is not None and not self.decisions.is_dir():
             message = f"--decisions must be the folder of a run, got {self.decisions}"
             raise ConfigurationError(message)
-        if self.decisions is not None and is_new:
-            carry_log(self.decisions, out)
+        if is_new and (source := self.decisions or self.previous) is not None:
+            carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:

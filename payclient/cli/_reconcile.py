@@ -21,12 +21,13 @@ from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
 from payclient.reconcile import Bucket, StoppedError, Summary
-from payclient.report import verdict_wording
+from payclient.report import PastRun, open_past_run, verdict_wording
 
 EXAMPLES = """
 ```console
 $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta --column amount=Betrag
+$ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
 $ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KGJ0D
@@ -104,6 +105,7 @@ async def reconcile(
                 confirm_after=confirm_after,
                 rules=rules,
                 canary=canary,
+                previous=_past_run(judging.previous, out, output),
                 is_durable=durable,
                 all_rows=output.all_rows,
                 progress=output.mode(progress),
@@ -113,7 +115,19 @@ async def reconcile(
             summary = await _carry_out(job, worst)
     lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
     output.write(lines, out, streams)
-    return _measured(summary, summary.exit_status(output.fail_on), metrics)
+    return _measured(summary, output.exit_status(summary), metrics)
+
+
+def _past_run(previous: Path | None, out: Path, output: Output) -> PastRun | None:
+    if previous is None:
+        if output.fail_on_new is not None:
+            message = "--fail-on-new needs --previous, the folder of the run before"
+            raise ConfigurationError(message)
+        return None
+    if previous.resolve() == out.resolve():
+        message = f"--previous and --out are the same folder, {previous}; a new run needs a new folder"
+        raise ConfigurationError(message)
+    return open_past_run(previous)
 
 
 def _show(ledger: Ledger, concurrency: int, streams: Streams) -> None:
@@ -139,6 +153,10 @@ def _check_ledger(ledger: Path, connection: Connection) -> None:
 
 
 async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
+    if job.previous is not None:
+        client = job.client
+        service = {"base_url": client.url, "environment": job.environment, "key_fingerprint": client.key_fingerprint}
+        job.previous.check_same_service(service, "this run")
     try:
         summary = await job.carry_out(worst.add)
     except (asyncio.CancelledError, StoppedError):

@@ -19,8 +19,29 @@ from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
 from payclient.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
-from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, reconcile, replay, utc_now
-from payclient.report import About, LedgerAbout, ReportFiles, about_as_json, about_from_json, run_name
+from payclient.reconcile import (
+    STRICT,
+    Journal,
+    PreviousRun,
+    Records,
+    Row,
+    Rules,
+    Summary,
+    gone_breaks,
+    reconcile,
+    replay,
+    utc_now,
+)
+from payclient.report import (
+    About,
+    LedgerAbout,
+    PastRun,
+    ReportFiles,
+    about_as_json,
+    about_from_json,
+    records_of,
+    run_name,
+)
 
 OnRow: TypeAlias = Callable[[Row], object]
 
@@ -43,6 +64,7 @@ class Reconciliation:
         confirm_after: Seconds before a difference is looked up again.
         rules: How differences are judged.
         canary: A reference that is known to exist.
+        previous: The run before; None without one.
         is_durable: Whether each commit waits for the disk.
         all_rows: Whether the workbook has a sheet with every row.
         progress: How to show progress.
@@ -59,6 +81,7 @@ class Reconciliation:
     confirm_after: float = 0.0
     rules: Rules = STRICT
     canary: str | None = None
+    previous: PastRun | None = None
     is_durable: bool = False
     all_rows: bool = False
     progress: ProgressMode
@@ -78,7 +101,7 @@ class Reconciliation:
         """
         with Journal(journal_path(self.out), identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
-            with ReportFiles(self.out, rules=self.rules, all_rows=_noted_all_rows(journal, self.all_rows)) as files:
+            with self._files(journal) as files:
                 try:
                     await self._ask(journal, files, on_row)
                 except PayClientError as error:
@@ -88,12 +111,24 @@ class Reconciliation:
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
                     self.streams.tell(f"payclient: {ignored.sentence}")
+                for change in gone_breaks(journal, rules=self.rules):
+                    files.add_gone(change)
                 return files.finish(about, ledger=self.ledger)
+
+    def _files(self, journal: Journal) -> ReportFiles:
+        previous = None if self.previous is None else self.previous.previous
+        all_rows = _noted_all_rows(journal, self.all_rows)
+        return ReportFiles(self.out, rules=self.rules, previous=previous, all_rows=all_rows)
 
     def _identity(self) -> dict[str, str]:
         identity = {"service": self.client.url, "rules": self.rules.fingerprint}
+        if self.previous is not None:
+            identity["previous"] = self.previous.sha256
         declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
         return {**identity, "ledger": _as_options(declared)} if declared else identity
+
+    def _previous(self) -> tuple[PreviousRun, Records] | None:
+        return None if self.previous is None else (self.previous.previous, records_of(self.previous))
 
     def _tell_resumed(self, journal: Journal) -> None:
         if self.is_quiet or not journal.is_ledger_complete:
@@ -120,6 +155,7 @@ class Reconciliation:
                     stop=stop,
                     clock=self.clock,
                     on_progress=on_progress,
+                    previous=self._previous(),
                 )
                 async with aclosing(rows):
                     async for row in rows:
@@ -149,6 +185,7 @@ def note_about(journal: Journal, about: About) -> str:
     """Note what the run is about, and its name, which it keeps when it is resumed; return the name."""
     if (started := journal.note(_STARTED)) is not None:
         about = attrs.evolve(about, run=run_name(about, datetime.fromisoformat(started)))
+    journal.set_note("run", about.run)
     journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
     return about.run
 
@@ -175,11 +212,14 @@ def write_again(folder: Path, *on_row: OnRow, all_rows: bool = False) -> tuple[S
     """
     with Journal(journal_path(folder), must_exist=True) as journal:
         about = about_of(journal)
-        with ReportFiles(folder, rules=about.rules, all_rows=_noted_all_rows(journal, all_rows)) as files:
+        all_rows = _noted_all_rows(journal, all_rows)
+        with ReportFiles(folder, rules=about.rules, previous=journal.previous, all_rows=all_rows) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
+            for change in gone_breaks(journal, rules=about.rules):
+                files.add_gone(change)
             return files.finish(about), about.rules
 
 

@@ -83,7 +83,7 @@ def rejudge(
     summary, judged_by = write_again(out, worst.add, all_rows=output.all_rows)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
     output.write([verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}"], out, streams)
-    return summary.exit_status(output.fail_on)
+    return output.exit_status(summary)
 
 
 def _judge_copy(folder: Path, out: Path, given: Judging) -> list[str]:

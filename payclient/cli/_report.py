@@ -41,4 +41,4 @@ def report(
     summary, rules = write_again(folder, worst.add, all_rows=output.all_rows)
     lines = [*verdict_lines(summary, worst, rules=rules), "", f"Report: {folder / 'report.html'}"]
     output.write(lines, folder, streams)
-    return summary.exit_status(output.fail_on)
+    return output.exit_status(summary)

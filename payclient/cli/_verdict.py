@@ -37,6 +37,8 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         return
     if summary.compared.remark:
         yield summary.compared.remark
+    if summary.since is not None and summary.since.rules_sentence:
+        yield summary.since.rules_sentence
     yield ""
     yield from _totals(summary)
     yield ""

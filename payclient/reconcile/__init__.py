@@ -3,6 +3,7 @@
 from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._again import judge_again as judge_again
+from payclient.reconcile._break_state import BreakState, History, ResolvedBy
 from payclient.reconcile._causes import PatternKind
 from payclient.reconcile._compare import compare
 from payclient.reconcile._compare import reff_key as reff_key
@@ -18,6 +19,11 @@ from payclient.reconcile._decisions import latest as latest
 from payclient.reconcile._decisions import read_decisions as read_decisions
 from payclient.reconcile._decisions import read_resolution as read_resolution
 from payclient.reconcile._decisions import with_decisions as with_decisions
+from payclient.reconcile._earlier import Earlier as Earlier
+from payclient.reconcile._earlier import PreviousRun as PreviousRun
+from payclient.reconcile._earlier import Records as Records
+from payclient.reconcile._earlier import known_as_json as known_as_json
+from payclient.reconcile._earlier import known_from_json as known_from_json
 from payclient.reconcile._errors import (
     DecisionError,
     JournalError,
@@ -29,7 +35,6 @@ from payclient.reconcile._errors import (
 )
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity
 from payclient.reconcile._history import BreakChange as BreakChange
-from payclient.reconcile._history import BreakState, History, ResolvedBy
 from payclient.reconcile._history import KnownBreak as KnownBreak
 from payclient.reconcile._history import Seen as Seen
 from payclient.reconcile._history import changes_of as changes_of
@@ -46,12 +51,15 @@ from payclient.reconcile._observation import utc_now as utc_now
 from payclient.reconcile._patterns import Pattern
 from payclient.reconcile._patterns import amount_at_stake as amount_at_stake
 from payclient.reconcile._progress import OnProgress, Phase, Progress
+from payclient.reconcile._replay import gone_breaks as gone_breaks
+from payclient.reconcile._replay import replay
 from payclient.reconcile._rule_values import read_duration as read_duration
 from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json
 from payclient.reconcile._rules import changed_rules as changed_rules
 from payclient.reconcile._rules import keep_reading as keep_reading
 from payclient.reconcile._rules_file import parse_rules, read_rules, rules_from_json
-from payclient.reconcile._run import Entries, reconcile, replay
+from payclient.reconcile._run import Entries, reconcile
+from payclient.reconcile._since import SincePrevious as SincePrevious
 from payclient.reconcile._status import Assumed, Status, read_status
 from payclient.reconcile._status_finding import expiry_rule
 from payclient.reconcile._summary import COMPLETENESS, Summary, Tally, Total, Verdict

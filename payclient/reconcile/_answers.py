@@ -10,6 +10,7 @@ from typing import Any
 from payclient.ledger import Entry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._database import Database
+from payclient.reconcile._earlier import Since, earlier_from
 from payclient.reconcile._errors import JournalWriteError
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import differing, paid_reff_of
@@ -64,7 +65,8 @@ class Answers:
         while page := self._database.fetch(query, (last,)):
             for last, first, *cells in page:
                 usable = self._entries(first, cells)
-                yield PendingLookup(usable[0].reference, last, usable)
+                reference = usable[0].reference
+                yield PendingLookup(reference, last, usable, self.since(reference))
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
         """Return all ledger rows that have the reference of the one in *cells*."""
@@ -72,6 +74,13 @@ class Answers:
         if first is not None:
             entries = list(map(entry_from, self._database.fetch(schema.ENTRIES_OF, (entries[0].reference,))))
         return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
+
+    def since(self, reference: str) -> Since | None:
+        """Return what the previous run says about *reference*; None if there is no previous run."""
+        if not self._value("SELECT count(*) FROM notes WHERE name = 'previous'"):
+            return None
+        found = self._database.fetch(schema.EARLIER_OF, (reference,))
+        return Since(earlier=earlier_from(reference, found[0][0] if found else None), run="", previous="")
 
     # The answers
 
@@ -162,7 +171,9 @@ class Answers:
             for last, *marks, first, cells, answer in map(_parts, page):
                 observation = observation_from(answer)
                 assert observation is not None  # noqa: S101  each answer is one
-                is_different = bool(differing(self._entries(first, cells), observation, rules=rules))
+                entries = self._entries(first, cells)
+                since = self.since(entries[0].reference)
+                is_different = bool(differing(entries, observation, rules=rules, since=since))
                 derived = [int(is_different), paid_reff_of(observation, rules=rules)]
                 if marks != derived:
                     row = (last, *derived, *answer)

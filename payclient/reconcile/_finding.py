@@ -10,6 +10,7 @@ from attrs import Factory, field, frozen
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile._break_state import BreakState, History
 from payclient.reconcile._status import Status
 
 
@@ -44,6 +45,7 @@ class Code(StrEnum):
         return code
 
     PAID_TWICE = "paid_twice", Severity.CRITICAL
+    REVERSED = "reversed", Severity.CRITICAL
     RECORDED_NOT_PAID = "recorded_not_paid", Severity.CRITICAL
     PAID_NOT_RECORDED = "paid_not_recorded", Severity.CRITICAL
     LATE_PAYMENT = "late_payment", Severity.CRITICAL
@@ -104,6 +106,7 @@ class Finding:
         service: The service's value.
         severity: How much it matters; that of its code if not given.
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
+        history: Its age, in a run that has a previous one; None for what is no break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
     """
 
@@ -114,6 +117,7 @@ class Finding:
     severity: Severity = field(default=Factory(lambda self: self.code.severity, takes_self=True), kw_only=True)
     waived: str = field(default="", kw_only=True)
     leakage: int = field(default=0, kw_only=True)
+    history: History | None = field(default=None, kw_only=True)
 
     @property
     def is_decisive(self) -> bool:
@@ -129,6 +133,14 @@ class Finding:
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     """Return *findings*, the most severe first and waived ones last."""
     return tuple(sorted(findings, key=lambda each: (bool(each.waived), -each.severity, _ORDER[each.code])))
+
+
+_NEWEST = {
+    state: place
+    for place, state in enumerate(
+        (BreakState.NEW, BreakState.REOPENED, BreakState.CHANGED, BreakState.STILL_OPEN, BreakState.NOT_KNOWN)
+    )
+}
 
 
 class Bucket(StrEnum):
@@ -170,6 +182,9 @@ class Row:
         service_status: Meaning of the service's status word; None if unknown, or without an answer.
         lacks_probe: Unresolved because no other reference was found in the run, so the answer is not trusted.
         parts: The ledger lines that were put together, in order; empty where each row is for itself.
+        carried_from: Name of the previous run, for one of its rows that is not in the ledger any more and was asked
+            about again; empty for a row of the ledger.
+        earlier_bucket: The result by the rules of the previous run; None where it is the same.
     """
 
     entry: Entry | RejectedEntry
@@ -186,6 +201,8 @@ class Row:
     service_status: Status | None = None
     lacks_probe: bool = False
     parts: tuple[Entry, ...] = ()
+    carried_from: str = ""
+    earlier_bucket: Bucket | None = None
 
     @property
     def line(self) -> int:
@@ -216,6 +233,12 @@ class Row:
     def severity(self) -> Severity:
         """Of the primary finding."""
         return self.findings[0].severity if self.findings else Severity.INFO
+
+    @property
+    def history(self) -> History | None:
+        """Of its newest finding: new before reopened, changed and still open; None without a previous run."""
+        known = [finding.history for finding in self.findings if finding.history is not None]
+        return min(known, key=lambda each: _NEWEST[each.state], default=None)
 
     @property
     def ledger_amount(self) -> int | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -20,79 +19,11 @@ from attrs import evolve, frozen
 
 from payclient.ledger import COMPARED, Entry
 from payclient.reconcile._accepted import ACCEPTED_BY
+from payclient.reconcile._break_state import BreakState, History, ResolvedBy
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity, Side
-
-
-class BreakState(StrEnum):
-    """
-    What became of a break between two runs.
-
-    Attributes:
-        NEW: The earlier run did not have it.
-        STILL_OPEN: Both runs have it, with the same values.
-        CHANGED: Both runs have it, with another amount or word.
-        REOPENED: It was resolved in a run before, and is back.
-        RESOLVED: It is gone; `BreakChange.by` says why.
-        NOT_KNOWN: The later run cannot tell: the row is unresolved or rejected now, or was not asked about.
-    """
-
-    NEW = "new"
-    STILL_OPEN = "still_open"
-    CHANGED = "changed"
-    REOPENED = "reopened"
-    RESOLVED = "resolved"
-    NOT_KNOWN = "not_known"
-
-    @property
-    def label(self) -> str:
-        """The state in words."""
-        return self.value.replace("_", " ")
-
-    @property
-    def is_news(self) -> bool:
-        """Whether a reader of the earlier run has to look at it again."""
-        return self in (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED)
-
-
-class ResolvedBy(StrEnum):
-    """
-    What made a break go away.
-
-    Attributes:
-        LEDGER: The ledger says something else now.
-        SERVICE: The service says something else now.
-        BOTH: Both sides say something else now, and agree.
-        RULE: Both say the same as before, and the rules judge it otherwise.
-        ACCEPTANCE: The difference was accepted.
-    """
-
-    LEDGER = "ledger"
-    SERVICE = "service"
-    BOTH = "both"
-    RULE = "rule"
-    ACCEPTANCE = "acceptance"
-
 
 Fields: TypeAlias = tuple[tuple[object, ...], ...]
 """The compared fields of some rows, `ABSENT` for a column that is missing."""
-
-
-@frozen(kw_only=True)
-class History:
-    """
-    The age of a break.
-
-    Attributes:
-        state: What became of it since the previous run.
-        first_seen: When the first run that had it looked it up, in UTC; None if no time is known.
-        first_run: The name of that run: of its folder.
-        age_days: Days from then to the answer of this run, as a calendar in UTC counts them.
-    """
-
-    state: BreakState
-    first_seen: datetime | None
-    first_run: str
-    age_days: int
 
 
 @frozen(kw_only=True)
@@ -209,7 +140,8 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
     service = tuple({_compared(row.transaction): 0 for row in rows if row.transaction is not None})
     breaks = {each.code: each for each in remembered}
     for code, findings in found.items():
-        worst, before = max(findings, key=lambda each: each.severity), breaks.get(code)
+        worst = max(findings, key=lambda each: each.severity)
+        before = worst.history or breaks.get(code)
         breaks[code] = KnownBreak(
             code=code,
             severity=worst.severity,

@@ -17,8 +17,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,20 +25,24 @@ from attrs import asdict, evolve, fields
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
+from payclient.reconcile._cases import Cases, RunState, carry_over
 from payclient.reconcile._database import Database
+from payclient.reconcile._earlier import (
+    Earlier,
+    PreviousRun,
+    Records,
+    previous_as_json,
+    previous_from_json,
+)
 from payclient.reconcile._errors import JournalError
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
-from payclient.reconcile._line_rules import IgnoredLines, InvoiceSum, InvoiceTotals
+from payclient.reconcile._line_rules import IgnoredLines
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._stored import entry_cells, entry_from, money_from, observation_cells, observation_from
-from payclient.reconcile._sum import are_parts, judged_entries, why_apart
+from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
 
 _ROWS_PER_COMMIT = 10_000
-_ENTRY = slice(4, 4 + 2 + len(schema.ENTRY_COLUMNS))
-_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(schema.ANSWER_COLUMNS))
-_SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
 
 
 class Journal:
@@ -171,7 +173,7 @@ class Journal:
     def begin_ledger(self) -> None:
         """Start again at the first ledger row, for another run with the same journal."""
         self._stored, self._rows, self._is_complete = (
-            map(entry_from, self._database.read(schema.ALL_ENTRIES)),
+            map(entry_from, self._database.read(schema.ALL_ENTRIES, (self._last_of_ledger(),))),
             0,
             self.is_ledger_complete,
         )
@@ -188,7 +190,7 @@ class Journal:
         self._rows += 1
         stored = next(self._stored, None)
         if stored is None and self._is_complete:
-            raise self._another_ledger(f"it has {self.rows} rows, and this one has more")
+            raise self._another_ledger(f"it has {self._last_of_ledger()} rows, and this one has more")
         if stored is None:
             cells = (self._rows, None, *entry_cells(entry))
             self._unwritten.append((*cells, checksum(cells)))
@@ -197,33 +199,49 @@ class Journal:
         elif stored != entry:
             raise self._another_ledger(f"on line {entry.line}, {_how_different(stored, entry)}")
 
-    def finish_ledger(self, ignored: Sequence[IgnoredLines] = ()) -> None:
+    def finish_ledger(
+        self, ignored: Sequence[IgnoredLines] = (), *, previous: tuple[PreviousRun, Records] | None = None
+    ) -> None:
         """
         Record that all rows were added.
 
         Args:
             ignored: What was left out by the rules, and not added.
+            previous: The run before, and what it says about each reference.
 
         Raises:
             JournalError: When an earlier run had more, or fewer.
             JournalWriteError: When it cannot be written.
         """
         if next(self._stored, None) is not None:
-            raise self._another_ledger(f"it has {self.rows} rows, and this one {self._rows}")
+            raise self._another_ledger(f"it has {self._last_of_ledger()} rows, and this one {self._rows}")
         if self._is_complete:
             return
         self._write_batch()
+        notes = {"ignored": json.dumps([asdict(each) for each in ignored])} if ignored else {}
         with self._database.writing() as db:
+            db.execute(schema.INDEXES[0])
+            if previous is not None:
+                run, records = previous
+                notes["previous"] = json.dumps(previous_as_json(evolve(run, rows=self._rows)))
+                carry_over(self._database, db, records, after=self._rows)
             for statement in schema.FINISH_LEDGER:
                 db.execute(statement)
-        self._counts = {"entries": self._rows, "repeats": self._count(schema.COUNT_REPEATS)}
-        notes = {"ignored": json.dumps([asdict(each) for each in ignored])} if ignored else {}
+        self._counts = {
+            "entries": self.rows,
+            "repeats": self._count(schema.COUNT_REPEATS),
+            "earlier": self._count(schema.COUNT_EARLIER),
+        }
         self._set_notes({**notes, "ledger": "complete"})
 
     @property
     def ignored(self) -> tuple[IgnoredLines, ...]:
         """The ledger lines that the rules leave out, by word."""
         return tuple(IgnoredLines(**each) for each in json.loads(self.note("ignored") or "[]"))
+
+    def _last_of_ledger(self) -> int:
+        previous = self.previous
+        return self.rows if previous is None else previous.rows
 
     def _write_batch(self) -> None:
         with self._database.writing() as db:
@@ -279,91 +297,35 @@ class Journal:
             reference: Only the rows that have it.
             rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
         """
+        yield from Cases(self._database, self._run_state(), rules).of(reference)
+
+    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[Earlier, list[Case]]]:
+        """Yield what the previous run says about each reference with a break, by reference, and what is known now."""
+        return Cases(self._database, self._run_state(), rules).of_earlier()
+
+    def _run_state(self) -> RunState:
         self.answers.find_paid_twice()
-        found = self.answers.count_found() + (self.note("canary") == "found")
-        ended_by = self.ended_by
-        if rules.lines.are_summed:
-            self._find_apart(rules)
-        if rules.invoices.sum:
-            self._find_invoices(rules)
-        if reference is None:
-            stored = self._database.read(schema.EVERY_CASE)
-        else:
-            stored = self._database.read(schema.CASES_OF, (reference,))
-        for cells in stored:
-            case = self._case(cells, found, ended_by)
-            if rules.invoices.sum and case.paid_with:
-                ((totals,),) = self._database.fetch(schema.INVOICE, (cells[3],))
-                case = evolve(case, invoice=InvoiceTotals(**json.loads(totals)))
-            if not rules.lines.are_summed or isinstance(case.entry, RejectedEntry):
-                yield case
-            elif (payment := self._payment(case, case.entry, cells[1], rules)) is not None:
-                yield payment
-
-    def _find_apart(self, rules: Rules) -> None:
-        """Find the references whose lines cannot be summed, and those with a line that cannot be used."""
-        with self._database.writing() as db:
-            for statement in schema.FIND_APART:
-                db.execute(statement)
-            of_references = groupby(self._database.read(schema.LINES), key=itemgetter(0))
-            for first, lines in of_references:
-                if why := why_apart((_usable(cells[1:]) for cells in lines), rules):
-                    db.execute(schema.ADD_APART, (first, why))
-
-    def _find_invoices(self, rules: Rules) -> None:
-        """Sum both sides of each invoice that is paid under several references."""
-        with self._database.writing() as db:
-            for statement in schema.FIND_INVOICES:
-                db.execute(statement)
-            for paid_reff, payments in groupby(self._database.read(schema.INVOICES), key=itemgetter(0)):
-                total = InvoiceSum()
-                for _, first, paid, *cells in payments:
-                    entry = _usable(cells)
-                    if first is not None and rules.lines.are_summed:
-                        lines = list(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
-                        entry = judged_entries(lines, None, rules)[0]
-                    total.add(money_from(paid), entry.amount)
-                db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(total.totals()))))
-
-    def _payment(self, case: Case, entry: Entry, first: int | None, rules: Rules) -> Case | None:
-        """Return *case* with all lines of its payment; None where it is not the first of them."""
-        unusable = self._database.fetch(schema.UNUSABLE_LINE, (entry.reference,))
-        line = unusable[0][0] if unusable else None
-        if first is None:
-            alone = (entry,) if are_parts((entry,), rules) else ()
-            return evolve(case, parts=alone, unusable_line=line)
-        if apart := self._database.fetch(schema.WHY_APART, (first,)):
-            return evolve(case, apart=apart[0][0], unusable_line=line)
-        if case.is_repeat:
-            return None
-        parts = tuple(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
-        return evolve(case, parts=parts, unusable_line=line, rows=1)
-
-    def _case(self, cells: tuple[Any, ...], found: int, ended_by: Observation | None) -> Case:
-        position, first_position, rows, paid_reff = cells[:4]
-        entry = entry_from(cells[_ENTRY])
-        if isinstance(entry, RejectedEntry):
-            return Case(entry=entry)
-        first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
-        is_found = any(each is not None and each.transaction is not None for each in (first, second))
-        same_reff = paid_reff, first_position or position
-        paid_with = [] if paid_reff is None else self._database.fetch(schema.PAID_WITH, same_reff)
-        return Case(
-            entry=entry,
-            first=first,
-            second=second,
-            rows=rows or 1,
-            is_repeat=first_position is not None and first_position != position,
-            paid_with=tuple(reference for (reference,) in paid_with),
-            other_found=found - is_found,
-            ended_by=ended_by,
+        return RunState(
+            found=self.answers.count_found() + (self.note("canary") == "found"),
+            ended_by=self.ended_by,
+            previous=self.previous,
+            run=self.run,
         )
 
+    def is_judged(self, reference: str) -> bool:
+        """Return whether the service gave an answer about *reference* that can be used."""
+        return bool(self._database.fetch(schema.IS_JUDGED, (reference,)))
 
-def _usable(cells: Sequence[Any]) -> Entry:
-    entry = entry_from(cells)
-    assert isinstance(entry, Entry)  # noqa: S101  the query reads no other
-    return entry
+    @property
+    def previous(self) -> PreviousRun | None:
+        """The run before this one, if there is one."""
+        noted = self.note("previous")
+        return None if noted is None else previous_from_json(json.loads(noted))
+
+    @property
+    def run(self) -> str:
+        """The name of this run, as noted by its caller; empty without one."""
+        return self.note("run") or ""
 
 
 def _is_read_otherwise(stored: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

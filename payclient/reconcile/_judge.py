@@ -20,6 +20,7 @@ from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._compare import compare, reff_key
+from payclient.reconcile._earlier import Since, reversal, with_history
 from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Finding, Row, in_order
 from payclient.reconcile._line_rules import InvoiceAmount, Invoices, InvoiceTotals
 from payclient.reconcile._observation import Answer, Observation
@@ -54,6 +55,7 @@ class Case:
             first.
         apart: Why the rows with this reference are not put together; empty if they are, or never are.
         invoice: The invoice, where the rules sum what is paid under several references.
+        since: What the previous run says about the reference; None without a previous run.
         unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
 
@@ -69,10 +71,16 @@ class Case:
     apart: str = ""
     unusable_line: int | None = None
     invoice: InvoiceTotals | None = None
+    since: Since | None = None
 
 
 def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     """Return the row that *case* makes."""
+    row = _judged(case, rules)
+    return row if case.since is None else with_history(row, case.since)
+
+
+def _judged(case: Case, rules: Rules) -> Row:
     case = _without_unusable_first(case)
     entry, first, last = case.entry, case.first, case.second or case.first
     if case.parts:
@@ -133,12 +141,27 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
     return any(finding.is_decisive for finding in findings)
 
 
-def differing(entries: Sequence[Entry], answer: Observation, *, rules: Rules = STRICT) -> list[Entry]:
-    """Return what of the *entries* of one reference differs from *answer*, so that a second lookup must confirm it."""
+def differing(
+    entries: Sequence[Entry], answer: Observation, *, rules: Rules = STRICT, since: Since | None = None
+) -> list[Entry]:
+    """
+    Return what of the *entries* of one reference differs from *answer*, so that a second lookup must confirm it.
+
+    Args:
+        entries: All with the reference.
+        answer: To the first lookup.
+        rules: How differences are judged.
+        since: What the previous run says about the reference.
+    """
     if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
         return []
     judged = judged_entries(entries, answer.transaction, rules)
-    return [entry for entry in judged if needs_confirmation(entry, answer, rules=rules)]
+    return [
+        entry
+        for entry in judged
+        if needs_confirmation(entry, answer, rules=rules)
+        or (since is not None and answer.is_usable and reversal(since, entry, answer, rules))
+    ]
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
@@ -161,19 +184,25 @@ def _unusable(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
 
 def _missing(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     waived = excuse(entry, last.at, rules)
-    if case.second is None and not waived:
+    if case.second is None and (not waived or _reversed(case, entry, last, rules)):
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
     expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
     sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
     ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
     missing = Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived)
-    return _row(case, entry, rules, Bucket.OPEN if waived else Bucket.MATCHED, findings=[missing])
+    findings = [missing, *_reversed(case, entry, last, rules)]
+    return _row(case, entry, rules, Bucket.OPEN if waived else Bucket.MATCHED, findings=findings)
+
+
+def _reversed(case: Case, entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
+    found = None if case.since is None else reversal(case.since, entry, last, rules)
+    return [] if found is None else [found]
 
 
 def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     transaction = last.transaction
     assert transaction is not None  # noqa: S101  FOUND means that there is one
-    findings = list(compare(entry, transaction, at=last.at, rules=rules))
+    findings = [*compare(entry, transaction, at=last.at, rules=rules), *_reversed(case, entry, last, rules)]
     if case.paid_with:
         findings = _with_invoice(findings, case, transaction, rules)
     if case.second is None and any(finding.is_decisive for finding in findings):

@@ -29,13 +29,15 @@ from payclient.errors import (
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import classify
 from payclient.protocol import Found, Outcome, Transaction, check_reference, fresh_references
+from payclient.reconcile._earlier import PreviousRun, Records
 from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row
 from payclient.reconcile._journal import Journal
-from payclient.reconcile._judge import differing, judge, paid_reff_of
+from payclient.reconcile._judge import differing, paid_reff_of
 from payclient.reconcile._line_rules import IgnoredCount
 from payclient.reconcile._observation import Answer, Observation, ask_canary, observe, utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
+from payclient.reconcile._replay import replay
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._stored import PendingLookup
 
@@ -58,6 +60,7 @@ async def reconcile(
     stop: asyncio.Event | None = None,
     clock: Callable[[], datetime] = utc_now,
     on_progress: OnProgress | None = None,
+    previous: tuple[PreviousRun, Records] | None = None,
 ) -> AsyncGenerator[Row, None]:
     """
     Compare each ledger entry with what the service says about its reference.
@@ -77,6 +80,8 @@ async def reconcile(
         stop: When set, no new lookup starts; those in flight finish, and the run ends.
         clock: Returns the time of each answer; aware.
         on_progress: Receives a snapshot after each answer, and regularly in between.
+        previous: The run before, and what it says about each reference. Its breaks, open and unresolved rows that the
+            ledger does not have any more are asked about again, and come after all others.
 
     Note:
         Yields one final row per entry, in the order of the ledger. A reference is looked up once for all its rows,
@@ -101,7 +106,9 @@ async def reconcile(
     if on_progress is not None:
         check_callback("on_progress", on_progress)
     with Journal() if journal is None else nullcontext(journal) as kept:
-        run = _Reconciler(kept, lookup, concurrency, stall_timeout, confirm_after, rules, stop, clock, on_progress)
+        run = _Reconciler(
+            kept, lookup, concurrency, stall_timeout, confirm_after, rules, stop, clock, on_progress, previous
+        )
         await run.read(entries)
         if kept.count_references():
             await run.ask(canary)
@@ -125,21 +132,6 @@ def _check_canary(canary: object) -> None:
     raise ConfigurationError(message)
 
 
-def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = None) -> Iterator[Row]:
-    """
-    Judge every row of a journal again, without any lookup.
-
-    Args:
-        journal: Of a run that has read its whole ledger; rows that were not looked up are unresolved.
-        rules: How differences are judged.
-        reference: Only the rows that have it.
-
-    Note:
-        In the order of the ledger, lazily; the same rows each time.
-    """
-    return (judge(case, rules=rules) for case in journal.cases(reference, rules=rules))
-
-
 @define
 class _Reconciler:
     """The state of one run."""
@@ -153,6 +145,7 @@ class _Reconciler:
     _stop: asyncio.Event | None
     _clock: Callable[[], datetime]
     _on_progress: OnProgress | None
+    _previous: tuple[PreviousRun, Records] | None
     _pending: dict[str, PendingLookup] = field(init=False, factory=dict)
     _failed: dict[str, str] = field(init=False, factory=dict)
     _known: str | None = field(init=False, default=None)
@@ -182,7 +175,7 @@ class _Reconciler:
                 self._add(entry, ignored)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
-        self._journal.finish_ledger(ignored.counted())
+        self._journal.finish_ledger(ignored.counted(), previous=self._previous)
         self._tell(Phase.READING, self._done)
 
     def _add(self, entry: Entry | RejectedEntry, ignored: IgnoredCount) -> None:
@@ -312,7 +305,7 @@ class _Reconciler:
         )
 
     def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
-        different = differing(pending.entries, observation, rules=self._rules)
+        different = differing(pending.entries, observation, rules=self._rules, since=pending.since)
         if not different:
             return False
         if not self._is_second:

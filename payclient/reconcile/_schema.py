@@ -16,7 +16,7 @@ from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 5
+VERSION = 6
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
@@ -57,15 +57,16 @@ TABLES = f"""
     CREATE TABLE answers (
         id INTEGER PRIMARY KEY, needs_confirmation INTEGER NOT NULL, paid_reff TEXT, {_ANSWER}, checksum
     );
+    CREATE TABLE earlier (reference TEXT PRIMARY KEY, data TEXT NOT NULL, checksum) WITHOUT ROWID;
     PRAGMA application_id = {APPLICATION};
     PRAGMA user_version = {VERSION};
 """
 
-KEYS = {"notes": "name", "entries": "position", "repeats": "reference", "answers": "id"}
+KEYS = {"notes": "name", "entries": "position", "repeats": "reference", "answers": "id", "earlier": "reference"}
 """The tables, each with the column by which its rows are in order."""
 
 INDEXES = (
-    "CREATE INDEX IF NOT EXISTS entries_by_reference ON entries (reference) WHERE rejected IS NULL",
+    "CREATE INDEX IF NOT EXISTS entries_by_reference ON entries (reference, rejected)",
     "CREATE INDEX IF NOT EXISTS answers_by_reff ON answers (paid_reff) WHERE paid_reff IS NOT NULL",
 )
 
@@ -92,8 +93,8 @@ FINISH_LEDGER = (
         WHERE rejected IS NULL AND reference IN (SELECT reference FROM repeats)
     """,
 )
-FORGET_LEDGER = ("DELETE FROM entries", "DELETE FROM repeats", "DELETE FROM notes")
-ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries ORDER BY position"
+FORGET_LEDGER = ("DELETE FROM entries", "DELETE FROM repeats", "DELETE FROM earlier", "DELETE FROM notes")
+ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE position <= ? ORDER BY position"
 ENTRIES_OF = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
 COUNT_ENTRIES = "SELECT count(*) FROM entries"
 COUNT_REPEATS = "SELECT count(*) FROM repeats"
@@ -210,15 +211,33 @@ INVOICE = "SELECT totals FROM invoices WHERE paid_reff = ?"
 
 # The result
 
-CASES = f"""
-    SELECT position, entries.first, repeats.rows, paid_twice.paid_reff, entries.line, rejected,
-        {_of("entries", ENTRY_COLUMNS)}, {_of("given", ANSWER_COLUMNS)}, {_of("second", ANSWER_COLUMNS)}
-    FROM entries
+_CASE = f"""
+    position, entries.first, repeats.rows, paid_twice.paid_reff, earlier.data, entries.line, rejected,
+    {_of("entries", ENTRY_COLUMNS)}, {_of("given", ANSWER_COLUMNS)}, {_of("second", ANSWER_COLUMNS)}
+"""
+_ANSWERED = """
     LEFT JOIN repeats ON entries.first IS NOT NULL AND repeats.reference = entries.reference
     LEFT JOIN answers AS given ON given.id = 2 * coalesce(entries.first, position) AND rejected IS NULL
     LEFT JOIN answers AS second ON second.id = given.id + 1
     LEFT JOIN paid_twice
         ON paid_twice.paid_reff = CASE WHEN second.id IS NULL THEN given.paid_reff ELSE second.paid_reff END
 """
+CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = entries.reference {_ANSWERED}"
 EVERY_CASE = f"{CASES} ORDER BY position"
 CASES_OF = f"{CASES} WHERE entries.reference = ? ORDER BY position"
+
+# The previous run
+
+ADD_EARLIER = "INSERT INTO earlier VALUES (?, ?, ?)"
+COUNT_EARLIER = "SELECT count(*) FROM earlier"
+EARLIER_OF = "SELECT data FROM earlier WHERE reference = ?"
+IS_LISTED = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
+IS_JUDGED = """
+    SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)
+    WHERE entries.reference = ? AND rejected IS NULL AND answer NOT IN ('failed', 'unusable') LIMIT 1
+"""
+EARLIER_CASES = f"""
+    SELECT earlier.reference, {_CASE} FROM earlier
+    LEFT JOIN entries ON entries.reference = earlier.reference {_ANSWERED}
+    WHERE earlier.data != '' ORDER BY earlier.reference, position
+"""

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile._earlier import Since
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
 
@@ -30,11 +31,13 @@ class PendingLookup:
         reference: What the service is asked.
         position: Of the first ledger row that has it, from 1.
         entries: Every ledger row that has it.
+        since: What the previous run says about it; None without a previous run.
     """
 
     reference: str
     position: int
     entries: tuple[Entry, ...]
+    since: Since | None = None
 
 
 def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:

@@ -13,11 +13,14 @@ from payclient._escape import plural
 from payclient.reconcile._acceptances import AcceptanceNotice, Acceptances
 from payclient.reconcile._compared import Compared, Comparison
 from payclient.reconcile._decisions import Decision, Decisions, Key
+from payclient.reconcile._earlier import PreviousRun
 from payclient.reconcile._errors import TieOutError
 from payclient.reconcile._finding import Bucket, Code, Row, Severity
+from payclient.reconcile._history import BreakChange
 from payclient.reconcile._leakage import Leakage, Leakages
 from payclient.reconcile._patterns import Pattern, Patterns
 from payclient.reconcile._rules import STRICT, Rules
+from payclient.reconcile._since import SincePrevious, SinceTally
 from payclient.reconcile._tie_out import Bridge, Step, TieOut
 
 COMPLETENESS = (
@@ -62,8 +65,8 @@ class Total:
     service_amount: int = 0
 
     def plus(self, row: Row) -> Total:
-        """Return the total with *row* in it."""
-        ours, theirs = row.ledger_amount or 0, row.service_amount or 0
+        """Return the total with *row* in it; the ledger does not state what was carried over."""
+        ours, theirs = (0 if row.carried_from else row.ledger_amount or 0), row.service_amount or 0
         return Total(self.rows + 1, self.ledger_amount + ours, self.service_amount + theirs)
 
 
@@ -73,7 +76,8 @@ class Summary:
     The result of a reconciliation.
 
     Attributes:
-        rows: Ledger rows, or payments where the rows of one reference are summed; the sum of all buckets.
+        rows: Ledger rows, or payments where the rows of one reference are summed. With the rows that were carried over
+            from the previous run, it is the sum of all buckets.
         lines: Ledger rows, each counted by itself.
         buckets: Rows and money by bucket, empty ones included.
         codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
@@ -88,6 +92,7 @@ class Summary:
         still_there: Decisions of earlier runs that a break was corrected in the ledger, where it is still there.
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
         patterns: What many breaks have in common, those of the most rows first.
+        since: What changed since the previous run; None without one.
     """
 
     rows: int
@@ -105,11 +110,12 @@ class Summary:
     acceptances: tuple[AcceptanceNotice, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     still_there: tuple[Decision, ...] = ()
+    since: SincePrevious | None = None
 
     @property
     def verdict(self) -> Verdict:
         """The result in one word."""
-        if not self.rows:
+        if not self.rows and not (self.since and self.since.carried_rows):
             return Verdict.EMPTY
         if self.buckets[Bucket.UNRESOLVED].rows:
             return Verdict.INCOMPLETE
@@ -120,26 +126,31 @@ class Summary:
     @property
     def sentence(self) -> str:
         """What was compared, and the result, in one sentence."""
-        if not self.rows:
+        if self.verdict is Verdict.EMPTY:
             return "Nothing was read, so nothing was compared."
         counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
         what = f"{self.compared.what} of " if self.compared.what else ""
         summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
-        return f"{what}{plural(self.lines, 'ledger row')}{summed}: {counts}."
+        if self.since is None:
+            return f"{what}{plural(self.lines, 'ledger row')}{summed}: {counts}."
+        carried = self.since.carried_rows
+        more = f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
+        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}; {self.since.gone}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
         if bucket is Bucket.BREAK:
-            return plural(rows, "break")
+            return plural(rows, "break") + (f" ({self.since.breaks})" if self.since else "")
         tolerated = next(step.rows for step in self.tie_out.steps if step.step is Step.TOLERATED)
         is_exact = bucket is not Bucket.MATCHED or not tolerated
         return f"{rows:,} {bucket}" + ("" if is_exact else f" ({tolerated:,} within tolerance or accepted)")
 
-    def exit_status(self, fail_on: Severity | str = Severity.MEDIUM) -> int:
+    def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
         """
         Return the exit status of a command.
 
         Args:
             fail_on: The least severe break that matters; a severity or its word.
+            only_news: Of the breaks, only those that are new, changed or reopened since the previous run matter.
 
         Returns:
             The first that applies: 3 when nothing was found, so the key or the environment may be wrong; 1 for breaks
@@ -147,12 +158,13 @@ class Summary:
             unresolved rows; 0.
         """
         least = Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
+        breaks = self.since.news if only_news and self.since is not None else self.breaks
         if self.lacking_probe:
             return 3
         if (
             self.buckets[Bucket.REJECTED].rows
             or self.compared.not_paid
-            or any(count for severity, count in self.breaks.items() if severity >= least)
+            or any(count for severity, count in breaks.items() if severity >= least)
         ):
             return 1
         return 75 if self.buckets[Bucket.UNRESOLVED].rows else 0
@@ -166,10 +178,12 @@ class Tally:
     Args:
         rules: The rules that the rows were judged by.
         decisions: What was decided, by reference and code; those that were accepted are among the rules.
+        previous: The run before; None without one.
     """
 
     _rules: Rules = STRICT
     _decisions: Decisions = field(factory=dict[Key, Decision])
+    _previous: PreviousRun | None = None
     _rows: int = field(init=False, default=0)
     _lines: int = field(init=False, default=0)
     _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
@@ -185,14 +199,19 @@ class Tally:
     _acceptances: Acceptances = field(init=False)
     _patterns: Patterns = field(init=False, factory=Patterns)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
+    _since: SinceTally | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._acceptances = Acceptances(self._rules, self._decisions.keys())
+        self._since = None if self._previous is None else SinceTally(self._previous, self._rules)
 
     def add(self, row: Row) -> None:
         """Count *row*."""
-        self._rows += 1
-        self._lines += len(row.lines)
+        if not row.carried_from:
+            self._rows += 1
+            self._lines += len(row.lines)
+        if self._since is not None:
+            self._since.add(row)
         self._buckets[row.bucket] = self._buckets[row.bucket].plus(row)
         for code in {finding.code for finding in row.findings}:
             self._codes[code] = self._codes[code].plus(row)
@@ -215,6 +234,11 @@ class Tally:
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
 
+    def add_gone(self, change: BreakChange) -> None:
+        """Count a break of an earlier run that is none now."""
+        if self._since is not None:
+            self._since.add_gone(change)
+
     def _note_times(self, row: Row) -> None:
         if row.observed_at is None:
             return
@@ -230,7 +254,8 @@ class Tally:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
         counted = sum(total.rows for total in self._buckets.values())
-        if counted != self._rows:
+        since = None if self._since is None else self._since.since()
+        if counted != self._rows + (since.carried_rows if since else 0):
             message = f"{self._rows} rows were counted, and {counted} are in the buckets"
             raise TieOutError(message)
         return Summary(
@@ -249,4 +274,5 @@ class Tally:
             acceptances=tuple(self._acceptances.notices()),
             patterns=self._patterns.patterns(),
             still_there=tuple(self._still_there.values()),
+            since=since,
         )

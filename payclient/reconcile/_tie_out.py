@@ -43,6 +43,7 @@ class Step(StrEnum):
         AMOUNT_NOT_STATED: Paid at the service, and the ledger states no amount.
         STATUS_NOT_COMPARED: Paid at the service, and the ledger states no status.
         OPEN: Pending, or within the grace.
+        CARRIED: Paid at the service, for rows of the previous run that are not in the ledger any more.
         UNRESOLVED: The service's side is unknown.
         REJECTED: The ledger row cannot be used.
     """
@@ -63,6 +64,7 @@ class Step(StrEnum):
     AMOUNT_NOT_STATED = "amount_not_stated"
     STATUS_NOT_COMPARED = "status_not_compared"
     OPEN = "open"
+    CARRIED = "carried"
     UNRESOLVED = "unresolved"
     REJECTED = "rejected"
 
@@ -166,11 +168,12 @@ class Bridge:
 
     def add(self, row: Row) -> None:
         """Count *row*."""
-        amount = row.ledger_amount
-        self._without_amount += amount is None
-        ours = self._states[row.ledger_status]
-        ours[0] += 1
-        ours[1] += amount or 0
+        if not row.carried_from:
+            amount = row.ledger_amount
+            self._without_amount += amount is None
+            ours = self._states[row.ledger_status]
+            ours[0] += 1
+            ours[1] += amount or 0
         if _is_counted(row):
             theirs = self._states[row.service_status]
             theirs[2] += 1
@@ -209,13 +212,16 @@ class Bridge:
 
 def moved_by(row: Row) -> int:
     """Return the paid amount of *row* at the service, less that in the ledger."""
-    ours = row.ledger_amount if row.ledger_status is Status.PAID else 0
+    is_listed = row.ledger_status is Status.PAID and not row.carried_from
+    ours = row.ledger_amount if is_listed else 0
     theirs = row.service_amount if row.service_status is Status.PAID and _is_counted(row) else 0
     return (theirs or 0) - (ours or 0)
 
 
 def step_of(row: Row) -> Step:
     """Return the step of *row*; for a break, waived findings count too."""
+    if row.carried_from:
+        return Step.CARRIED
     if row.bucket in (Bucket.OPEN, Bucket.UNRESOLVED, Bucket.REJECTED):
         return Step(row.bucket.value)
     if row.transaction is not None and not row.is_repeat:

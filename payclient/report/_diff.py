@@ -27,10 +27,12 @@ from payclient.reconcile import (
     Severity,
     changed_rules,
     changes_of,
+    known_from_json,
     seen_of,
 )
 from payclient.report._past_run import PastRun
 from payclient.report._row_reader import RowLine, row_from_json
+from payclient.report._rows import change_as_json
 
 DIFF_VERSION = 1
 """Grows when a reader of the difference has to change; new names alone do not make it grow."""
@@ -156,6 +158,7 @@ class RunDiff:
     def _compare(self) -> None:
         execute, insert = self._database.execute, self._database.executemany
         insert("INSERT INTO earlier VALUES (?, ?)", _kept(line for line in self.earlier.lines() if _matters(line)))
+        insert("INSERT INTO earlier VALUES (?, ?)", self.earlier.memory())
         execute("CREATE INDEX earlier_by_reference ON earlier (reference)")
         insert("INSERT INTO later VALUES (?, ?)", _kept(self._later_lines()))
         execute("CREATE INDEX later_by_reference ON later (reference)")
@@ -186,10 +189,18 @@ class RunDiff:
     def _seen(self, reference: str, lines: Iterable[_Stored]) -> tuple[Seen, Seen]:
         """Return what each run says about one reference, from its rows in both."""
         rows: tuple[list[Row], list[Row]] = ([], [])
+        remembered: list[KnownBreak] = []
         for _, place, text in lines:
-            rows[place].append(row_from_json(json.loads(text)))
+            data = json.loads(text)
+            if "known" in data:
+                remembered.append(known_from_json(data["known"]))
+            else:
+                rows[place].append(row_from_json(data))
         was, now = rows
-        return seen_of(reference, was, run=self.earlier.name), seen_of(reference, now, run=self.later.name)
+        return (
+            seen_of(reference, was, run=self.earlier.name, remembered=remembered),
+            seen_of(reference, now, run=self.later.name),
+        )
 
     def _taken(self, change: BreakChange) -> tuple[object, ...]:
         state, severity = change.history.state, change.now.severity
@@ -210,31 +221,6 @@ def _matters(line: RowLine) -> bool:
 
 def _kept(lines: Iterable[RowLine]) -> Iterator[tuple[str | None, bytes]]:
     return ((line.reference, line.text) for line in lines)
-
-
-def change_as_json(change: BreakChange) -> dict[str, Any]:
-    """Return one break in plain values."""
-    now, was, history = change.now, change.was, change.history
-    is_changed = history.state is BreakState.CHANGED
-    return {
-        "reference": change.reference,
-        "code": now.code.value,
-        "severity": now.severity.word,
-        "sentence": now.sentence,
-        **_sides(now),
-        "was": _sides(was) if is_changed and was is not None else None,
-        "resolved_by": None if now.by is None else now.by.value,
-        "reason": change.why,
-        "first_seen": None if history.first_seen is None else history.first_seen.isoformat(),
-        "first_run": history.first_run,
-        "age_days": history.age_days,
-    }
-
-
-def _sides(known: KnownBreak) -> dict[str, Any]:
-    """Return both values of the first row; other rows with the same reference are in the reports."""
-    ours, theirs = known.sides[0] if known.sides else (None, None)
-    return {"ledger": ours, "service": theirs}
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:

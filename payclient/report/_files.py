@@ -16,12 +16,12 @@ from attrs import evolve
 
 from payclient._atomic import AtomicFiles
 from payclient.ledger import Ledger
-from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
+from payclient.reconcile import STRICT, BreakChange, PreviousRun, Row, Rules, Summary, Tally
 from payclient.report._about import About
 from payclient.report._decision_file import read_log
-from payclient.report._manifest import FORMATS, MANIFEST, manifest_as_json
+from payclient.report._manifest import FORMATS, HISTORY, MANIFEST, manifest_as_json
 from payclient.report._matrix import Matrix
-from payclient.report._rows import break_lines, row_lines
+from payclient.report._rows import break_lines, gone_lines, row_lines
 from payclient.report._summary_shape import summary_as_json
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class ReportFiles:
         rules: By which the rows were judged.
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
             stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
+        previous: The run before; None without one. With one, there is a `history.jsonl` too.
         all_rows: Whether `report.xlsx` has a sheet with every row. That takes most of the time of a report;
             `rows.jsonl` has every row anyway.
 
@@ -59,6 +60,7 @@ class ReportFiles:
         *,
         rules: Rules = STRICT,
         formats: Collection[str] | None = None,
+        previous: PreviousRun | None = None,
         all_rows: bool = False,
     ) -> None:
         if formats is None:
@@ -67,6 +69,8 @@ class ReportFiles:
             message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
             raise ValueError(message)
         self._formats = [name for name in FORMATS if name in formats]
+        if previous is not None:
+            self._formats.append(HISTORY)
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
         self._page: HtmlReport | None = None
@@ -85,8 +89,9 @@ class ReportFiles:
         self._log = read_log(self._folder)
         self._workbook: ReportWorkbook | None = None
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
-        self._tally, self._matrix = Tally(rules, self._log.latest), Matrix()
+        self._tally, self._matrix = Tally(rules, self._log.latest, previous), Matrix()
         self._take: list[Callable[[Row], object]] = [self._tally.add, self._matrix.add]
+        self._take_gone: list[Callable[[BreakChange], object]] = [self._tally.add_gone]
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -100,6 +105,8 @@ class ReportFiles:
             self._take.append(row_lines(new.text("rows.jsonl")))
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
+        if HISTORY in self._formats:
+            self._take_gone.append(gone_lines(new.text(HISTORY)))
         if self._make_workbook is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
             self._workbook = resources.enter_context(
@@ -131,6 +138,11 @@ class ReportFiles:
         """Write *row*."""
         for take in self._take:
             take(row)
+
+    def add_gone(self, change: BreakChange) -> None:
+        """Write a break of an earlier run that is none now; after all rows."""
+        for take in self._take_gone:
+            take(change)
 
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """

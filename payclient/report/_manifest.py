@@ -25,6 +25,10 @@ MANIFEST_VERSION = 1
 FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "rows.parquet", "breaks.csv", "report.xlsx", "report.html")
 """The files of a report, in the order in which they take their places."""
 
+HISTORY = "history.jsonl"
+"""The file that a report has with a previous run only."""
+
+_ALL = (*FORMATS, HISTORY)
 _MAX_BYTES = 1 << 20
 
 
@@ -100,7 +104,7 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
         message = "it was changed"
         raise ValueError(message)
     files = {each["name"]: (int(each["size_bytes"]), str(each["sha256"])) for each in content["files"]}
-    if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(FORMATS):
+    if content["schema"] != "payclient.report.manifest" or not files or not files.keys() <= set(_ALL):
         message = "it lists other files than those of a report"
         raise ValueError(message)
     return files
@@ -124,7 +128,7 @@ def _changed(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Proble
 
 
 def _unlisted(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Problem]:
-    for name in FORMATS:
+    for name in _ALL:
         if name not in files and os.path.lexists(folder / name):
             yield Problem(name, "the manifest does not list it: it belongs to another run, or was added later")
 

@@ -135,8 +135,10 @@ def _cells(row: Row, run: str) -> Sequence[Cell]:
     finding = (
         (None,) * 4 if first is None else (first.code.value, first.severity.word, first.sentence, first.waived or None)
     )
+    age = row.history
+    aged = (None,) * 4 if age is None else (age.state.value, age.first_seen, age.first_run or None, age.age_days)
     return (
-        *(run or None, None, None, None, None),
+        *(run or None, *aged),
         *(row.line, row.reference, row.bucket.value, *finding, [each.code.value for each in others]),
         *(row.reason or None, row.error, None if ours is None or theirs is None else theirs - ours),
         *_sides(row),

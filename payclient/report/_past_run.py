@@ -12,8 +12,16 @@ from typing import Any
 from attrs import field, frozen
 
 from payclient._own_file import own
-from payclient.reconcile import JournalError, JournalWriteError, PastRunError, Rules, rules_from_json, verify_journal
-from payclient.report._manifest import MANIFEST, verify
+from payclient.reconcile import (
+    JournalError,
+    JournalWriteError,
+    PastRunError,
+    PreviousRun,
+    Rules,
+    rules_from_json,
+    verify_journal,
+)
+from payclient.report._manifest import HISTORY, MANIFEST, verify
 from payclient.report._row_reader import RowLine, row_lines_of
 
 JOURNAL = "journal.sqlite"
@@ -33,6 +41,9 @@ class PastRun:
         service: Address, environment and fingerprint of the key.
         rules: The rules by which its rows were judged.
         rows: How many it has.
+        buckets: How many rows it has in each bucket.
+        trend: The runs before it, the oldest first: name and number of breaks.
+        has_history: Whether it has a previous run itself.
         first_observed_at: Time of its first answer; None if there was none.
         last_observed_at: Time of its last answer.
     """
@@ -43,13 +54,36 @@ class PastRun:
     service: Mapping[str, str]
     rules: Rules = field(repr=False)
     rows: int
+    buckets: Mapping[str, int]
+    trend: tuple[tuple[str, int], ...]
+    has_history: bool
     first_observed_at: datetime | None
     last_observed_at: datetime | None
+
+    @property
+    def previous(self) -> PreviousRun:
+        """What a later run notes of it."""
+        folder = self.folder.resolve().name
+        return PreviousRun(
+            run=self.name,
+            folder=folder,
+            last_observed_at=self.last_observed_at,
+            rules=self.rules,
+            buckets=self.buckets,
+            trend=self.trend,
+        )
 
     def lines(self) -> Iterator[RowLine]:
         """Yield each row, in the order of the ledger."""
         with open(self.folder / "rows.jsonl", "rb", opener=own) as file:
             yield from row_lines_of(file)
+
+    def memory(self) -> Iterator[tuple[str, bytes]]:
+        """Yield what it remembers of breaks of earlier runs that it does not have: the reference, and the line."""
+        if self.has_history:
+            with open(self.folder / HISTORY, "rb", opener=own) as file:
+                for text in file:
+                    yield json.loads(text)["reference"], text
 
     def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
         """
@@ -93,9 +127,16 @@ def open_past_run(folder: Path) -> PastRun:
         service=manifest["service"],
         rules=rules_from_json(rules),
         rows=summary["rows"],
+        buckets={name: total["rows"] for name, total in summary["buckets"].items()},
+        trend=_trend(summary.get("since")),
+        has_history=any(file["name"] == HISTORY for file in manifest["files"]),
         first_observed_at=_time(summary["first_observed_at"]),
         last_observed_at=_time(summary["last_observed_at"]),
     )
+
+
+def _trend(since: Any) -> tuple[tuple[str, int], ...]:
+    return () if since is None else tuple((each["run"], each["breaks"]) for each in since["trend"])
 
 
 def _problem(folder: Path) -> str:

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Status
+from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status
 
 _HEAD = re.compile(rb'\{"line":-?\d+,"reference":"([^"\\]*)","bucket":"(\w+)"')
 _CODES = {code.value: code for code in Code}
@@ -72,6 +72,8 @@ def row_from_json(data: dict[str, Any]) -> Row:
         is_repeat=data["is_repeat"],
         ledger_status=_status(status["ledger_meaning"]),
         service_status=_status(status["service_meaning"]),
+        parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
+        carried_from=data.get("carried_from", ""),
     )
 
 
@@ -86,9 +88,13 @@ def _entry(data: dict[str, Any]) -> Entry | RejectedEntry:
             amount=ledger["amount"],
             status=ABSENT if word is None else word,
         )
-    given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at") if name in ledger}
+    return _usable(data["line"], ledger)
+
+
+def _usable(line: int, ledger: dict[str, Any]) -> Entry:
+    given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at", "kind") if name in ledger}
     given |= {name: _time(given[name]) for name in _TIMES if name in given}
-    return Entry(line=data["line"], **given)
+    return Entry(line=line, **given)
 
 
 def _transaction(service: dict[str, Any]) -> Transaction:
@@ -104,6 +110,18 @@ def _finding(data: dict[str, Any]) -> Finding:
         service=data["service"],
         severity=Severity[data["severity"].upper()],
         waived=data["waived"],
+        history=_history(data.get("history")),
+    )
+
+
+def _history(data: dict[str, Any] | None) -> History | None:
+    if data is None:
+        return None
+    return History(
+        state=BreakState(data["state"]),
+        first_seen=_time(data["first_seen"]),
+        first_run=data["first_run"],
+        age_days=data["age_days"],
     )
 
 

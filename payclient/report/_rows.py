@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from payclient._escape import escape_unprintable
 from payclient.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile import Bucket, Finding, Row
+from payclient.reconcile import BreakChange, BreakState, Bucket, Finding, History, KnownBreak, Row, known_as_json
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What starts a formula in a spreadsheet, the full-width forms included."""
@@ -46,6 +46,7 @@ BREAK_COLUMNS = (
     *("line", "reference", "code", "severity", "sentence", "other_codes", "difference"),
     *(f"{side}_{name}" for name in COMPARED for side in ("ledger", "service")),
     *("observed_at", "confirmed_at", "is_changed_during_run", "lines"),
+    *("state", "first_seen", "age_days", "carried_from"),
 )
 
 
@@ -66,6 +67,8 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "error": row.error,
         "findings": [_finding(finding) for finding in row.findings],
         "status": _statuses(row),
+        "history": None if row.history is None else history_as_json(row.history),
+        "carried_from": row.carried_from,
         "is_repeat": row.is_repeat,
         "is_changed_during_run": row.is_changed_during_run,
         "observed_at": _time(row.observed_at),
@@ -87,7 +90,14 @@ def _break_cells(row: Row) -> tuple[str | int | None, ...]:
         *both_sides(row),
         *(_time(row.observed_at), _time(row.confirmed_at), "yes" if row.is_changed_during_run else "no"),
         " ".join(map(str, row.lines)),
+        *_age_cells(row),
+        row.carried_from,
     )
+
+
+def _age_cells(row: Row) -> tuple[str | int | None, ...]:
+    history = row.history
+    return (None,) * 3 if history is None else (history.state.value, _time(history.first_seen), history.age_days)
 
 
 def both_sides(row: Row) -> list[str | int | None]:
@@ -120,7 +130,43 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "ledger": finding.ledger,
         "service": finding.service,
         "waived": finding.waived,
+        "history": None if finding.history is None else history_as_json(finding.history),
     }
+
+
+def history_as_json(history: History) -> dict[str, Any]:
+    """Return the state and age of a break in plain values."""
+    return {
+        "state": history.state.value,
+        "first_seen": _time(history.first_seen),
+        "first_run": history.first_run,
+        "age_days": history.age_days,
+    }
+
+
+def change_as_json(change: BreakChange) -> dict[str, Any]:
+    """Return one break and what became of it in plain values."""
+    now, was, history = change.now, change.was, change.history
+    is_changed = history.state is BreakState.CHANGED
+    return {
+        "reference": change.reference,
+        "code": now.code.value,
+        "severity": now.severity.word,
+        "sentence": now.sentence,
+        **_sides(now),
+        "was": _sides(was) if is_changed and was is not None else None,
+        "resolved_by": None if now.by is None else now.by.value,
+        "reason": change.why,
+        "first_seen": _time(history.first_seen),
+        "first_run": history.first_run,
+        "age_days": history.age_days,
+    }
+
+
+def _sides(known: KnownBreak) -> dict[str, Any]:
+    """Return both values of the first row; other rows with the same reference are in the reports."""
+    ours, theirs = known.sides[0] if known.sides else (None, None)
+    return {"ledger": ours, "service": theirs}
 
 
 def _statuses(row: Row) -> dict[str, Any]:
@@ -145,6 +191,21 @@ _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circu
 def row_lines(file: IO[str]) -> Callable[[Row], object]:
     """Return what writes each row to `rows.jsonl`, which is open for text."""
     return lambda row: file.write(f"{_encode(row_as_json(row))}\n")
+
+
+def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
+    """Return what writes each break that is gone to `history.jsonl`, which is open for text."""
+
+    def add(change: BreakChange) -> None:
+        line = {
+            "state": change.history.state.value,
+            "is_old": change.is_old,
+            **change_as_json(change),
+            "known": known_as_json(change.now),
+        }
+        file.write(f"{_encode(line)}\n")
+
+    return add
 
 
 def break_lines(file: IO[str]) -> Callable[[Row], object]:

@@ -12,6 +12,7 @@ from payclient.reconcile import (
     COMPLETENESS,
     Compared,
     Rules,
+    SincePrevious,
     Summary,
     TieOut,
     Total,
@@ -61,6 +62,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
             {"code": each.code, "reference": each.reference, "sentence": each.still_there}
             for each in summary.still_there
         ],
+        "since": None if summary.since is None else _since(summary.since),
         "statuses": _statuses(matrix, about.rules),
         "run": about.run,
         "judged_again": judged_again_as_json(about.judged_again),
@@ -74,6 +76,23 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "canary": about.canary,
         "ended_by": about.ended_by,
         "payclient_version": about.payclient_version,
+    }
+
+
+def _since(since: SincePrevious) -> dict[str, Any]:
+    previous = since.previous
+    return {
+        "run": previous.run,
+        "folder": previous.folder,
+        "last_observed_at": _time(previous.last_observed_at),
+        "buckets": dict(previous.buckets),
+        "trend": [{"run": run, "breaks": breaks} for run, breaks in previous.trend_with_itself],
+        "carried": {bucket.value: rows for bucket, rows in since.carried.items()},
+        "breaks": {state.value: rows for state, rows in since.states.items()},
+        "news_by_severity": {severity.word: rows for severity, rows in since.news.items()},
+        "changed_rules": list(since.changed_rules),
+        "removed_by_rules": since.removed_by_rules,
+        "added_by_rules": since.added_by_rules,
     }
 
 

@@ -73,6 +73,7 @@ STEPS: Mapping[Step, str] = {
     Step.AMOUNT_NOT_STATED: "the ledger states no amount",
     Step.STATUS_NOT_COMPARED: "the ledger states no status, and none was assumed",
     Step.OPEN: "one side may still learn of it",
+    Step.CARRIED: "rows of the previous run that the ledger does not list any more",
     Step.UNRESOLVED: "not known at the service",
     Step.REJECTED: "the ledger row cannot be used",
 }
@@ -115,6 +116,10 @@ CODES: Mapping[Code, Wording] = {
     Code.PAID_TWICE: Wording(
         "Paid twice",
         "One invoice was paid under several references. Find out which payment stands, and refund the other.",
+    ),
+    Code.REVERSED: Wording(
+        "Paid before, and not any more",
+        "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why.",
     ),
     Code.RECORDED_NOT_PAID: Wording(
         "Recorded as paid, but not paid",

@@ -17,6 +17,7 @@ from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.ledger import open_ledger
+from payclient.report import open_past_run
 
 CONCURRENCY = 8
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -26,7 +27,7 @@ TOUCHES = frozenset({"open", "os.rename", "os.remove", "sqlite3.connect"})
 
 def reconcile(folder, url, key, kind, at):
     """
-    Reconcile `ledger.csv` of *folder* into `report`, with a clock that stands still.
+    Reconcile `ledger.csv` of *folder* into `report`, with a clock that stands still, after the run in `previous`.
 
     Args:
         folder: Where the ledger is.
@@ -92,6 +93,8 @@ async def _reconcile(path, report, url, key, last_row):
         if rows == last_row:
             die()
 
+    previous = report.with_name("previous")
+    before = open_past_run(previous) if previous.exists() else None
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO())
     retry = RetryPolicy(initial_backoff=0.01)
     async with AsyncClient(api_key=key, base_url=url, max_concurrency=CONCURRENCY, retry=retry) as client:
@@ -101,6 +104,7 @@ async def _reconcile(path, report, url, key, last_row):
                 out=report,
                 client=client,
                 concurrency=CONCURRENCY,
+                previous=before,
                 progress=ProgressMode.NONE,
                 streams=streams,
                 clock=lambda: NOON,

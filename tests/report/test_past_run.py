@@ -17,6 +17,7 @@ def write(folder, *, formats=FORMATS, rules=STRICT, **about):
     with Journal(folder / JOURNAL) as journal:
         journal.finish_ledger()
     with ReportFiles(folder, formats=formats, rules=rules) as files:
+        files.name_run(about.get("run", ""))
         files.add(Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.OPEN))
         files.finish(
             About(

@@ -1,0 +1,76 @@
+"""What became of a break since an earlier run, and how old it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from attrs import frozen
+
+
+class BreakState(StrEnum):
+    """
+    What became of a break between two runs.
+
+    Attributes:
+        NEW: The earlier run did not have it.
+        STILL_OPEN: Both runs have it, with the same values.
+        CHANGED: Both runs have it, with another amount or word.
+        REOPENED: It was resolved in a run before, and is back.
+        RESOLVED: It is gone; `BreakChange.by` says why.
+        NOT_KNOWN: The later run cannot tell: the row is unresolved or rejected now, or was not asked about.
+    """
+
+    NEW = "new"
+    STILL_OPEN = "still_open"
+    CHANGED = "changed"
+    REOPENED = "reopened"
+    RESOLVED = "resolved"
+    NOT_KNOWN = "not_known"
+
+    @property
+    def label(self) -> str:
+        """The state in words."""
+        return self.value.replace("_", " ")
+
+    @property
+    def is_news(self) -> bool:
+        """Whether a reader of the earlier run has to look at it again."""
+        return self in (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED)
+
+
+class ResolvedBy(StrEnum):
+    """
+    What made a break go away.
+
+    Attributes:
+        LEDGER: The ledger says something else now.
+        SERVICE: The service says something else now.
+        BOTH: Both sides say something else now, and agree.
+        RULE: Both say the same as before, and the rules judge it otherwise.
+        ACCEPTANCE: The difference was accepted.
+    """
+
+    LEDGER = "ledger"
+    SERVICE = "service"
+    BOTH = "both"
+    RULE = "rule"
+    ACCEPTANCE = "acceptance"
+
+
+@frozen(kw_only=True)
+class History:
+    """
+    The age of a break.
+
+    Attributes:
+        state: What became of it since the previous run.
+        first_seen: When the first run that had it looked it up, in UTC; None if no time is known.
+        first_run: The name of that run: of its folder.
+        age_days: Days from then to the answer of this run, as a calendar in UTC counts them.
+    """
+
+    state: BreakState
+    first_seen: datetime | None
+    first_run: str
+    age_days: int

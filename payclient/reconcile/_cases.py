@@ -1,0 +1,185 @@
+"""The cases of a journal: everything it knows about each ledger row, and about the rows of the previous run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from attrs import asdict, evolve, frozen
+
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import _schema as schema
+from payclient.reconcile._database import Database
+from payclient.reconcile._earlier import Earlier, PreviousRun, Records, Since, earlier_cell, earlier_from
+from payclient.reconcile._integrity import checksum
+from payclient.reconcile._judge import Case
+from payclient.reconcile._line_rules import InvoiceSum, InvoiceTotals
+from payclient.reconcile._observation import Observation
+from payclient.reconcile._rules import Rules
+from payclient.reconcile._stored import entry_cells, entry_from, money_from, observation_from
+from payclient.reconcile._sum import are_parts, judged_entries, why_apart
+
+_ENTRY = slice(5, 5 + 2 + len(schema.ENTRY_COLUMNS))
+_FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(schema.ANSWER_COLUMNS))
+_SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
+
+
+@frozen(kw_only=True)
+class RunState:
+    """
+    What holds for each case of a run.
+
+    Attributes:
+        found: The number of references that were found, the canary among them.
+        ended_by: The failure that ended the run early; None when it did not.
+        previous: The run before; None without one.
+        run: The name of this run.
+    """
+
+    found: int
+    ended_by: Observation | None
+    previous: PreviousRun | None
+    run: str
+
+
+class Cases:
+    """
+    Reads the cases of one journal.
+
+    Args:
+        database: Of the journal, with the payments made twice found.
+        state: Of its run.
+        rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
+    """
+
+    def __init__(self, database: Database, state: RunState, rules: Rules) -> None:
+        self._database, self._state, self._rules = database, state, rules
+        if rules.lines.are_summed:
+            self._find_apart()
+        if rules.invoices.sum:
+            self._find_invoices()
+
+    def of(self, reference: str | None) -> Iterator[Case]:
+        """Yield each case in the order of the ledger; or only those of one *reference*."""
+        if reference is None:
+            stored = self._database.read(schema.EVERY_CASE)
+        else:
+            stored = self._database.read(schema.CASES_OF, (reference,))
+        for cells in stored:
+            if (case := self._case(cells)) is not None:
+                yield case
+
+    def of_earlier(self) -> Iterator[tuple[Earlier, list[Case]]]:
+        """Yield what the previous run says about each reference with a break, by reference, and its cases."""
+        for (reference, data), stored in groupby(self._database.read(schema.EARLIER_CASES), key=_of_earlier):
+            cases = [self._case(cells[1:]) for cells in stored if cells[1] is not None]
+            yield earlier_from(reference, data), [case for case in cases if case is not None]
+
+    def _case(self, cells: tuple[Any, ...]) -> Case | None:
+        """Return the case of a row of `CASES`; None for one that is part of another."""
+        case = self._answered(cells)
+        if (previous := self._state.previous) is not None:
+            earlier = earlier_from(case.entry.reference or "", cells[4])
+            is_carried = cells[0] > previous.rows
+            since = Since(earlier=earlier, run=self._state.run, previous=previous.run, is_carried=is_carried)
+            case = evolve(case, since=since)
+        if self._rules.invoices.sum and case.paid_with:
+            ((totals,),) = self._database.fetch(schema.INVOICE, (cells[3],))
+            case = evolve(case, invoice=InvoiceTotals(**json.loads(totals)))
+        if not self._rules.lines.are_summed or isinstance(case.entry, RejectedEntry):
+            return case
+        return self._payment(case, case.entry, cells[1])
+
+    def _find_apart(self) -> None:
+        """Find the references whose lines cannot be summed, and those with a line that cannot be used."""
+        with self._database.writing() as db:
+            for statement in schema.FIND_APART:
+                db.execute(statement)
+            of_references = groupby(self._database.read(schema.LINES), key=itemgetter(0))
+            for first, lines in of_references:
+                if why := why_apart((_usable(cells[1:]) for cells in lines), self._rules):
+                    db.execute(schema.ADD_APART, (first, why))
+
+    def _find_invoices(self) -> None:
+        """Sum both sides of each invoice that is paid under several references."""
+        with self._database.writing() as db:
+            for statement in schema.FIND_INVOICES:
+                db.execute(statement)
+            for paid_reff, payments in groupby(self._database.read(schema.INVOICES), key=itemgetter(0)):
+                total = InvoiceSum()
+                for _, first, paid, *cells in payments:
+                    entry = _usable(cells)
+                    if first is not None and self._rules.lines.are_summed:
+                        lines = list(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
+                        entry = judged_entries(lines, None, self._rules)[0]
+                    total.add(money_from(paid), entry.amount)
+                db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(total.totals()))))
+
+    def _payment(self, case: Case, entry: Entry, first: int | None) -> Case | None:
+        """Return *case* with all lines of its payment; None where it is not the first of them."""
+        unusable = self._database.fetch(schema.UNUSABLE_LINE, (entry.reference,))
+        line = unusable[0][0] if unusable else None
+        if first is None:
+            alone = (entry,) if are_parts((entry,), self._rules) else ()
+            return evolve(case, parts=alone, unusable_line=line)
+        if apart := self._database.fetch(schema.WHY_APART, (first,)):
+            return evolve(case, apart=apart[0][0], unusable_line=line)
+        if case.is_repeat:
+            return None
+        parts = tuple(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
+        return evolve(case, parts=parts, unusable_line=line, rows=1)
+
+    def _answered(self, cells: tuple[Any, ...]) -> Case:
+        position, first_position, rows, paid_reff = cells[:4]
+        entry = entry_from(cells[_ENTRY])
+        if isinstance(entry, RejectedEntry):
+            return Case(entry=entry)
+        first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
+        is_found = any(each is not None and each.transaction is not None for each in (first, second))
+        same_reff = paid_reff, first_position or position
+        paid_with = [] if paid_reff is None else self._database.fetch(schema.PAID_WITH, same_reff)
+        return Case(
+            entry=entry,
+            first=first,
+            second=second,
+            rows=rows or 1,
+            is_repeat=first_position is not None and first_position != position,
+            paid_with=tuple(reference for (reference,) in paid_with),
+            other_found=self._state.found - is_found,
+            ended_by=self._state.ended_by,
+        )
+
+
+def carry_over(database: Database, writing: sqlite3.Connection, records: Records, *, after: int) -> None:
+    """
+    Store what the previous run says, and its rows that are to be asked about again.
+
+    Args:
+        database: Of the journal, with the index of the references.
+        writing: Its connection, in a transaction.
+        records: What the previous run says about each reference.
+        after: The number of rows in the ledger.
+    """
+    position = after
+    for earlier, entries in records(lambda reference: bool(database.fetch(schema.IS_LISTED, (reference, after)))):
+        if earlier.breaks or earlier.is_paid:
+            cells: tuple[Any, ...] = (earlier.reference, earlier_cell(earlier))
+            writing.execute(schema.ADD_EARLIER, (*cells, checksum(cells)))
+        for entry in entries:
+            position += 1
+            cells = (position, None, *entry_cells(entry))
+            writing.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))
+
+
+def _of_earlier(cells: tuple[Any, ...]) -> tuple[str, str]:
+    return cells[0], cells[5]
+
+
+def _usable(cells: Sequence[Any]) -> Entry:
+    entry = entry_from(cells)
+    assert isinstance(entry, Entry)  # noqa: S101  the query reads no other
+    return entry

@@ -1,0 +1,197 @@
+"""
+What the previous run says about each reference, and what that adds to the rows of this one.
+
+A journal keeps it, so that a report can be written again without the folder of the previous run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeAlias, cast
+
+from attrs import evolve, field, frozen
+from cattrs import Converter
+
+from payclient._escape import quote
+from payclient.ledger import Entry
+from payclient.reconcile._break_state import BreakState
+from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity, Side
+from payclient.reconcile._history import KnownBreak, changes_of, seen_of
+from payclient.reconcile._observation import Observation
+from payclient.reconcile._rules import STRICT, Rules, rules_as_json
+from payclient.reconcile._rules_file import rules_from_json
+from payclient.reconcile._status import Status
+from payclient.reconcile._status_finding import ledger_status
+
+_NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.FAILED})
+
+
+@frozen(kw_only=True)
+class Earlier:
+    """
+    What the previous run says about one reference.
+
+    Attributes:
+        reference: Of its rows.
+        breaks: Its breaks, with those that it remembers.
+        is_paid: Whether the service had it as paid.
+    """
+
+    reference: str
+    breaks: tuple[KnownBreak, ...] = ()
+    is_paid: bool = False
+
+    @property
+    def reversal(self) -> KnownBreak | None:
+        """The break of the previous run that says the payment was reversed before."""
+        return next((each for each in self.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
+
+
+Records: TypeAlias = Callable[[Callable[[str], bool]], Iterator[tuple[Earlier, Sequence[Entry]]]]
+"""
+Yields what a run says about each reference that matters later, and the entries to ask about again; it is given what
+returns whether today's ledger has a reference.
+"""
+
+
+@frozen(kw_only=True)
+class PreviousRun:
+    """
+    The run before this one.
+
+    Attributes:
+        run: Its name.
+        folder: The name of its folder.
+        last_observed_at: Time of its last answer; None if there was none.
+        rules: By which its rows were judged.
+        buckets: How many rows it had in each bucket.
+        trend: The runs before it, the oldest first: name and number of breaks.
+        rows: The rows of this run's ledger; those after them in the journal are carried over.
+    """
+
+    run: str
+    folder: str
+    last_observed_at: datetime | None
+    rules: Rules = STRICT
+    buckets: Mapping[str, int] = field(factory=dict[str, int])
+    trend: tuple[tuple[str, int], ...] = ()
+    rows: int = 0
+
+    @property
+    def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
+        """The trend that a run after this one has; the last few runs of it."""
+        return (*self.trend, (self.run, self.buckets.get(Bucket.BREAK, 0)))[-_MAX_TREND:]
+
+    @property
+    def label(self) -> str:
+        """The day of its last answer, or else its name; for people."""
+        at = self.last_observed_at
+        return quote(self.folder) if at is None else f"{at.day} {_MONTHS[at.month - 1]}"
+
+
+_MAX_TREND = 29
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
+    "December",
+)
+
+
+@frozen(kw_only=True)
+class Since:
+    """
+    What a case knows of the previous run.
+
+    Attributes:
+        earlier: What that run says about the reference.
+        run: The name of this run.
+        previous: The name of that run.
+        is_carried: The row is one of that run, and is not in the ledger any more.
+    """
+
+    earlier: Earlier
+    run: str
+    previous: str
+    is_carried: bool = False
+
+
+def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
+    """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
+    before, found = since.earlier.reversal, answer.transaction
+    status = None if found is None else rules.read_status(found.status)
+    if not (since.earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
+        return None
+    if before is not None and status is not None and status is ledger_status(entry, rules):
+        return None  # it was reported, and the ledger has followed
+    said = "is not known to it now" if found is None else f"is {quote(found.status)} now"
+    # The same values each night, so that the break is still open and not changed.
+    ours: Side = "Paid" if before is None or not before.sides else before.sides[0][0]
+    sentence = f"the service had it as paid in an earlier run, and it {said}"
+    return Finding(Code.REVERSED, sentence, ledger=ours, service=None if found is None else found.status)
+
+
+def with_history(row: Row, since: Since) -> Row:
+    """Return *row* with the age of each of its breaks."""
+    row = evolve(row, carried_from=since.previous if since.is_carried else "")
+    if row.bucket is not Bucket.BREAK or row.reference is None:
+        return row
+    before = {each.code: each for each in since.earlier.breaks}
+    was = seen_of(row.reference, (), run=since.previous, remembered=since.earlier.breaks)
+    now = seen_of(row.reference, (row,), run=since.run)
+    ages = {}
+    for change in changes_of(was, now):
+        known, history = before.get(change.now.code), change.history
+        # Of several rows with the reference, this one may say what one of them said before.
+        if history.state is BreakState.CHANGED and known is not None and set(change.now.sides) <= set(known.sides):
+            history = evolve(history, state=BreakState.STILL_OPEN)
+        ages[change.now.code] = history
+    findings = (evolve(each, history=ages[each.code]) if each.is_decisive else each for each in row.findings)
+    return evolve(row, findings=tuple(findings))
+
+
+_JSON = Converter(unstruct_collection_overrides={tuple: list})
+_JSON.register_unstructure_hook(datetime, datetime.isoformat)
+_JSON.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
+_JSON.register_structure_hook(Side, lambda value, _: value)
+_JSON.register_unstructure_hook(Severity, lambda severity: severity.word)
+_JSON.register_structure_hook(Severity, lambda value, _: Severity[value.upper()])
+_CODES = {code.value: code for code in Code}
+_JSON.register_structure_hook(Code, lambda value, _: _CODES[value])
+_JSON.register_unstructure_hook(Rules, rules_as_json)
+_JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
+
+
+def known_as_json(known: KnownBreak) -> dict[str, Any]:
+    """Return *known* in plain values."""
+    return cast(dict[str, Any], _JSON.unstructure(known))
+
+
+def known_from_json(value: dict[str, Any]) -> KnownBreak:
+    """Return what `known_as_json` was given."""
+    return _JSON.structure(value, KnownBreak)
+
+
+def earlier_cell(earlier: Earlier) -> str:
+    """Return *earlier* as the journal stores it: empty for a reference that was paid and has no break."""
+    if not earlier.breaks:
+        return ""
+    return json.dumps([earlier.is_paid, [known_as_json(each) for each in earlier.breaks]])
+
+
+def earlier_from(reference: str, cell: str | None) -> Earlier:
+    """Return what `earlier_cell` was given; None stands for a reference that the previous run does not know."""
+    if not cell:
+        return Earlier(reference=reference, is_paid=cell is not None)
+    is_paid, breaks = json.loads(cell)
+    return Earlier(reference=reference, is_paid=is_paid, breaks=tuple(map(known_from_json, breaks)))
+
+
+def previous_as_json(previous: PreviousRun) -> dict[str, Any]:
+    """Return *previous* in plain values."""
+    return cast(dict[str, Any], _JSON.unstructure(previous))
+
+
+def previous_from_json(value: dict[str, Any]) -> PreviousRun:
+    """Return what `previous_as_json` was given."""
+    return _JSON.structure(value, PreviousRun)

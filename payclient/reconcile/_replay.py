@@ -1,0 +1,68 @@
+"""Judge what a journal holds, without any lookup: its rows, and what became of the previous run's breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import evolve
+
+from payclient.reconcile._finding import Row
+from payclient.reconcile._history import BreakChange, changes_of, seen_of
+from payclient.reconcile._journal import Journal
+from payclient.reconcile._judge import Case, judge
+from payclient.reconcile._rules import STRICT, Rules
+
+
+def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = None) -> Iterator[Row]:
+    """
+    Judge every row of a journal again, without any lookup.
+
+    Args:
+        journal: Of a run that has read its whole ledger; rows that were not looked up are unresolved.
+        rules: How differences are judged.
+        reference: Only the rows that have it.
+
+    Note:
+        In the order of the ledger, lazily; the same rows each time.
+    """
+    before = None if journal.previous is None else journal.previous.rules
+    if before is not None and (before.fingerprint == rules.fingerprint or _is_put_together(before, rules)):
+        before = None
+    return (_judged(case, rules, before) for case in journal.cases(reference, rules=rules))
+
+
+def gone_breaks(journal: Journal, *, rules: Rules = STRICT) -> Iterator[BreakChange]:
+    """
+    Yield what became of the breaks of the previous run that are not breaks of this one, by reference.
+
+    Args:
+        journal: Of a run that has read its whole ledger.
+        rules: How differences are judged.
+
+    Note:
+        Lazily; nothing without a previous run. Breaks that were resolved before it are among them, so that one that
+        comes back is not taken as new.
+    """
+    previous = journal.previous
+    if previous is None:
+        return
+    for earlier, cases in journal.earlier_cases(rules=rules):
+        rows = [judge(case, rules=rules) for case in cases]
+        was = seen_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
+        now = seen_of(earlier.reference, rows, run=journal.run)
+        for change in changes_of(was, now, is_judged=journal.is_judged):
+            if not change.now.is_present:
+                yield change
+
+
+def _is_put_together(before: Rules, rules: Rules) -> bool:
+    """Return whether the rules put other ledger rows together, so that the rows of both cannot be compared."""
+    return before.lines != rules.lines or before.invoices != rules.invoices
+
+
+def _judged(case: Case, rules: Rules, before: Rules | None) -> Row:
+    row = judge(case, rules=rules)
+    if before is None:
+        return row
+    bucket = judge(case, rules=before).bucket
+    return row if bucket is row.bucket else evolve(row, earlier_bucket=bucket)

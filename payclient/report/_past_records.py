@@ -1,0 +1,80 @@
+"""What a run says about each reference, for the run after it: its breaks, what was paid, and what to ask again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+
+from payclient.ledger import Entry
+from payclient.reconcile import Bucket, Earlier, KnownBreak, Records, Row, Status, known_from_json, seen_of
+from payclient.report._past_run import PastRun
+from payclient.report._row_reader import RowLine, row_from_json
+
+_CACHE_KIB = 16_384
+_UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
+_UNFINISHED_WORDS = frozenset(bucket.value for bucket in _UNFINISHED)
+_PAID = b'"service_meaning":"paid"'
+_PAID_ALONE = b""
+
+
+def records_of(run: PastRun) -> Records:
+    """
+    Return what yields the records of *run*, for a run after it.
+
+    Note:
+        By reference. Rows are merged on the disk, so memory does not grow with them.
+    """
+    return partial(_records, run)
+
+
+def _records(run: PastRun, is_listed: Callable[[str], bool]) -> Iterator[tuple[Earlier, Sequence[Entry]]]:
+    with closing(sqlite3.connect("", isolation_level=None)) as database:
+        for statement in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
+            database.execute(f"PRAGMA {statement}")
+        database.execute("CREATE TABLE kept (reference TEXT, text BLOB)")
+        database.execute("BEGIN")
+        database.executemany("INSERT INTO kept VALUES (?, ?)", _kept(run, is_listed))
+        stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
+        for reference, group in groupby(stored, key=itemgetter(0)):
+            yield _record(run, reference, [text for _, text in group], is_listed=is_listed(reference))
+
+
+def _kept(run: PastRun, is_listed: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    for line in run.lines():
+        if line.reference is None:
+            continue
+        if _is_needed(line):
+            yield line.reference, line.text
+        elif _PAID in line.text and is_listed(line.reference):
+            yield line.reference, _PAID_ALONE
+    yield from run.memory()
+
+
+def _is_needed(line: RowLine) -> bool:
+    return line.bucket in _UNFINISHED_WORDS or line.is_listed_again
+
+
+def _record(run: PastRun, reference: str, texts: list[bytes], *, is_listed: bool) -> tuple[Earlier, Sequence[Entry]]:
+    rows: list[Row] = []
+    remembered: list[KnownBreak] = []
+    is_paid = False
+    for text in texts:
+        if text == _PAID_ALONE:
+            is_paid = True
+            continue
+        data = json.loads(text)
+        if "known" in data:
+            remembered.append(known_from_json(data["known"]))
+        else:
+            rows.append(row_from_json(data))
+    is_paid = is_paid or any(row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows)
+    seen = seen_of(reference, rows, run=run.name, remembered=remembered)
+    is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
+    entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
+    earlier = Earlier(reference=reference, breaks=tuple(seen.breaks.values()), is_paid=is_paid)
+    return earlier, [entry for entry in entries if isinstance(entry, Entry)]

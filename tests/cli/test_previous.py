@@ -1,0 +1,128 @@
+"""`payclient reconcile --previous`: the run before on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from payclient.testing import Reply
+
+
+@pytest.fixture
+def night(configured, tmp_path, monkeypatch):
+    """Reconcile a ledger of these lines into a folder of this name, below the current one."""
+    monkeypatch.chdir(tmp_path)
+
+    def night(name, *arguments, lines):
+        (tmp_path / "ledger.csv").write_text("".join(f"{line}\n" for line in ("reference,amount,status", *lines)))
+        return configured("reconcile", "ledger.csv", "--out", name, *arguments)
+
+    return night
+
+
+@pytest.fixture
+def first(night):
+    """Make the first night, with two breaks."""
+    return night("20", lines=["T1,14000,Paid", "T2,9000,Canceled"])
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_verdict(night, first):
+    """The first line has what was carried over, and what became of the breaks."""
+    result = night("21", "--previous", "20", lines=["T1,15000,Paid", "T3,1,Paid"])
+    day = result.out.split(" from ")[1].split(":")[0]
+    assert (result.status, result.out.splitlines()[0]) == (
+        1,
+        (
+            f"BREAKS: amount and status of 2 ledger rows and 1 carried from {day}: "
+            "1 matched, 2 breaks (1 new, 1 still open); 1 resolved since."
+        ),
+    )
+    assert day.split()[0].isdecimal()
+
+
+def test_same_bytes(night, first, command, tmp_path):
+    """The report is written again without the folder of the previous run, with the same bytes."""
+    night("21", "--previous", "20", lines=["T1,15000,Paid", "T3,1,Paid"])
+    before = contents(tmp_path / "21")
+    (tmp_path / "20").rename(tmp_path / "moved")
+    assert command("report", "21", "--quiet").status == 1
+    after = contents(tmp_path / "21")
+    assert {name for name in before if before[name] != after[name]} <= {"journal.sqlite"}
+    assert command("verify", "21").status == 0
+    assert command("diff", "moved", "21", "--quiet").status == 1
+
+
+def test_fail_on_new(night, first, command):
+    """Old breaks leave the status 0 when only news count, also for a report that is written again."""
+    lines = ["T1,14000,Paid", "T2,9000,Canceled"]
+    assert night("21", "--previous", "20", "--fail-on-new", "low", lines=lines).status == 0
+    assert (command("report", "21").status, command("report", "21", "--fail-on-new", "low").status) == (1, 0)
+    assert night("22", "--previous", "21", "--fail-on-new", "high", lines=[*lines, "T9,1,Paid"]).status == 1
+    assert night("23", "--previous", "22", "--fail-on-new", "critical", lines=[*lines, "T8,1,Paid"]).status == 0
+
+
+def test_resume(night, first, service, tmp_path):
+    """The same command resumes, and another previous run is refused with the difference."""
+    lines = ["T3,1,Paid", "T1,15000,Paid"]
+    service.add(reference="T3", amount=1, status="Paid")
+    service.script("T3", Reply(status=403), Reply(status=403))
+    assert night("21", "--previous", "20", lines=lines).out.startswith("INCOMPLETE: ")
+    again = [night("21", "--previous", "20", lines=lines) for _ in range(3)][-1]
+    assert (again.status, "2 matched, 1 break (1 still open)" in again.out) == (1, True)
+    other = night("21", lines=lines)
+    assert (other.status, "belongs to another run: previous was" in other.err) == (2, True)
+
+
+def test_files(night, first, tmp_path):
+    """The age of each break is in its files, and the summary has the counts."""
+    night("21", "--previous", "20", lines=["T2,9000,Canceled", "T1,15000,Paid"])
+    rows = [json.loads(line) for line in (tmp_path / "21" / "rows.jsonl").read_text().splitlines()]
+    summary = json.loads((tmp_path / "21" / "summary.json").read_text())
+    run = json.loads((tmp_path / "20" / "summary.json").read_text())["run"]
+    assert [row["history"] and row["history"]["state"] for row in rows] == ["still_open", None]
+    assert (rows[0]["history"]["first_run"], summary["since"]["run"]) == (run, run)
+    assert summary["since"]["breaks"]["resolved"] == 1
+    (gone,) = map(json.loads, (tmp_path / "21" / "history.jsonl").read_text().splitlines())
+    assert (gone["reference"], gone["resolved_by"]) == ("T1", "ledger")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--fail-on-new", "low"], "--fail-on-new needs --previous"),
+        (["--previous", "21"], "--previous and --out are the same folder, 21"),
+        (["--previous", "none"], "there is no report at none"),
+        (["--previous", "20", "--environment", "live"], "and that of this run is 'http"),
+    ],
+)
+def test_refused(night, first, service, tmp_path, arguments, message):
+    """A previous run that cannot be used is refused before anything is asked, and nothing is written."""
+    asked = service.total
+    result = night("21", *arguments, lines=["T1,15000,Paid"])
+    assert (result.status, message in result.err, service.total) == (2, True, asked)
+    assert not (tmp_path / "21" / "summary.json").exists()
+
+
+def test_fail_on_new_without_previous(first, command):
+    """A report without a previous run cannot tell what is new."""
+    result = command("report", "20", "--fail-on-new", "low")
+    assert (result.status, "--fail-on-new needs a previous run" in result.err) == (2, True)
+
+
+def test_changed_rules(night, first, tmp_path):
+    """Rules that changed are named below the verdict, with what they alone changed."""
+    (tmp_path / "rules.toml").write_text("[tolerances.amount]\nabove = 2000\nbelow = 2000\n")
+    lines = ["T1,14000,Paid", "T2,9000,Canceled"]
+    result = night("21", "--previous", "20", "--rules", "rules.toml", lines=lines)
+    said = result.out.splitlines()[:4]
+    assert "2 resolved since." in said[0]
+    assert any(
+        line == "Rules that changed since the previous run: tolerances. "
+        "They alone made 2 differences no longer counted as a break."
+        for line in said
+    )

@@ -1,0 +1,364 @@
+"""A run that knows the run before it: carried rows, the age of breaks, reversals, and what the rules changed."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient import errors
+from payclient.ledger import Entry, RejectedEntry
+from payclient.protocol import Transaction
+from payclient.reconcile import BreakState, Bucket, Code, Journal, Lines, Rules, Step, Tolerance, replay
+from payclient.reconcile._earlier import earlier_cell, earlier_from
+from payclient.report import JOURNAL, records_of
+from support.chance import examples
+from support.nights import Nights, paid
+
+NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
+REFUSED = errors.AuthenticationError("bad key")
+
+
+def entry(reference, amount=9, status="Paid", line=2, **fields):
+    return Entry(line=line, reference=reference, amount=amount, status=status, **fields)
+
+
+@pytest.fixture
+def night(tmp_path):
+    """Give what runs one night after the other."""
+    return Nights(tmp_path)
+
+
+def step(night, name):
+    return next(each for each in night.summary.tie_out.steps if each.step is name)
+
+
+async def test_states(night):
+    """Each break says what became of it: new, still open, changed, or resolved in the memory of the run."""
+    ledger = [entry(reference) for reference in "ABC"]
+    first = await night(ledger, {"A": paid("A", 5), "B": paid("B", 5), "C": paid("C", 5)})
+    assert [row.history for row in first.rows] == [None, None, None]
+    later = [*ledger, entry("D")]
+    second = await night(
+        later, {"A": paid("A", 5), "B": paid("B", 6), "C": paid("C"), "D": paid("D", 1)}, previous=first
+    )
+    underpaid = Code.UNDERPAID.value
+    assert second.states == {
+        ("A", underpaid): "still_open",
+        ("B", underpaid): "changed",
+        ("C", underpaid): "resolved",
+        ("D", underpaid): "new",
+    }
+    assert second.memory["C", underpaid]["resolved_by"] == "service"
+    history = second["A"].history
+    assert (history.first_run, history.age_days, history.first_seen.date()) == (
+        "night-1",
+        1,
+        first.rows[0].observed_at.date(),
+    )
+    assert second.summary.sentence == (
+        "amount and status of 4 ledger rows: 1 matched, 3 breaks (1 new, 1 still open, 1 changed); 1 resolved since."
+    )
+
+
+async def test_reopened(night):
+    """A break that is back after a run without it is reopened, and as old as it was, also after a run in between."""
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    second = await night([entry("A")], {"A": paid("A")}, previous=first)
+    third = await night([entry("B")], {"B": paid("B")}, previous=second)
+    fourth = await night([entry("A")], {"A": paid("A", 5)}, previous=third)
+    assert (fourth["A"].history.state, fourth["A"].history.first_run, fourth["A"].history.age_days) == (
+        BreakState.REOPENED,
+        "night-1",
+        3,
+    )
+    assert (third.summary.since.states[BreakState.RESOLVED], len(third.memory)) == (0, 1)
+
+
+async def test_carried(night):
+    """Rows that the ledger does not list any more are asked again if they were no match; they are not in its total."""
+    answers = {"A": paid("A", 5), "B": paid("B", status="Pending"), "D": paid("D")}
+    first = await night(
+        [
+            entry("A"),
+            entry("B", status="Pending"),
+            entry("C"),
+            entry("D"),
+            RejectedEntry(line=9, reason="bad", reference="R"),
+        ],
+        {**answers, "C": REFUSED},
+    )
+    assert [row.bucket for row in first.rows] == ["unresolved", "open", "unresolved", "unresolved", "rejected"]
+    second = await night(
+        [entry("E", 7)], {**answers, "B": paid("B"), "C": paid("C"), "E": paid("E", 7)}, previous=first
+    )
+    assert [(row.reference, row.carried_from, row.bucket) for row in second.rows] == [
+        ("E", "", "matched"),
+        ("A", "night-1", "break"),
+        ("B", "night-1", "break"),
+        ("C", "night-1", "matched"),
+        ("D", "night-1", "matched"),
+    ]
+    tie_out, carried = second.summary.tie_out, step(second, Step.CARRIED)
+    assert (tie_out.ledger_paid_total, tie_out.service_paid_total, tie_out.residual) == (7, 7 + 5 + 9 + 9 + 9, 0)
+    assert (carried.rows, carried.added, carried.taken_off) == (4, 32, 0)
+    assert (second.summary.rows, second.summary.since.carried[Bucket.BREAK]) == (1, 2)
+    assert second.summary.buckets[Bucket.BREAK].ledger_amount == 0
+    assert "1 ledger row and 4 carried from 21 November: 3 matched, 2 breaks (2 new)" in second.summary.sentence
+
+
+async def test_carried_again(night):
+    """A row that was carried over is carried on for as long as it is no match, and then no more."""
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    second = await night([], {"A": paid("A", 5)}, previous=first)
+    third = await night([], {"A": paid("A")}, previous=second)
+    fourth = await night([], {}, previous=third)
+    assert [[row.bucket.value for row in each.rows] for each in (second, third, fourth)] == [["break"], ["matched"], []]
+    assert third.states == {("A", "underpaid"): "resolved"}
+    assert (second.summary.verdict, second.summary.rows) == ("breaks", 0)
+
+
+async def test_not_carried(night):
+    """A row that today's ledger has, even as one that cannot be used, is not carried over."""
+    first = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B", 5)})
+    second = await night(
+        [entry("A"), RejectedEntry(line=3, reason="bad", reference="B")], {"A": paid("A", 5)}, previous=first
+    )
+    assert [(row.reference, row.carried_from) for row in second.rows] == [("A", ""), ("B", "")]
+    assert second.states == {("A", "underpaid"): "still_open", ("B", "underpaid"): "not_known"}
+
+
+async def test_unresolved_is_not_known(night):
+    """A break that could not be asked about is not known, never resolved, and still open when it is back."""
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    second = await night([entry("A")], {"A": REFUSED}, previous=first)
+    third = await night([entry("A")], {"A": paid("A", 5)}, previous=second)
+    assert second.states == {("A", "underpaid"): "not_known"}
+    assert second.summary.sentence.endswith("1 unresolved; none resolved since, 1 not known.")
+    assert (third["A"].history.state, third["A"].history.first_run) == (BreakState.STILL_OPEN, "night-1")
+
+
+# Reversed
+
+
+@pytest.mark.parametrize("word", ["Canceled", "Pending", "Expired"])
+async def test_reversed(night, word):
+    """What was paid in the earlier run and is not now is critical, even if the ledger follows; it was asked twice."""
+    first = await night([entry("A")], {"A": paid("A")})
+    second = await night([entry("A", status=word)], {"A": paid("A", status=word)}, previous=first)
+    row = second["A"]
+    assert (row.bucket, row.primary.code, row.primary.severity.word) == (Bucket.BREAK, Code.REVERSED, "critical")
+    assert (row.confirmed_at is not None, row.history.state) == (True, BreakState.NEW)
+    assert (row.primary.ledger, row.primary.service) == ("Paid", word)
+
+
+async def test_reversed_missing(night):
+    """What was paid and is not known to the service now is reversed too."""
+    first = await night([entry("A")], {"A": paid("A")})
+    second = await night([entry("A")], {"A": NOT_FOUND}, previous=first)
+    assert [finding.code.value for finding in second["A"].findings] == ["reversed", "missing_at_service"]
+
+
+@pytest.mark.parametrize("word", ["Refunded", "Settled"])
+async def test_not_reversed(night, word):
+    """A refund has findings for itself, and a word that is not known says nothing."""
+    first = await night([entry("A")], {"A": paid("A")})
+    second = await night([entry("A")], {"A": paid("A", status=word)}, previous=first)
+    assert Code.REVERSED not in {finding.code for finding in second["A"].findings}
+
+
+async def test_reversed_stays(night):
+    """A reversal is still open in the next run, until the ledger has followed or it is paid again."""
+    first = await night([entry("A"), entry("B")], {"A": paid("A"), "B": paid("B")})
+    gone = {"A": paid("A", status="Canceled"), "B": paid("B", status="Canceled")}
+    second = await night([entry("A"), entry("B")], gone, previous=first)
+    third = await night([entry("A", status="Canceled"), entry("B")], gone, previous=second)
+    fourth = await night([entry("B")], {"B": paid("B")}, previous=third)
+    assert third.states["A", "reversed"] == "resolved"
+    assert third.memory["A", "reversed"]["resolved_by"] == "ledger"
+    assert third.states["B", "reversed"] == "still_open"
+    assert (fourth.states["B", "reversed"], fourth.memory["B", "reversed"]["resolved_by"]) == ("resolved", "service")
+
+
+async def test_reversed_once_seen(night):
+    """A reversal that only one lookup saw is no break."""
+    first = await night([entry("A")], {"A": paid("A")})
+    answers = {"A": [paid("A", status="Canceled"), paid("A")]}
+    second = await night([entry("A", status="Paid")], answers, previous=first)
+    assert (second["A"].bucket, second["A"].is_changed_during_run) == (Bucket.MATCHED, True)
+
+
+# Several rows, and rules
+
+
+async def test_several_rows(night):
+    """Of rows with one reference, each break says what it is by itself, whatever the order of the rows."""
+    rows = [entry("A", 8, line=2), entry("A", 7, line=3)]
+    first = await night(rows, {"A": paid("A", 5)})
+    second = await night(list(reversed(rows)), {"A": paid("A", 5)}, previous=first)
+    assert {finding.history.state for row in second.rows for finding in row.findings} == {BreakState.STILL_OPEN}
+
+
+async def test_summed_lines(night):
+    """The lines of a payment that is put together are all carried over."""
+    rules = Rules(lines=Lines(of_one_reference="sum"))
+    rows = [entry("A", 4, line=2), entry("A", 3, line=3)]
+    first = await night(rows, {"A": paid("A", 5)}, rules=rules)
+    second = await night([], {"A": paid("A", 7)}, rules=rules, previous=first)
+    assert [(row.lines, row.bucket) for row in second.rows] == [((2, 3), Bucket.MATCHED)]
+    assert second.states == {("A", "overpaid" if first.rows[0].ledger_amount < 5 else "underpaid"): "resolved"}
+
+
+async def test_rules_that_changed(night):
+    """Rules that changed are named, with what they alone changed; the break was resolved by a rule."""
+    ledger, answers = [entry("A"), entry("B")], {"A": paid("A", 8), "B": paid("B", 1)}
+    first = await night(ledger, answers)
+    second = await night(ledger, answers, rules=Rules(tolerances={"amount": Tolerance(below=2)}), previous=first)
+    since = second.summary.since
+    assert (since.changed_rules, since.removed_by_rules, since.added_by_rules) == (("tolerances",), 1, 0)
+    assert since.rules_sentence == (
+        "Rules that changed since the previous run: tolerances. "
+        "They alone made 1 difference no longer counted as a break."
+    )
+    assert second.memory["A", "underpaid"]["resolved_by"] == "rule"
+    third = await night(ledger, answers, previous=second)
+    assert (third.summary.since.removed_by_rules, third.summary.since.added_by_rules) == (0, 1)
+    assert third["A"].history.state is BreakState.REOPENED
+
+
+async def test_only_news_count(night):
+    """With only news, breaks that are still open leave the status 0, and a severe new finding beside them does not."""
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    same = await night([entry("A")], {"A": paid("A", 5)}, previous=first)
+    assert (same.summary.exit_status(), same.summary.exit_status(only_news=True)) == (1, 0)
+    worse = await night([entry("A")], {"A": paid("A", 5, status="Canceled")}, previous=same)
+    assert [worse.summary.exit_status(each, only_news=True) for each in ("high", "critical")] == [1, 1]
+    assert worse["A"].history.state is BreakState.NEW
+
+
+# The journal
+
+
+async def test_journal_is_enough(night, tmp_path):
+    """The rows, their age and what is gone are the same from the journal alone."""
+    first = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B", 5)})
+    second = await night([entry("A")], {"A": paid("A", 5), "B": paid("B", 5)}, previous=first)
+    with Journal(tmp_path / "night-2" / JOURNAL) as journal:
+        assert tuple(replay(journal)) == second.rows
+        assert (journal.previous.run, journal.previous.rows) == ("night-1", 1)
+
+
+async def test_resumed(night, tmp_path):
+    """A run that could not ask about everything goes on with the same ledger, its carried rows included."""
+    first = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B", 5)})
+    broken = await night([entry("C")], {"C": paid("C"), "B": paid("B", 5), "A": REFUSED}, previous=first, name="x")
+    assert broken.summary.verdict == "incomplete"
+    whole = await night([entry("C")], {"A": paid("A", 5), "B": paid("B", 5)}, previous=first, name="x")
+    assert [(row.reference, row.bucket) for row in whole.rows] == [("C", "matched"), ("A", "break"), ("B", "break")]
+    assert whole.states == {("A", "underpaid"): "still_open", ("B", "underpaid"): "still_open"}
+
+
+async def test_earlier_folder_is_untouched(night, tmp_path):
+    """The folder of the earlier run may be read-only, and stays as it is to the byte."""
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    folder = tmp_path / "night-1"
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    folder.chmod(0o500)
+    try:
+        await night([entry("A")], {"A": paid("A", 5)}, previous=first)
+    finally:
+        folder.chmod(0o700)
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+
+
+async def test_cells(night):
+    """What the journal stores about a reference is read back as it was."""
+    first = await night([entry("A")], {"A": paid("A", 5, status="Settled")})
+    second = await night([entry("A")], {"A": paid("A")}, previous=first)
+    lines = [text for _, text in second.run.memory()]
+    assert [json.loads(line)["state"] for line in lines] == ["resolved", "resolved"]
+    ((record, _),) = records_of(second.run)(lambda _: True)
+    assert earlier_from("A", earlier_cell(record)) == record
+    assert (record.is_paid, len(record.breaks), earlier_from("B", None).is_paid, earlier_from("C", "").is_paid) == (
+        True,
+        2,
+        False,
+        True,
+    )
+
+
+# Laws
+
+WORDS = st.sampled_from(["Paid", "Paid", "Pending", "Canceled"])
+
+
+def ledgers():
+    rows = st.builds(entry, st.sampled_from("ABC"), st.integers(1, 2), WORDS)
+    return st.lists(rows, max_size=4)
+
+
+def services():
+    found = st.builds(
+        lambda amount, word: Transaction(reference="?", amount=amount, status=word), st.integers(1, 2), WORDS
+    )
+    answer = found | found | found | st.just(NOT_FOUND) | st.just(REFUSED)
+    return st.fixed_dictionaries(dict.fromkeys("ABC", answer))
+
+
+@examples(25)
+@given(nights=st.lists(st.tuples(ledgers(), services()), min_size=2, max_size=3))
+async def test_any_nights(nights):
+    """
+    Over any ledgers, service states and outages: the report ties, the ledger's total is that of its own rows, each
+    earlier break is in exactly one state, and none is resolved while its reference has no usable answer.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        run, before = Nights(Path(folder), formats=("summary.json", "rows.jsonl")), None
+        known = {}
+        for ledger, answers in nights:
+            done = await run(ledger, answers, previous=before)
+            paid_rows = (each.amount for each in ledger if each.status == "Paid")
+            assert done.summary.tie_out.ledger_paid_total == sum(paid_rows)
+            assert done.summary.tie_out.residual == 0
+            assert [row.entry for row in done.rows if not row.carried_from] == ledger
+            if before is not None:
+                check_states(done, known)
+            breaks = {
+                (row.reference, finding.code.value)
+                for row in done.rows
+                if row.bucket is Bucket.BREAK
+                for finding in row.findings
+                if finding.is_decisive
+            }
+            unknown = {key for key, line in done.memory.items() if line["state"] == "not_known"}
+            known = dict.fromkeys(breaks | unknown)
+            before = done
+
+
+def check_states(done, known):
+    states = done.states
+    assert known.keys() <= states.keys()
+    assert {key for key, state in states.items() if state in ("new", "reopened")}.isdisjoint(known)
+    unresolved = {row.reference for row in done.rows if row.bucket is Bucket.UNRESOLVED}
+    assert not [key for key, state in states.items() if state == "resolved" and key[0] in unresolved]
+    assert {row.reference for row in done.rows} >= {reference for reference, _ in known}
+
+
+async def test_table(tmp_path):
+    """The table for databases has the state and the age of each break."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    night = Nights(tmp_path, formats=("summary.json", "rows.jsonl", "rows.parquet"))
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    second = await night([entry("A"), entry("B")], {"A": paid("A", 5), "B": paid("B")}, previous=first)
+    rows = parquet.read_table(second.run.folder / "rows.parquet").select(
+        ["state", "first_seen", "first_run", "age_days"]
+    )
+    history = second["A"].history
+    assert rows.to_pylist() == [
+        {"state": "still_open", "first_seen": history.first_seen, "first_run": "night-1", "age_days": 1},
+        dict.fromkeys(("state", "first_seen", "first_run", "age_days")),
+    ]

@@ -1,0 +1,106 @@
+"""Runs one after the other, each with the one before as its previous run, without a network or a real clock."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from attrs import evolve, frozen
+
+from payclient import errors
+from payclient.protocol import Transaction
+from payclient.reconcile import STRICT, Journal, Row, Summary, gone_breaks, reconcile
+from payclient.report import JOURNAL, About, PastRun, ReportFiles, open_past_run, records_of
+from support.reconciling import Clock, Service
+
+FIRST = datetime(2026, 11, 20, 2, tzinfo=UTC)
+FORMATS = ("summary.json", "rows.jsonl", "breaks.csv")
+
+
+def paid(reference, amount=9, status="Paid", **fields):
+    """Return a transaction of the service."""
+    return Transaction(reference=reference, amount=amount, status=status, **fields)
+
+
+@frozen
+class Night:
+    """What one run left behind."""
+
+    run: PastRun
+    summary: Summary
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, reference):
+        """Return the only row with this reference."""
+        (row,) = (row for row in self.rows if row.reference == reference)
+        return row
+
+    @property
+    def memory(self):
+        """What `history.jsonl` says of breaks that are gone, by reference and code."""
+        lines = map(json.loads, (text for _, text in self.run.memory()))
+        return {(line["reference"], line["code"]): line for line in lines}
+
+    @property
+    def states(self):
+        """The state of each break, by reference and code; of those that are gone too."""
+        present = {
+            (row.reference, finding.code.value): finding.history.state.value
+            for row in self.rows
+            for finding in row.findings
+            if finding.history is not None
+        }
+        gone = {key: line["state"] for key, line in self.memory.items() if not line["is_old"]}
+        assert not present.keys() & gone.keys()
+        return present | gone
+
+
+class Nights:
+    """
+    A folder of runs.
+
+    Args:
+        folder: Where the runs go, one folder each.
+        formats: The files of each report.
+    """
+
+    def __init__(self, folder, *, formats=FORMATS):
+        self._folder, self._formats, self._count = folder, formats, 0
+
+    async def __call__(self, entries, answers, *, previous=None, rules=STRICT, name=None, service=None):
+        """Reconcile *entries*; a lone answer is given to every lookup of its reference, and CANARY is always there."""
+        self._count += 1
+        name = name or f"night-{self._count}"
+        known = {reference: each if isinstance(each, list) else [each] for reference, each in answers.items()}
+        before = None if previous is None else previous.run
+        given = None if before is None else (before.previous, records_of(before))
+        rows = []
+        with Journal(self._folder / name / JOURNAL) as journal:
+            journal.set_note("run", name)
+            with ReportFiles(
+                self._folder / name,
+                formats=self._formats,
+                rules=rules,
+                previous=None if given is None else given[0],
+            ) as files:
+                files.name_run(name)
+                found = reconcile(
+                    entries,
+                    service or Service(known | {"CANARY": [paid("CANARY")]}),
+                    journal=journal,
+                    clock=Clock(FIRST + timedelta(days=self._count)),
+                    canary="CANARY",
+                    concurrency=1,
+                    rules=rules,
+                    previous=given,
+                )
+                try:
+                    async for row in found:
+                        files.add(row)
+                        rows.append(row)
+                except errors.PayClientError:
+                    pass
+                for change in gone_breaks(journal, rules=rules):
+                    files.add_gone(change)
+                summary = files.finish(evolve(About(rules=rules), run=name))
+        return Night(open_past_run(self._folder / name), summary, tuple(rows))
