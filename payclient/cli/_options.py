@@ -173,6 +173,7 @@ class LedgerSource:
         currency_suffix: Currency after an amount.
         date_format: How times are written, such as `%d/%m/%Y %H:%M`. May be repeated.
         null: Text that means an empty cell, such as `NULL`. May be repeated.
+        debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
         skip_totals: Leave totals rows out, instead of rejecting them.
         only_currency: Read the rows of this currency only, such as `IDR`.
         created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
@@ -198,6 +199,7 @@ class LedgerSource:
     currency_suffix: str | None = None
     date_format: Annotated[tuple[str, ...], _LIST] = ()
     null: Annotated[tuple[str, ...], _LIST] = ()
+    debit_columns: Annotated[tuple[str, ...], Parameter(name="--debit-column", negative="", show_default=False)] = ()
     skip_totals: Annotated[bool, _FLAG] = False
     only_currency: str | None = None
     created_from: Annotated[str | None, Parameter(name="--from")] = None

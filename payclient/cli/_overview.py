@@ -215,7 +215,11 @@ def _columns(ledger: Ledger) -> Iterator[str]:
         return
     yield "columns:"
     names = [escape_unprintable(name.strip(), max_length=60) or "(no name)" for name in ledger.columns.header]
-    taken = [_taken(fields.get(place), ledger.dialect) for place in range(len(names))]
+    debits = {name: of for of, name in ledger.dialect.debit_columns.items()}
+    taken = [
+        (f"{debits[name]}, below zero", "") if name in debits else _taken(fields.get(place), ledger.dialect)
+        for place, name in enumerate(names)
+    ]
     yield from (f"  {line}" for line in aligned([[name, *each] for name, each in zip(names, taken, strict=True)]))
 
 

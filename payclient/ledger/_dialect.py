@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Iterable, Mapping
 from datetime import date
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
 from attrs import Attribute, field, fields, frozen
@@ -74,6 +75,7 @@ _ENCODINGS = frozenset(
     ),
 )
 _MAX_MINOR_UNITS = 4
+_MONEY = ("amount", "fee", "amount_received")
 
 
 def _word(kind: type[_Word], name: str, value: object) -> _Word:
@@ -155,6 +157,25 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
         raise ValueError(message)
 
 
+def _to_debits(value: Any) -> Mapping[str, str]:
+    """Return a table, or a list of `field=name`, as a table that cannot be changed."""
+    given: Any = value  # of any type, whatever is annotated
+    if isinstance(given, tuple | list):
+        texts = cast("Iterable[object]", given)
+        given = {name: column for name, _, column in (str(text).partition("=") for text in texts)}
+    table = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {"": given}
+    if not all(name in _MONEY and isinstance(column, str) and column.strip() for name, column in table.items()):
+        message = (
+            f"debit_columns must give a column for {', '.join(_MONEY)}, as in amount=Debit, got {quote(str(value))}"
+        )
+        raise ValueError(message)
+    return MappingProxyType({name: str(column).strip() for name, column in table.items()})
+
+
+def _by_field(value: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(value.items()))
+
+
 def _is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
     if value is not True and value is not False:
         message = f"{attribute.name} must be true or false, got {quote(value)}"
@@ -201,6 +222,8 @@ class Dialect:
         currency_suffix: The same, after an amount.
         date_format: How times are written as text, in the letters of `strftime`; each cell fits exactly one.
         null: Texts that mean an empty cell, such as `NULL`.
+        debit_columns: Columns whose amounts count as below zero, by field, next to a column with those above zero. In
+            each row one of the two is empty.
         skip_totals: Whether totals rows are left out, and not rejected.
         only_currency: The currency whose rows are read, such as `IDR`; all rows must have one currency if empty.
         created_from: The first day or time of creation of the rows that are read, such as `2026-11-01`.
@@ -224,6 +247,7 @@ class Dialect:
     currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
     date_format: tuple[str, ...] = field(default=(), converter=_to_date_format)
     null: tuple[str, ...] = field(default=(), converter=_to_null)
+    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, eq=_by_field, hash=False)
     skip_totals: bool = field(default=False, validator=_is_flag)
     only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
     created_from: str = field(default="", converter=_to_text, validator=_is_text)
@@ -257,19 +281,27 @@ class Dialect:
         Raises:
             ValueError: When there is no such profile, or a value cannot be used.
         """
-        known = profiles()[profile].dialect if profile in list(profiles()) else EMPTY  # or the validator refuses it
+        known = (
+            {**profiles()[profile].dialect, "debit_columns": profiles()[profile].debit_columns}
+            if profile in list(profiles())
+            else EMPTY
+        )  # or the validator refuses it
         return cls(profile=profile, **{**known, **declared})
 
 
 def dialect_as_json(dialect: Dialect) -> dict[str, Any]:
     """Return what *dialect* declares, in plain values; all of it if it began with a profile."""
-    given = [each for each in fields(Dialect) if dialect.profile or getattr(dialect, each.name) != each.default]
+    given = [
+        each for each in fields(Dialect) if dialect.profile or getattr(dialect, each.name) != getattr(PLAIN, each.name)
+    ]
     return {each.name: _plain(getattr(dialect, each.name)) for each in given}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(cast("tuple[str, ...]", value))
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, str]", value))
     return value.value if isinstance(value, StrEnum) else value
 
 

@@ -135,7 +135,8 @@ def open_ledger(
             table = _read_whole(
                 source, chunks, found, columns=columns, sheet=sheet, dialect=dialect, scope=scope, is_packed=is_packed
             )
-        ignore = (*ignore, *(name for name in table.columns.ignored if name in dialect.ignore_columns))
+        known = {*dialect.ignore_columns, *dialect.debit_columns.values()}
+        ignore = (*ignore, *(name for name in table.columns.ignored if name in known))
         chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
         check_use(table.columns, chosen=chosen, ignored=ignore, required=require)
         scope.check_columns(table.columns.used)
@@ -159,6 +160,9 @@ def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | N
         raise ValueError(message)
     if sheet is not None and found != "xlsx":
         message = f"sheet is an option of xlsx, and the ledger is {found}"
+        raise ValueError(message)
+    if dialect.debit_columns and found == "parquet":
+        message = "debit_columns is an option of csv, jsonl and xlsx, and the ledger is parquet"
         raise ValueError(message)
     if dialect.profile:
         return  # for each format that the program writes

@@ -24,6 +24,7 @@ class Profile:
         about: The program or service, in a few words.
         dialect: What it declares, by the name of the attribute of `Dialect`.
         columns: The names of its columns, by field, most specific first.
+        debit_columns: The columns whose amounts are subtracted, by field.
         ignore_columns: Columns that are left unused, although they look like money or like a field.
     """
 
@@ -31,6 +32,7 @@ class Profile:
     about: str
     dialect: Mapping[str, Any] = EMPTY
     columns: Mapping[str, tuple[str, ...]] = EMPTY
+    debit_columns: Mapping[str, str] = EMPTY
     ignore_columns: tuple[str, ...] = ()
 
 
@@ -47,5 +49,6 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
         about=table["about"],
         dialect=table.get("dialect", {}),
         columns={field: tuple(names) for field, names in table.get("columns", {}).items()},
+        debit_columns=table.get("debit_columns", EMPTY),
         ignore_columns=tuple(table.get("ignore_columns", ())),
     )

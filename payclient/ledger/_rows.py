@@ -16,6 +16,7 @@ from payclient.ledger._cells import CellProblem, read_code, read_creation, read_
 from payclient.ledger._columns import Columns
 from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
+from payclient.ledger._errors import LedgerError
 from payclient.ledger._money import MoneyReader, read_money
 from payclient.ledger._scope import Scope
 from payclient.ledger._suggestion import Suggester, Suggestion
@@ -117,6 +118,7 @@ class RowReader:
         self._sampled = 0
         self._suggester = Suggester(dialect)
         self._plan = [(field, place, self._noted(field, by_field[field])) for field, place in columns.places.items()]
+        self._debits = self._debit_places(by_field, dialect)
         self._totals = Totals()
         self._odd_creations = 0
         self._first_odd_creation = 0, ""
@@ -157,6 +159,8 @@ class RowReader:
         for field, place, reader in self._plan:
             try:
                 value = reader(cells[place])
+                if field in self._debits:
+                    value = self._debited(field, value, cells)
             except CellProblem as problem:
                 refused.setdefault(_SUGGESTED.get(KINDS[field], ""), cells[place])
                 if field != "created_at":
@@ -180,6 +184,34 @@ class RowReader:
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Return what to declare, judging by the rows read so far."""
         return tuple(self._suggester.suggestions())
+
+    def _debit_places(
+        self, by_field: Mapping[str, CellReader], dialect: Dialect
+    ) -> Mapping[str, tuple[str, int, CellReader]]:
+        """Return name, place and reader of each column of debits; those of a profile need not be there."""
+        names = [name.strip() for name in self._columns.header]
+        found: dict[str, tuple[str, int, CellReader]] = {}
+        for field, name in dialect.debit_columns.items():
+            if name in names and field in self._columns.places:
+                found[field] = name, names.index(name), self._noted(field, by_field[field])
+            elif not dialect.profile:
+                message = f"no column is called {quote(name)}, which was chosen for the debits of {field}"
+                raise LedgerError(message, line=1)
+        return found
+
+    def _debited(self, field: str, value: int | None, cells: Sequence[Any]) -> int | None:
+        """
+        Return *value*, or the debit in its place.
+
+        Raises:
+            CellProblem: When there are both, or the debit cannot be read.
+        """
+        name, place, read = self._debits[field]
+        debit = read(cells[place])
+        if value and debit:
+            message = f"there is an amount here and in {quote(name)} too; a row is either credit or debit"
+            raise CellProblem(message)
+        return -debit if debit else debit if value is None else value
 
     def _noted(self, field: str, read: CellReader) -> CellReader:
         """Return *read*, which then also shows the suggester each text that is not the usual one."""

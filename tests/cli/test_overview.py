@@ -97,6 +97,15 @@ def test_rules(ledger, tmp_path):
     assert "rejected: 2 rows" in ledger("--rules", str(rules), "--decimal", ",").out
 
 
+def test_debits(ledger):
+    """A column of debits is shown as what it is."""
+    result = ledger(
+        "--debit-column", "amount=soll", "--column", "amount=haben", content="ref;soll;haben\nT1;;15\nT2;7;\n"
+    )
+    assert "\n  soll   amount, below zero\n" in result.out
+    assert result.out.count("-7\n") == 1
+
+
 def test_standard_input(command):
     """A ledger can come through standard input, as for `reconcile`."""
     assert command("ledger", "-", stdin=b"reference\nT1\n").status == 0

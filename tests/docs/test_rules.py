@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from payclient.ledger import Dialect
+from payclient.protocol import EMPTY
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
 from payclient.reconcile._rules import COLUMN_FIELDS, MONEY
 
@@ -29,7 +30,7 @@ def keys(heading):
 def shown(field):
     if field.default is attrs.NOTHING:
         return "required"
-    if field.default is None:
+    if field.default is None or field.default is EMPTY:
         return "none"
     return f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -29,6 +29,95 @@ FILES = {
         b"Kode Referensi;Jumlah;Tanggal\nT1;Rp15.000,00;20/11/2026 14.05\n",
         [Entry(line=2, reference="T1", amount=15000, created_at=NAIVE("2026-11-20 14:05"))],
     ),
+    "stripe-balance": (
+        (
+            b"balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,reporting_category,source_id,"
+            b"description,customer_facing_amount,payment_method_type\n"
+            b"txn_1,2026-09-14 10:02:11,2026-09-16 00:00:00,eur,600.00,8.70,591.30,charge,ch_1,Order 1041,600.00,card\n"
+            b"txn_2,2026-09-15 10:02:11,2026-09-16 00:00:00,eur,-12.50,0.00,-12.50,refund,re_1,,-12.50,card\n"
+        ),
+        [
+            Entry(
+                line=2,
+                reference="ch_1",
+                amount=60000,
+                fee=870,
+                amount_received=59130,
+                payment_method="card",
+                created_at=NAIVE("2026-09-14 10:02:11"),
+            ),
+            Entry(
+                line=3,
+                reference="re_1",
+                amount=-1250,
+                fee=0,
+                amount_received=-1250,
+                payment_method="card",
+                created_at=NAIVE("2026-09-15 10:02:11"),
+            ),
+        ],
+    ),
+    "adyen-settlement": (
+        (
+            b"Company Account,Merchant Account,Psp Reference,Merchant Reference,Payment Method,Creation Date,TimeZone,"
+            b"Type,Modification Reference,Gross Currency,Gross Debit (GC),Gross Credit (GC),Exchange Rate,Net Currency,"
+            b"Net Debit (NC),Net Credit (NC),Commission (NC),Markup (NC),Scheme Fees (NC),Interchange (NC)\n"
+            b"Co,Shop,8535114881010001,ORDER-1,visa,2026-06-03 11:26:49,CET,Settled,8535114881010002,"
+            b"EUR,,5.00,1,EUR,,4.88,,0.04,0.01,0.07\n"
+            b"Co,Shop,8535114881010003,ORDER-2,visa,2026-06-04 22:37:26,CET,Refunded,8535114881010004,"
+            b"EUR,349.99,,1,EUR,357.49,,7.5,,,\n"
+        ),
+        [
+            Entry(
+                line=2,
+                reference="8535114881010001",
+                merchant_reff="ORDER-1",
+                amount=500,
+                amount_received=488,
+                payment_method="visa",
+                created_at=NAIVE("2026-06-03 11:26:49"),
+            ),
+            Entry(
+                line=3,
+                reference="8535114881010003",
+                merchant_reff="ORDER-2",
+                amount=-34999,
+                amount_received=-35749,
+                payment_method="visa",
+                created_at=NAIVE("2026-06-04 22:37:26"),
+            ),
+        ],
+    ),
+    "xendit": (
+        (
+            b"Status,Type,Channel,Channel Name,Account Number,Currency,Amount,Total Fee,Total VAT,Net Amount,Reference,"
+            b"Product ID,Created Date ISO\n"
+            b"SUCCESS,PAYMENT,VIRTUAL_ACCOUNT,BNI,8808123400001,IDR,150000,4000,440,145560,INV-7,va_1,"
+            b"2026-11-20T03:04:05.000Z\n"
+        ),
+        [
+            Entry(
+                line=2,
+                reference="va_1",
+                merchant_reff="INV-7",
+                amount=150000,
+                fee=4000,
+                amount_received=145560,
+                status="SUCCESS",
+                payment_method="BNI",
+                payment_code="8808123400001",
+                created_at=datetime(2026, 11, 20, 3, 4, 5, tzinfo=UTC),
+            ),
+        ],
+    ),
+    "bank-de-camt": (
+        (
+            "Auftragskonto;Buchungstag;Valutadatum;Buchungstext;Verwendungszweck;Glaeubiger ID;"
+            "Kundenreferenz (End-to-End);Lastschrift Ursprungsbetrag;Zahlungspflichtiger;Betrag;Waehrung\n"
+            "DE00;20.11.26;20.11.26;GUTSCHRIFT;Auszahlung;;PO-17;;Käufer GmbH;12.345,67;EUR\n"
+        ).encode("cp1252"),
+        [Entry(line=2, reference="PO-17", amount=1234567, created_at=NAIVE("2026-11-20"))],
+    ),
 }
 
 
@@ -52,6 +141,37 @@ def test_byte_order_mark():
     data = "\ufeffReferenz;Gebühren\nT1;2.500,00\n".encode()
     with open_ledger(io.BytesIO(data), dialect=Dialect.named("excel-de")) as ledger:
         assert [row.fee for row in ledger] == [2500]
+
+
+DEBITS = "reference,credit,debit\nT1,15,\nT2,,7\nT3,15,0\nT4,1,2\nT5,,\nT6,,x\n"
+
+
+def test_debits():
+    """A debit counts as below zero; a row with both, neither, or a debit that cannot be read is rejected."""
+    dialect = Dialect(debit_columns={"amount": "debit"})
+    with open_ledger(io.StringIO(DEBITS), columns={"amount": "credit"}, dialect=dialect) as ledger:
+        rows = list(ledger)
+    assert [row.amount for row in rows[:3]] == [15, -7, 15]
+    assert [row.reason.partition(";")[0] for row in rows[3:]] == [
+        "amount: there is an amount here and in 'debit' too",
+        "amount: the cell is empty",
+        "amount: 'x' is not a number",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("debits", "message"),
+    [
+        ({"amount": "soll"}, "no column is called 'soll', which was chosen for the debits of amount"),
+        ({"status": "debit"}, "debit_columns must give a column for amount, fee, amount_received"),
+        ("amount", "debit_columns must give a column for amount, fee, amount_received"),
+        (["amount"], "debit_columns must give a column for amount, fee, amount_received"),
+    ],
+)
+def test_unusable_debits(debits, message):
+    """A column of debits that is not there, or for a field that is not money, is refused."""
+    with pytest.raises(ValueError, match=message):
+        open_ledger(io.StringIO(DEBITS), columns={"amount": "credit"}, dialect=Dialect(debit_columns=debits))
 
 
 def test_unknown_profile():
