@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
-from payclient.reconcile import BreakState, Severity
+from payclient.reconcile import BreakState, ResolvedBy, Severity
 from payclient.report import RunDiff, open_past_run
 
 EXAMPLES = """
@@ -82,16 +82,7 @@ def _line(change: dict[str, Any], state: BreakState) -> str:
     if change["was"]:
         notes.append(f"was {change['was']['ledger']} and {change['was']['service']}")
     if change["resolved_by"]:
-        notes.append(f"by {_BY[change['resolved_by']]}")
+        notes.append(f"by {ResolvedBy(change['resolved_by']).label}")
     if change["reason"]:
         notes.append(change["reason"])
     return escape_unprintable(f"{what} ({'; '.join(notes)})")
-
-
-_BY = {
-    "ledger": "the ledger",
-    "service": "the service",
-    "both": "both sides",
-    "rule": "a rule",
-    "acceptance": "an acceptance",
-}

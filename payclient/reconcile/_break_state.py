@@ -57,6 +57,20 @@ class ResolvedBy(StrEnum):
     RULE = "rule"
     ACCEPTANCE = "acceptance"
 
+    @property
+    def label(self) -> str:
+        """Who or what it was, in words."""
+        return _RESOLVERS[self]
+
+
+_RESOLVERS = {
+    ResolvedBy.LEDGER: "the ledger",
+    ResolvedBy.SERVICE: "the service",
+    ResolvedBy.BOTH: "both sides",
+    ResolvedBy.RULE: "a rule",
+    ResolvedBy.ACCEPTANCE: "an acceptance",
+}
+
 
 @frozen(kw_only=True)
 class History:

@@ -110,15 +110,24 @@ class ReportFiles:
         if self._make_workbook is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
             self._workbook = resources.enter_context(
-                self._make_workbook(file, folder, all_rows=self._all_rows, decisions=self._log.latest)
+                self._make_workbook(
+                    file,
+                    folder,
+                    all_rows=self._all_rows,
+                    has_previous=HISTORY in self._formats,
+                    decisions=self._log.latest,
+                )
             )
             self._take.append(self._workbook.add)
+            if HISTORY in self._formats:
+                self._take_gone.append(self._workbook.add_gone)
         if self._make_table is not None:
             self._table = resources.enter_context(self._make_table(new.binary("rows.parquet")))
             self._table.run = self._run
             self._take.append(self._table.add)
         if self._page is not None:
             self._take.append(self._page.add)
+            self._take_gone.append(self._page.add_gone)
 
     def __exit__(
         self,

@@ -6,6 +6,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Collection, Iterator
 from functools import cache
+from heapq import heappush, heappushpop
 from importlib.resources import files as resources
 from typing import IO, Any
 from unicodedata import combining
@@ -13,17 +14,18 @@ from unicodedata import combining
 from jinja2 import Environment, StrictUndefined, Template
 
 from payclient._escape import escape_unprintable, plural
-from payclient.reconcile import COMPLETENESS, Bucket, Finding, Row, Summary
+from payclient.reconcile import COMPLETENESS, BreakChange, Bucket, Finding, Row, SincePrevious, Summary
 from payclient.report._about import About
 from payclient.report._chart import bridge_chart
 from payclient.report._facts import facts, when
-from payclient.report._groups import RowGroups, breaks, of_bucket, remarks
+from payclient.report._groups import RowGroups, TopRows, breaks, of_bucket, remarks
 from payclient.report._matrix import Matrix, grid
 from payclient.report._wording import BUCKETS, bridge_lines, money_by_status, verdict_wording
 
 FILES = {
     "report.xlsx": "a work list with room for owner, resolution and comment",
     "breaks.csv": "every break, with both sides",
+    "history.jsonl": "breaks of earlier runs that are gone, or not known",
     "rows.jsonl": "every row, with both sides in full",
     "rows.parquet": "every row as a table, for a database or a notebook",
     "summary.json": "the figures of this page, for programs",
@@ -33,6 +35,7 @@ FILES = {
 
 _ROOM = 80
 _MAX_LENGTH = 600
+_TREND_HEIGHT = 40
 _MINUS = "\N{MINUS SIGN}"
 _MAX_MARKS = 3  # no writing system needs more
 
@@ -51,10 +54,24 @@ class HtmlReport:
 
     def __init__(self, *, room: int = _ROOM) -> None:
         self._groups = RowGroups(room)
+        self._news = TopRows(room, lambda row: row.severity)
+        self._gone: list[tuple[int, int, BreakChange]] = []
+        self._gone_total = 0
+        self._room = room
 
     def add(self, row: Row) -> None:
         """Take one row."""
         self._groups.add(row)
+        if row.history is not None and row.history.state.is_news:
+            self._news.add(row)
+
+    def add_gone(self, change: BreakChange) -> None:
+        """Take one break of an earlier run that is none now."""
+        if change.is_old:
+            return
+        self._gone_total += 1
+        item = (int(change.now.severity), -self._gone_total, change)  # the second is unique: changes have no order
+        heappush(self._gone, item) if len(self._gone) < self._room else heappushpop(self._gone, item)
 
     def write(
         self,
@@ -77,6 +94,13 @@ class HtmlReport:
         """
         shown = {**_figures(summary, about), **_rows(self._groups, files), **_assets()}
         shown["grid"] = grid(matrix, about.rules)
+        shown |= {
+            "since": summary.since,
+            "trend": [] if summary.since is None else _trend(summary.since, summary.buckets[Bucket.BREAK].rows),
+            "news": self._news,
+            "gone": [change for *_, change in sorted(self._gone, key=lambda item: item[:2], reverse=True)],
+            "gone_total": self._gone_total,
+        }
         file.writelines(_template().generate(shown))
 
 
@@ -94,6 +118,13 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "chart": bridge_chart(summary.tie_out),
         "facts": list(facts(summary, about)),
     }
+
+
+def _trend(since: SincePrevious, breaks: int) -> list[dict[str, int]]:
+    """Return a bar for each of the last runs, this one last."""
+    counts = [*(count for _, count in since.previous.trend_with_itself), breaks]
+    most = max(counts) or 1
+    return [{"breaks": count, "height": count * _TREND_HEIGHT // most} for count in counts]
 
 
 def _rows(groups: RowGroups, files: Collection[str]) -> dict[str, Any]:
@@ -132,6 +163,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "days": lambda days: plural(days, "day"),
         "difference": _difference,
         "number": _number,
         "rows": _count_of_rows,

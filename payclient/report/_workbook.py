@@ -10,7 +10,7 @@ from typing import IO, Self
 from attrs import astuple
 
 from payclient.ledger import COMPARED
-from payclient.reconcile import COMPLETENESS, UNRESOLVED, Bucket, Decisions, Row, Rules, Summary, TieOut
+from payclient.reconcile import COMPLETENESS, UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary, TieOut
 from payclient.report._about import About
 from payclient.report._facts import facts, when
 from payclient.report._matrix import Cell, Matrix, meaning
@@ -26,13 +26,19 @@ _WHEN = (Column("Observed at (UTC)", 20), Column("Confirmed at (UTC)", 20), Colu
 _SIDES = tuple(Column(f"{name}, {side}", 18) for name in COMPARED for side in ("ledger", "service"))
 _MONEY = (Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20))
 
-_ALL_ROWS = "All rows"
+_AGE = (Column("State", 12), Column("First seen", 20), Column("Age in days", 10), Column("Carried from", 26))
+
+_ALL_ROWS, _GONE = "All rows", "Resolved"
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
-    "Breaks": (_LINE, _REFERENCE, *_FINDING, *_WORK, Column("Other findings", 24), *_SIDES, *_WHEN),
+    "Breaks": (_LINE, _REFERENCE, *_FINDING, *_WORK, Column("Other findings", 24), *_AGE, *_SIDES, *_WHEN),
     "Open": (_LINE, _REFERENCE, Column("Why", 70), *_SIDES, *_WHEN),
     "Unresolved": (_LINE, _REFERENCE, Column("Error", 26), Column("Why", 70), *_WORK, *_SIDES, *_WHEN),
     "Rejected": (_LINE, _REFERENCE, Column("Why", 90), Column("Ledger amount", 18)),
+    _GONE: (
+        *(_REFERENCE, *_FINDING[:3], Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
+        *(Column("First seen", 20), Column("Age in days", 10)),
+    ),
     _ALL_ROWS: (_LINE, _REFERENCE, Column("Bucket", 12), Column("Findings", 24), _FINDING[-1], *_SIDES, *_WHEN),
     "Patterns": (
         *(Column("Pattern", 70), Column("Rows", 10), Column("At stake", 20), Column("What would treat it", 70)),
@@ -53,9 +59,10 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     ),
     "Run": (Column("What", 26), Column("Value", 100)),
 }
-"""The sheets, in their order, and the columns of each; `All rows` is there on request."""
+"""The sheets in their order, each with its columns; `All rows` is there on request, `Resolved` with a previous run."""
 
 _NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "Run"})
+_REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
 _NOTHING = ("", "", "")
 
 
@@ -67,6 +74,7 @@ class ReportWorkbook:
         file: Open for bytes, at its start.
         folder: For temporary files, as large as the workbook before compression.
         all_rows: Whether there is a sheet with every row.
+        has_previous: Whether there is a sheet with the breaks of earlier runs that are gone.
         decisions: What was decided, by reference and code; the columns for work show it.
         max_rows: Rows that fit in a sheet, the header included.
 
@@ -81,6 +89,7 @@ class ReportWorkbook:
         folder: Path,
         *,
         all_rows: bool = False,
+        has_previous: bool = False,
         decisions: Decisions | None = None,
         max_rows: int = MAX_ROWS,
     ) -> None:
@@ -88,9 +97,9 @@ class ReportWorkbook:
         self._all_rows = all_rows
         self._decisions = decisions or {}
         for name, columns in COLUMNS.items():
-            if name == _ALL_ROWS and not all_rows:
+            if (name == _ALL_ROWS and not all_rows) or (name == _GONE and not has_previous):
                 continue
-            rest = "breaks.csv" if name == "Breaks" else "rows.jsonl"
+            rest = _REST.get(name, "rows.jsonl")
             self._book.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
     def __enter__(self) -> Self:
@@ -111,6 +120,11 @@ class ReportWorkbook:
         if row.bucket in _BY_BUCKET:
             name, cells = _BY_BUCKET[row.bucket]
             self._book.add(name, cells(row, self._decisions))
+
+    def add_gone(self, change: BreakChange) -> None:
+        """Write a break of an earlier run that is none now."""
+        if not change.is_old:
+            self._book.add(_GONE, _gone(change))
 
     def finish(self, summary: Summary, about: About, matrix: Matrix) -> None:
         """
@@ -155,7 +169,21 @@ def _break(row: Row, decisions: Decisions) -> Sequence[Value]:
     work = _work(row, first.code, decisions)
     return (
         *(row.line, row.reference, first.severity.word, first.code.value, _why(row), difference(row), *work),
-        *(" ".join(finding.code for finding in others), *both_sides(row), *_times(row)),
+        *(" ".join(finding.code for finding in others), *_age(row), *both_sides(row), *_times(row)),
+    )
+
+
+def _age(row: Row) -> Sequence[Value]:
+    history = row.history
+    aged = (None,) * 3 if history is None else (history.state.label, when(history.first_seen), history.age_days)
+    return (*aged, row.carried_from or None)
+
+
+def _gone(change: BreakChange) -> Sequence[Value]:
+    now, history = change.now, change.history
+    return (
+        *(change.reference, now.severity.word, now.code.value, now.sentence, history.state.label),
+        *(now.by.label if now.by else None, change.why or None, when(history.first_seen), history.age_days),
     )
 
 

@@ -8,7 +8,12 @@ import shutil
 
 import pytest
 
+from payclient.cli._dataset import generate
+from payclient.ledger import Entry
+from payclient.protocol._codec import read_transaction
 from payclient.reconcile import Bucket
+from payclient.report import FORMATS
+from support.nights import Nights
 from support.planted import judged, page_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -76,7 +81,37 @@ def pictured(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def chromium(address, pictured):  # the reports are made first, because the browser's event loop would be in the way
+def after_another(tmp_path_factory):
+    """Write the report of a run that has a previous one; return its address."""
+
+    async def nights(folder):
+        night, planted = Nights(folder, formats=tuple(FORMATS)), generate(600, seed=1)
+        before = None
+        for number in range(2):
+            ledger = [entry_of(fields) for fields in planted.ledger[120 * number : 120 * number + 400]]
+            answers = {
+                fields["reference"]: read_transaction(
+                    dict(fields) | ({"amount": 1000} if place % 90 == 7 + number else {})
+                )
+                for place, fields in enumerate(planted.transactions)
+            }
+            before = await night([entry for entry in ledger if entry], answers, previous=before)
+        return before.run.folder / "report.html"
+
+    return asyncio.run(nights(tmp_path_factory.mktemp("nights"))).as_uri()
+
+
+def entry_of(fields):
+    """Return a row of the planted ledger; None for one that no ledger could hold."""
+    if not str(fields["amount"]).isdecimal():
+        return None
+    return Entry(line=1, **{name: fields[name] for name in ("reference", "merchant_reff", "amount", "status")})
+
+
+@pytest.fixture(scope="module")
+def chromium(
+    address, pictured, after_another
+):  # the reports are made first, because the browser's event loop would be in the way
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
 
     with sync_playwright() as playwright:
@@ -262,13 +297,15 @@ def test_pdf(open_page):
         ("light", {}, 1360),
         ("dark", {"color_scheme": "dark"}, 1360),
         ("breaks", {}, 1280),
+        ("since", {}, 1200),
         ("phone", {"width": 390, "device_scale_factor": 2}, 1000),
         ("print", {"width": 794}, 1123),
     ],
 )
-def test_picture(screenshots, open_page, pictured, name, options, height):
+def test_picture(screenshots, open_page, pictured, after_another, name, options, height):
     """The pictures in the documentation show the report as it is, each in less than 200 KB."""
-    page = open_page(of=pictured + ("#breaks" if name == "breaks" else ""), height=height, **options)
+    of = after_another if name == "since" else pictured
+    page = open_page(of=of + ("#breaks" if name == "breaks" else ""), height=height, **options)
     if name == "print":
         page.emulate_media(media="print")
         page.evaluate("document.body.style.padding = '16mm 14mm'")  # a picture has no margins of its own

@@ -1,0 +1,79 @@
+"""A report with a previous run shows what changed since, on the page and in the workbook."""
+
+from __future__ import annotations
+
+import re
+
+import openpyxl
+import pytest
+
+from payclient.ledger import Entry
+from payclient.report import FORMATS
+from support.nights import Nights, paid
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def entry(reference, amount=9, line=2, **fields):
+    return Entry(line=line, reference=reference, amount=amount, status="Paid", **fields)
+
+
+@pytest.fixture
+async def second(tmp_path):
+    """Give the second of two runs: a break that is new, one that was carried over, and one that is gone."""
+    night = Nights(tmp_path, formats=tuple(FORMATS))
+    ledger = [entry(reference) for reference in ("A", "B", "C")]
+    first = await night(ledger, {"A": paid("A", 5), "B": paid("B", 5), "C": paid("C")})
+    later = [entry("A"), entry("C"), entry("D", merchant_reff=HOSTILE)]
+    answers = {"A": paid("A"), "B": paid("B", 5), "C": paid("C"), "D": paid("D", 1, merchant_reff="N")}
+    return await night(later, answers, previous=first)
+
+
+def text_of(html):
+    return " ".join(re.sub(r"<(style|script|title|desc).*?</\1>|<[^>]+>", " ", html, flags=re.DOTALL).split())
+
+
+async def test_page(second):
+    """The page has the change of each tile, the last runs, the age of each break, and what is new and resolved."""
+    html = (second.run.folder / "report.html").read_text()
+    text = text_of(html)
+    assert "Matched 2 +1 All that is compared agrees." in text
+    assert "Breaks 2 ±0 The two sides differ." in text
+    assert "Since 21 November 1 new, 1 still open. 1 resolved since. 1 row of the previous run" in text
+    assert "Breaks of the last 2 runs: 2 to 2" in text
+    assert "What was found Ledger Service D <script>alert(1)</script> new" in text.replace("&lt;", "<").replace(
+        "&gt;", ">"
+    )
+    assert "A resolved by the service amount is 9 in the ledger and 5 at the service, which is 4 less" in text
+    assert "still open 1 day carried over" in text
+    assert (HOSTILE in html, html.count('class="now"')) == (False, 1)
+
+
+async def test_workbook(second):
+    """The work list has the state and age of each break, and a sheet has the breaks that are gone."""
+    book = openpyxl.load_workbook(second.run.folder / "report.xlsx")
+    header, *rows = book["Breaks"].iter_rows(values_only=True)
+    places = [header.index(name) for name in ("Reference", "State", "Age in days", "Carried from")]
+    assert [[row[place] for place in places] for row in rows] == [
+        ["D", "new", 0, None],
+        ["B", "still open", 1, "night-1"],
+    ]
+    header, *rows = book["Resolved"].iter_rows(values_only=True)
+    gone = dict(zip(header, rows[0], strict=True))
+    assert (len(rows), gone["Reference"], gone["State"], gone["Resolved by"], gone["Age in days"]) == (
+        1,
+        "A",
+        "resolved",
+        "the service",
+        1,
+    )
+
+
+async def test_without(tmp_path):
+    """Without a previous run, none of it is there."""
+    night = Nights(tmp_path, formats=tuple(FORMATS))
+    only = await night([entry("A")], {"A": paid("A", 5)})
+    html = (only.run.folder / "report.html").read_text()
+    assert ("Since" in text_of(html), 'class="delta"' in html, ">Age<" in html) == (False, False, False)
+    assert "Resolved" not in openpyxl.load_workbook(only.run.folder / "report.xlsx").sheetnames
+    assert not (only.run.folder / "history.jsonl").exists()
