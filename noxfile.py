@@ -337,6 +337,13 @@ def postgres(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def programs(session: nox.Session) -> None:
+    """Read the ledgers that pandas, DuckDB, spreadsheet libraries and PostgreSQL write."""
+    install(session, "programs")
+    session.run("pytest", "-m", "programs", "tests/programs", *session.posargs)
+
+
+@nox.session(default=False)
 def recipes(session: nox.Session) -> None:
     """Run the recipes for Django, Litestar, taskiq, Celery, notebooks and trio."""
     install(session, "recipes")
