@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from payclient.cli._connection import Connection
 from payclient.cli._metrics import write_metrics
-from payclient.cli._options import Judging, LedgerSource, Output
+from payclient.cli._options import Judging, LedgerSource, Output, StatementSource
 from payclient.cli._overview import Overview, overview_lines, question_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, journal_path
@@ -20,7 +20,7 @@ from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
-from payclient.reconcile import Bucket, StoppedError, Summary
+from payclient.reconcile import Bucket, Rules, StoppedError, Summary
 from payclient.report import PastRun, open_past_run, verdict_wording
 
 EXAMPLES = """
@@ -30,6 +30,7 @@ $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone As
 $ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
 $ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
+$ payclient reconcile ledger.csv --out report --statement settlement.csv --settles-within 3d --payout 12,345,000
 $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KGJ0D
 ```
 
@@ -44,13 +45,14 @@ Exit status: 0 nothing to do. 1 breaks at or above `--fail-on`, or rejected rows
 _FLAG = Parameter(negative="", show_default=False)
 
 
-async def reconcile(
+async def reconcile(  # noqa: PLR0913  one option each, by name only
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     out: Path,
     source: LedgerSource = LedgerSource(),  # noqa: B008  frozen
     judging: Judging = Judging(),  # noqa: B008  frozen
+    other: StatementSource = StatementSource(),  # noqa: B008  frozen
     canary: str | None = None,
     dry_run: Annotated[bool, _FLAG] = False,
     durable: Annotated[bool, _FLAG] = False,
@@ -73,6 +75,7 @@ async def reconcile(
         out: Folder for the journal and the report.
         source: Reading the ledger.
         judging: Judging differences.
+        other: The other side.
         canary: A reference that is known to exist, looked up first.
         dry_run: Show how the ledger is read, as `payclient ledger` does, and what would be looked up; needs neither
             key nor network.
@@ -84,20 +87,20 @@ async def reconcile(
         streams: Streams of the process.
     """
     _check_ledger(ledger, connection)
-    rules = source.declared(judging.rules(connection.not_found_message))
+    rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
     confirm_after = judging.confirm_after_seconds
     if dry_run:
         with source.open(ledger, rules, streams) as entries:
             _show(entries, connection.max_concurrency, streams)
         return 0
     rules = judging.decided(rules, out, is_new=not journal_path(out).exists())
-    worst = Worst()
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
-        with source.open(ledger, rules, streams) as entries:
-            if not output.quiet:
-                _tell_columns(entries, streams)
+        with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
+            _tell_columns(entries, streams, is_quiet=output.quiet)
             job = Reconciliation(
                 ledger=entries,
+                statement=statement,
+                payout=other.payout_amount,
                 out=out,
                 client=client,
                 environment=connection.environment_name,
@@ -112,10 +115,13 @@ async def reconcile(
                 is_quiet=output.quiet,
                 streams=streams,
             )
-            summary = await _carry_out(job, worst)
-    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
-    output.write(lines, out, streams)
+            summary = await _carry_out(job, worst := Worst())
+    output.write(_said(summary, worst, rules, out, streams), out, streams)
     return _measured(summary, output.exit_status(summary), metrics)
+
+
+def _said(summary: Summary, worst: Worst, rules: Rules, out: Path, streams: Streams) -> list[str]:
+    return [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
 
 
 def _past_run(previous: Path | None, out: Path, output: Output) -> PastRun | None:
@@ -167,7 +173,9 @@ async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
     return summary
 
 
-def _tell_columns(ledger: Ledger, streams: Streams) -> None:
+def _tell_columns(ledger: Ledger, streams: Streams, *, is_quiet: bool) -> None:
+    if is_quiet:
+        return
     used = ", ".join(field if field == name else f"{field} = {name!r}" for field, name in ledger.columns.used.items())
     ignored = ", ".join(map(repr, ledger.columns.ignored))
     streams.tell(f"columns: {used or 'none'}" + (f"; not used: {ignored}" if ignored else ""))

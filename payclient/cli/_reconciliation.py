@@ -37,10 +37,13 @@ from payclient.report import (
     LedgerAbout,
     PastRun,
     ReportFiles,
+    StatementAbout,
     about_as_json,
     about_from_json,
     records_of,
     run_name,
+    statement_as_json,
+    statement_from_json,
 )
 
 OnRow: TypeAlias = Callable[[Row], object]
@@ -48,6 +51,7 @@ OnRow: TypeAlias = Callable[[Row], object]
 _ABOUT = "about"
 _STARTED = "started"
 _ALL_ROWS = "all rows"
+_STATEMENT = "about the statement"
 
 
 @frozen(kw_only=True)
@@ -57,6 +61,8 @@ class Reconciliation:
 
     Attributes:
         ledger: Open, with its header read.
+        statement: The other side, open; None without one.
+        payout: What came to the bank for the statement.
         out: Folder for the journal and the report.
         client: Asks the service.
         environment: Which of the service's paths, as the report says it.
@@ -74,6 +80,8 @@ class Reconciliation:
     """
 
     ledger: Ledger
+    statement: Ledger | None = None
+    payout: int | None = None
     out: Path
     client: AsyncClient
     environment: str = ""
@@ -113,6 +121,8 @@ class Reconciliation:
                     self.streams.tell(f"payclient: {ignored.sentence}")
                 for change in gone_breaks(journal, rules=self.rules):
                     files.add_gone(change)
+                if self.statement is not None:
+                    self.statement.check_unchanged()
                 return files.finish(about, ledger=self.ledger)
 
     def _files(self, journal: Journal) -> ReportFiles:
@@ -120,8 +130,16 @@ class Reconciliation:
         all_rows = _noted_all_rows(journal, self.all_rows)
         return ReportFiles(self.out, rules=self.rules, previous=previous, all_rows=all_rows)
 
+    def _statement(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
+        """Yield the statement, and then note what was read, which is known only at its end."""
+        yield from statement
+        about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
+        journal.set_note(_STATEMENT, json.dumps(statement_as_json(about)))
+
     def _identity(self) -> dict[str, str]:
         identity = {"service": self.client.url, "rules": self.rules.fingerprint}
+        if self.statement is not None:
+            identity["statement"] = "one"
         if self.previous is not None:
             identity["previous"] = self.previous.sha256
         declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
@@ -156,6 +174,7 @@ class Reconciliation:
                     clock=self.clock,
                     on_progress=on_progress,
                     previous=self._previous(),
+                    statement=None if self.statement is None else self._statement(self.statement, journal),
                 )
                 async with aclosing(rows):
                     async for row in rows:
@@ -235,8 +254,12 @@ def about_of(journal: Journal) -> About:
     noted = journal.note(_ABOUT)
     about = About() if noted is None else about_from_json(json.loads(noted))
     ended_by = journal.ended_by
+    statement, known = journal.note(_STATEMENT), journal.statement
     return attrs.evolve(
         about,
+        statement=None
+        if statement is None or known is None
+        else attrs.evolve(statement_from_json(json.loads(statement)), totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
     )

@@ -8,8 +8,8 @@ from attrs import astuple, define, field
 
 from payclient._escape import escape_unprintable, plural
 from payclient.cli._streams import aligned
-from payclient.reconcile import COMPLETENESS, Bucket, Pattern, Row, Rules, Summary, TieOut, expiry_rule
-from payclient.report import TopRows, bridge_lines, money_by_status
+from payclient.reconcile import Bucket, Pattern, Row, Rules, Summary, TieOut, expiry_rule
+from payclient.report import BridgeLine, TopRows, bridge_lines, money_by_status, payout_sentence, settlement_lines
 
 _MAX_SHOWN = 5
 
@@ -42,21 +42,27 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     yield ""
     yield from _totals(summary)
     yield ""
-    yield from _bridge(summary.tie_out)
+    yield from _bridge(bridge_lines(summary.tie_out))
     yield ""
     yield from _states(summary.tie_out)
+    if summary.settlement is not None:
+        yield from ("", *_bridge(settlement_lines(summary.settlement)))
+        yield from filter(None, [payout_sentence(summary.settlement)])
+        problems = summary.settlement.statement.problems
+        yield from (f"cannot be used, in the statement: {escape_unprintable(each)}" for each in problems)
     if shown := worst.rows():
         yield ""
         yield f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}:"
         for row in shown:
             what = f"{row.severity.word}, {row.findings[0].code}: {row.findings[0].sentence}"
-            yield f"  line {row.line}, {escape_unprintable(row.reference or '')}: {what}"
+            where = f"{'statement, line' if row.is_of_statement else 'line'} {row.line}"
+            yield f"  {where}, {escape_unprintable(row.reference or '')}: {what}"
     yield from _listed("patterns among the breaks", map(_pattern, summary.patterns))
     yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
     yield from _listed("said to be corrected", (each.still_there for each in summary.still_there))
     yield from _listed("acceptances to look at", (each.sentence for each in summary.acceptances))
     yield ""
-    yield COMPLETENESS
+    yield summary.completeness
     yield f"Expiry: {expiry_rule(rules.time_zone)}."
 
 
@@ -79,9 +85,9 @@ def _totals(summary: Summary) -> list[str]:
     return aligned(rows, right=(1, 2, 3))
 
 
-def _bridge(tie_out: TieOut) -> list[str]:
+def _bridge(lines: Iterable[BridgeLine]) -> list[str]:
     rows = [("", "rows", "added", "taken off", "net")]
-    for line in bridge_lines(tie_out):
+    for line in lines:
         label, step = line.label.lower(), line.step
         if step is None:
             rows.append((label, "", "", "", f"{line.amount:,}"))

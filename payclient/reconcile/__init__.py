@@ -59,7 +59,10 @@ from payclient.reconcile._rules import changed_rules as changed_rules
 from payclient.reconcile._rules import keep_reading as keep_reading
 from payclient.reconcile._rules_file import parse_rules, read_rules, rules_from_json
 from payclient.reconcile._run import Entries, reconcile
+from payclient.reconcile._settled import OtherSide, Settled, StatementTotals
+from payclient.reconcile._settlement import Settlement, SettlementDifference, SettlementStep
 from payclient.reconcile._since import SincePrevious as SincePrevious
+from payclient.reconcile._statement_rules import StatementRules
 from payclient.reconcile._status import Assumed, Status, read_status
 from payclient.reconcile._status_finding import expiry_rule
 from payclient.reconcile._summary import COMPLETENESS, Summary, Tally, Total, Verdict
@@ -100,6 +103,7 @@ __all__ = [
     "Observation",
     "OfOneReference",
     "OnProgress",
+    "OtherSide",
     "PastRunError",
     "Pattern",
     "PatternKind",
@@ -111,8 +115,14 @@ __all__ = [
     "Row",
     "Rules",
     "RulesError",
+    "Settled",
+    "Settlement",
+    "SettlementDifference",
+    "SettlementStep",
     "Severity",
     "StateTotal",
+    "StatementRules",
+    "StatementTotals",
     "Status",
     "Step",
     "StoppedError",

@@ -18,6 +18,7 @@ from payclient.reconcile._earlier import Earlier, PreviousRun, Records, Since, e
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
 from payclient.reconcile._line_rules import InvoiceSum, InvoiceTotals
+from payclient.reconcile._listed import StatementLines
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._stored import entry_cells, entry_from, money_from, observation_from
@@ -38,12 +39,14 @@ class RunState:
         ended_by: The failure that ended the run early; None when it did not.
         previous: The run before; None without one.
         run: The name of this run.
+        statement: The lines of the statement, if there is one.
     """
 
     found: int
     ended_by: Observation | None
     previous: PreviousRun | None
     run: str
+    statement: StatementLines
 
 
 class Cases:
@@ -82,9 +85,12 @@ class Cases:
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `CASES`; None for one that is part of another."""
         case = self._answered(cells)
+        side = self._state.statement.side(case.entry.reference or "", position=cells[0], rules=self._rules)
+        if isinstance(case.entry, Entry):
+            case = evolve(case, other_side=side)
         if (previous := self._state.previous) is not None:
             earlier = earlier_from(case.entry.reference or "", cells[4])
-            is_carried = cells[0] > previous.rows
+            is_carried = cells[0] > previous.rows and (side is None or side.is_in_ledger)
             since = Since(earlier=earlier, run=self._state.run, previous=previous.run, is_carried=is_carried)
             case = evolve(case, since=since)
         if self._rules.invoices.sum and case.paid_with:

@@ -73,7 +73,7 @@ class Comparison:
     def add(self, row: Row) -> None:
         """Count *row*; one without an answer was compared with nothing."""
         entry = row.entry
-        if row.transaction is None or not isinstance(entry, Entry):
+        if row.transaction is None or not isinstance(entry, Entry) or not row.is_listed:
             return
         for name, cell in zip(_FIELDS, _cells(entry), strict=True):
             self._fields[name] += cell is not ABSENT and cell is not None

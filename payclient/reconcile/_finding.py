@@ -11,6 +11,7 @@ from attrs import Factory, field, frozen
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._break_state import BreakState, History
+from payclient.reconcile._settled import OtherSide
 from payclient.reconcile._status import Status
 
 
@@ -44,6 +45,8 @@ class Code(StrEnum):
         code._value_, code.severity = name, severity
         return code
 
+    NOT_IN_LEDGER = "not_in_ledger", Severity.CRITICAL
+    SETTLED_NOT_PAID = "settled_not_paid", Severity.CRITICAL
     PAID_TWICE = "paid_twice", Severity.CRITICAL
     REVERSED = "reversed", Severity.CRITICAL
     RECORDED_NOT_PAID = "recorded_not_paid", Severity.CRITICAL
@@ -55,6 +58,8 @@ class Code(StrEnum):
     MISSING_AT_SERVICE = "missing_at_service", Severity.HIGH
     UNUSABLE_ANSWER = "unusable_answer", Severity.HIGH
     DUPLICATE_REFERENCE = "duplicate_reference", Severity.HIGH
+    SETTLED_DIFFERENTLY = "settled_differently", Severity.HIGH
+    NOT_SETTLED = "not_settled", Severity.HIGH
     UNDERPAID = "underpaid", Severity.HIGH
     OVERPAID = "overpaid", Severity.HIGH
     NET_DIFFERS = "net_differs", Severity.HIGH
@@ -185,6 +190,7 @@ class Row:
         carried_from: Name of the previous run, for one of its rows that is not in the ledger any more and was asked
             about again; empty for a row of the ledger.
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
+        other_side: What the statement lists for the reference; None without a statement.
     """
 
     entry: Entry | RejectedEntry
@@ -203,6 +209,17 @@ class Row:
     parts: tuple[Entry, ...] = ()
     carried_from: str = ""
     earlier_bucket: Bucket | None = None
+    other_side: OtherSide | None = None
+
+    @property
+    def is_of_statement(self) -> bool:
+        """Whether the statement alone has it."""
+        return self.other_side is not None and not self.other_side.is_in_ledger
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the ledger has it: it was not carried over, and is not of the statement alone."""
+        return not self.carried_from and not self.is_of_statement
 
     @property
     def line(self) -> int:

@@ -20,7 +20,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
-from attrs import asdict, evolve, fields
+from attrs import asdict, evolve
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
@@ -38,9 +38,11 @@ from payclient.reconcile._errors import JournalError
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
 from payclient.reconcile._line_rules import IgnoredLines
+from payclient.reconcile._listed import KnownStatement, StatementLines
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._stored import entry_cells, entry_from, observation_cells, observation_from
+from payclient.reconcile._settled import StatementTotals
+from payclient.reconcile._stored import entry_cells, entry_from, how_different, observation_cells, observation_from
 
 _ROWS_PER_COMMIT = 10_000
 
@@ -58,6 +60,7 @@ class Journal:
 
     Attributes:
         answers: The answers, and what is still to be looked up.
+        statement_lines: The lines of the statement, if there is one.
 
     Note:
         Memory stays within some 32 MiB. The disk holds about half a kilobyte for each ledger row. The API key is
@@ -78,11 +81,13 @@ class Journal:
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
+        self.statement_lines: StatementLines = StatementLines(self._database)
         self._unwritten: list[tuple[Any, ...]] = []
         self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
             self._identify(identity)
+            self.statement_lines.know(self.note("statement"))
             on_failure.pop_all()
         self.begin_ledger()
 
@@ -197,7 +202,7 @@ class Journal:
             if len(self._unwritten) == _ROWS_PER_COMMIT:
                 self._write_batch()
         elif stored != entry:
-            raise self._another_ledger(f"on line {entry.line}, {_how_different(stored, entry)}")
+            raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
 
     def finish_ledger(
         self, ignored: Sequence[IgnoredLines] = (), *, previous: tuple[PreviousRun, Records] | None = None
@@ -240,8 +245,29 @@ class Journal:
         return tuple(IgnoredLines(**each) for each in json.loads(self.note("ignored") or "[]"))
 
     def _last_of_ledger(self) -> int:
-        previous = self.previous
-        return self.rows if previous is None else previous.rows
+        if self.previous is not None:
+            return self.previous.rows
+        return self.rows if self.statement is None else self.statement.after
+
+    @property
+    def statement(self) -> KnownStatement | None:
+        """The statement; None without one, or before it was read to its end."""
+        return self.statement_lines.known
+
+    def finish_statement(self, totals: StatementTotals) -> None:
+        """
+        Record that all lines of the statement were added, and add the references that the ledger does not have.
+
+        Args:
+            totals: Its sums.
+
+        Raises:
+            JournalError: When an earlier run had more lines.
+            JournalWriteError: When it cannot be written.
+        """
+        if (known := self.statement_lines.finish(totals, after=self.rows)) is not None:
+            self._counts |= {"entries": self.rows, "statement": self._count(schema.COUNT_STATEMENT)}
+            self.set_note("statement", known)
 
     def _write_batch(self) -> None:
         with self._database.writing() as db:
@@ -310,6 +336,7 @@ class Journal:
             ended_by=self.ended_by,
             previous=self.previous,
             run=self.run,
+            statement=self.statement_lines,
         )
 
     def is_judged(self, reference: str) -> bool:
@@ -340,11 +367,3 @@ def _check_identity(path: Path | None, stored: Mapping[str, str], wanted: Mappin
         if before != now:
             message = f"the journal {path} belongs to another run: {name} was {before}, and is {now} now"
             raise JournalError(message)
-
-
-def _how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
-    """Name the fields of a ledger row that differ; not their values, which may be confidential."""
-    if type(stored) is not type(entry):
-        return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
-    names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
-    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} different"

@@ -25,9 +25,11 @@ from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Finding, Ro
 from payclient.reconcile._line_rules import InvoiceAmount, Invoices, InvoiceTotals
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._rules import STRICT, Rules
+from payclient.reconcile._settled import OtherSide, named_lines
+from payclient.reconcile._statement import statement_findings
 from payclient.reconcile._status import Status
 from payclient.reconcile._status_finding import excuse, ledger_status
-from payclient.reconcile._sum import judged_entries, named_lines, payment_of, unknown_kind
+from payclient.reconcile._sum import judged_entries, payment_of, unknown_kind
 
 _MAX_REASON = 400
 _PARTS = Invoices(sum=True, amount=InvoiceAmount.PART)
@@ -56,6 +58,7 @@ class Case:
         apart: Why the rows with this reference are not put together; empty if they are, or never are.
         invoice: The invoice, where the rules sum what is paid under several references.
         since: What the previous run says about the reference; None without a previous run.
+        other_side: What the statement lists for the reference; None without a statement.
         unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
 
@@ -70,6 +73,7 @@ class Case:
     parts: tuple[Entry, ...] = ()
     apart: str = ""
     unusable_line: int | None = None
+    other_side: OtherSide | None = None
     invoice: InvoiceTotals | None = None
     since: Since | None = None
 
@@ -104,8 +108,14 @@ def _judged(case: Case, rules: Rules) -> Row:
     if last.answer in (Answer.NOT_FOUND, Answer.UNUSABLE) and not case.other_found:
         what = f"{NO_PROBE}: {last.message}" if last.answer is Answer.UNUSABLE else NO_PROBE
         return evolve(_row(case, entry, rules, Bucket.UNRESOLVED, reason=what), lacks_probe=True)
+    return _answered(case, entry, last, rules)
+
+
+def _answered(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     if last.answer is Answer.UNUSABLE:
         return _unusable(case, entry, last, rules)
+    if case.other_side is not None and not case.other_side.is_in_ledger:
+        return _judged_without_ledger(case, entry, last, rules)
     if last.answer is Answer.NOT_FOUND:
         return _missing(case, entry, last, rules)
     return _found(case, entry, last, rules)
@@ -142,7 +152,12 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
 
 
 def differing(
-    entries: Sequence[Entry], answer: Observation, *, rules: Rules = STRICT, since: Since | None = None
+    entries: Sequence[Entry],
+    answer: Observation,
+    *,
+    rules: Rules = STRICT,
+    since: Since | None = None,
+    other_side: OtherSide | None = None,
 ) -> list[Entry]:
     """
     Return what of the *entries* of one reference differs from *answer*, so that a second lookup must confirm it.
@@ -152,16 +167,39 @@ def differing(
         answer: To the first lookup.
         rules: How differences are judged.
         since: What the previous run says about the reference.
+        other_side: What the statement lists for the reference; None without a statement.
     """
     if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
         return []
     judged = judged_entries(entries, answer.transaction, rules)
+    if other_side is not None and answer.is_usable:
+        findings = statement_findings(other_side, judged[0], answer.transaction, at=answer.at, rules=rules)
+        if any(finding.is_decisive for finding in findings):
+            return list(judged)
+        if not other_side.is_in_ledger:
+            return []
     return [
         entry
         for entry in judged
         if needs_confirmation(entry, answer, rules=rules)
         or (since is not None and answer.is_usable and reversal(since, entry, answer, rules))
     ]
+
+
+def _of_statement(case: Case, entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
+    if case.other_side is None or case.is_repeat:
+        return []
+    return list(statement_findings(case.other_side, entry, last.transaction, at=last.at, rules=rules))
+
+
+def _judged_without_ledger(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
+    """Judge a reference that only the statement has."""
+    findings = _of_statement(case, entry, last, rules)
+    if case.paid_with and last.transaction is not None:
+        findings = _with_invoice(findings, case, last.transaction, rules)
+    if case.second is None and any(finding.is_decisive for finding in findings):
+        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
+    return _row(case, entry, rules, Bucket.MATCHED, findings=findings)
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
@@ -184,13 +222,14 @@ def _unusable(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
 
 def _missing(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     waived = excuse(entry, last.at, rules)
-    if case.second is None and (not waived or _reversed(case, entry, last, rules)):
+    others = [*_reversed(case, entry, last, rules), *_of_statement(case, entry, last, rules)]
+    if case.second is None and (not waived or any(finding.is_decisive for finding in others)):
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
     expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
     sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
     ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
     missing = Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived)
-    findings = [missing, *_reversed(case, entry, last, rules)]
+    findings = [missing, *others]
     return _row(case, entry, rules, Bucket.OPEN if waived else Bucket.MATCHED, findings=findings)
 
 
@@ -203,6 +242,7 @@ def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     transaction = last.transaction
     assert transaction is not None  # noqa: S101  FOUND means that there is one
     findings = [*compare(entry, transaction, at=last.at, rules=rules), *_reversed(case, entry, last, rules)]
+    findings += _of_statement(case, entry, last, rules)
     if case.paid_with:
         findings = _with_invoice(findings, case, transaction, rules)
     if case.second is None and any(finding.is_decisive for finding in findings):
@@ -237,7 +277,7 @@ def _with_invoice(findings: list[Finding], case: Case, transaction: Transaction,
 
 def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules: Rules) -> bool:
     """Return whether time may still settle it: both sides are pending in time, or the grace has waived that one is."""
-    differences = [finding for finding in findings if finding.code in STATUS_CODES]
+    differences = [finding for finding in findings if finding.code in STATUS_CODES or finding.code is Code.NOT_SETTLED]
     if differences:
         return all(finding.waived for finding in differences)
     # Where there is no difference and the ledger has a state, it has the same one.
@@ -305,7 +345,7 @@ def _row(
     if last is not None:
         found = _accepted(found, entry, last, rules)
     if len(case.parts) > 1:
-        suffix = f"; the ledger's side is the sum of {named_lines(case.parts)}"
+        suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
         found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]
     is_agreed = bucket in (Bucket.MATCHED, Bucket.OPEN)
     # What was seen before asking again failed is still worth showing; what an unusable answer hides is unknown.
@@ -321,7 +361,8 @@ def _row(
         confirmed_at=case.second.at if case.second and is_answered else None,
         is_changed_during_run=bool(first and last and is_answered and not last.agrees_with(first)),
         is_repeat=case.is_repeat,
-        ledger_status=ledger_status(entry, rules),
+        ledger_status=ledger_status(entry, rules) if case.other_side is None or case.other_side.is_in_ledger else None,
         service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
         parts=case.parts,
+        other_side=case.other_side,
     )

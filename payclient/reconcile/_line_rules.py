@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from attrs import Attribute, Factory, define, field, frozen
 from attrs.validators import optional
@@ -105,6 +105,13 @@ class Kinds:
         return self._kinds.get(normalise(word)) if isinstance(word, str) else None
 
 
+class HasKinds(Protocol):
+    """Rules that say what kind a line is."""
+
+    def kind_of(self, word: object) -> Kind | None:
+        """Return the kind of a line; None if its word is not listed."""
+
+
 @frozen(kw_only=True)
 class IgnoredLines:
     """
@@ -132,12 +139,12 @@ class IgnoredLines:
 class IgnoredCount:
     """Counts the lines that the rules leave out, by word; memory grows with the words of the rules."""
 
-    _lines: Lines
+    _rules: HasKinds
     _counts: dict[str, tuple[int, int]] = field(init=False, factory=dict)
 
     def takes(self, kind: object, amount: object) -> bool:
         """Return whether a line of *kind* is left out, and count it."""
-        if self._lines.kind_of(kind) is not Kind.IGNORE or not isinstance(kind, str):
+        if self._rules.kind_of(kind) is not Kind.IGNORE or not isinstance(kind, str):
             return False
         word = normalise(kind)
         lines, total = self._counts.get(word, (0, 0))

@@ -22,7 +22,7 @@ from payclient.protocol import EMPTY, plain
 from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
-from payclient.reconcile._line_rules import Invoices, Kind, Lines
+from payclient.reconcile._line_rules import Invoices, Kind, Kinds, Lines
 from payclient.reconcile._rule_values import (
     DURATION,
     duration_text,
@@ -38,6 +38,7 @@ from payclient.reconcile._rule_values import (
     to_zone,
     zone_text,
 )
+from payclient.reconcile._statement_rules import StatementRules
 from payclient.reconcile._status import WORDS, Assumed, Status, normalise, read_status
 
 
@@ -260,6 +261,7 @@ class Rules:
         approval: Which decisions need a second person; it does not change how a row is judged.
         lines: What several rows with one reference are.
         invoices: What several references with one merchant_reff are.
+        statement: How a statement is read, and how long a payment may take to be settled.
 
     Raises:
         RulesError: When a rule cannot be used.
@@ -284,6 +286,7 @@ class Rules:
     approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))
     invoices: Invoices = field(default=Invoices(), validator=instance_of(Invoices))
+    statement: StatementRules = field(default=StatementRules(), validator=instance_of(StatementRules))
     _accepted_by: Mapping[tuple[Code, str], Accepted] = field(
         init=False,
         eq=False,
@@ -330,6 +333,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
         **({} if rules.approval is None else {"approval": _given(rules.approval)}),
         **({} if rules.lines == Lines() else {"lines": _lines(rules.lines)}),
         **({} if rules.invoices == Invoices() else {"invoices": _given(rules.invoices)}),
+        **({} if rules.statement == StatementRules() else {"statement": _statement(rules.statement)}),
     }
 
 
@@ -338,10 +342,23 @@ def _given(value: Any) -> dict[str, Any]:
 
 
 def _lines(lines: Lines) -> dict[str, Any]:
-    kind = lines.kind
+    return {"of_one_reference": lines.of_one_reference.value, **_kinds(lines.kind)}
+
+
+def _kinds(kind: Kinds | None) -> dict[str, Any]:
     words = {} if kind is None else {each.value: list(getattr(kind, each)) for each in Kind if getattr(kind, each)}
-    kinds = {} if kind is None else {"kind": {"column": kind.column, **words}}
-    return {"of_one_reference": lines.of_one_reference.value, **kinds}
+    return {} if kind is None else {"kind": {"column": kind.column, **words}}
+
+
+def _statement(statement: StatementRules) -> dict[str, Any]:
+    declared = dialect_as_json(statement.reading)
+    return {
+        "settles_within": duration_text(statement.settles_within),
+        "columns": dict(statement.columns),
+        "ignore_columns": list(statement.ignore_columns),
+        **({"reading": declared} if declared else {}),
+        **_kinds(statement.kind),
+    }
 
 
 def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._line_rules import Invoices, Kinds, Lines
 from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
+from payclient.reconcile._statement_rules import StatementRules
 
 _MAX_OPEN_LINES = 50
 Key: TypeAlias = tuple[str | int, ...]
@@ -91,7 +92,7 @@ _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
-_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines, Invoices, Approval)
+_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines, Invoices, Approval, StatementRules)
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -189,17 +190,31 @@ def _rules(document: Mapping[str, Any]) -> Rules:
     if "invoices" in document:
         tables["invoices"] = _made(Invoices, ("invoices",), document["invoices"])
     if "ledger" in document:
-        tables["ledger"] = _dialect(_checked_table(("ledger",), document["ledger"]))
+        tables["ledger"] = _dialect(("ledger",), document["ledger"])
+    if "statement" in document:
+        tables["statement"] = _statement(_checked_table(("statement",), document["statement"]))
     return Rules(**{**document, **tables})
 
 
-def _dialect(table: Mapping[str, Any]) -> Dialect:
-    _check_keys(("ledger",), table, [each.name for each in fields(Dialect)])
+def _dialect(key: Key, value: Any) -> Dialect:
+    table = _checked_table(key, value)
+    _check_keys(key, table, [each.name for each in fields(Dialect)])
     try:
         return Dialect.named(**{"profile": "", **table})
     except ValueError as error:  # its message begins with the name of the key
         name = str(error).partition(" ")[0]
-        raise RulesError(f"ledger.{error}", key=("ledger", name)) from error
+        raise RulesError(f"{_dotted(key)}.{error}", key=(*key, name)) from error
+
+
+def _statement(table: dict[str, Any]) -> StatementRules:
+    key = ("statement",)
+    if "columns" in table:
+        table = {**table, "columns": _checked_table((*key, "columns"), table["columns"])}
+    if "reading" in table:
+        table = {**table, "reading": _dialect((*key, "reading"), table["reading"])}
+    if "kind" in table:
+        table = {**table, "kind": _made(Kinds, (*key, "kind"), table["kind"])}
+    return _made(StatementRules, key, table)
 
 
 def _accepted(value: _Plain) -> list[Accepted]:

@@ -39,6 +39,7 @@ from payclient.reconcile._observation import Answer, Observation, ask_canary, ob
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import replay
 from payclient.reconcile._rules import STRICT, Rules
+from payclient.reconcile._statement import StatementSum, usable_line
 from payclient.reconcile._stored import PendingLookup
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
@@ -47,7 +48,7 @@ _ROWS_PER_TURN = 200
 """Rows between two yields to the event loop."""
 
 
-async def reconcile(
+async def reconcile(  # noqa: PLR0913  one option each, by name only
     entries: Entries,
     lookup: LookupFunction,
     *,
@@ -61,6 +62,7 @@ async def reconcile(
     clock: Callable[[], datetime] = utc_now,
     on_progress: OnProgress | None = None,
     previous: tuple[PreviousRun, Records] | None = None,
+    statement: Iterable[Entry | RejectedEntry] | None = None,
 ) -> AsyncGenerator[Row, None]:
     """
     Compare each ledger entry with what the service says about its reference.
@@ -82,6 +84,8 @@ async def reconcile(
         on_progress: Receives a snapshot after each answer, and regularly in between.
         previous: The run before, and what it says about each reference. Its breaks, open and unresolved rows that the
             ledger does not have any more are asked about again, and come after all others.
+        statement: A second list of references, such as a settlement report. What is in it and not in the ledger is
+            looked up too, and comes after all other rows.
 
     Note:
         Yields one final row per entry, in the order of the ledger. A reference is looked up once for all its rows,
@@ -106,17 +110,16 @@ async def reconcile(
     if on_progress is not None:
         check_callback("on_progress", on_progress)
     with Journal() if journal is None else nullcontext(journal) as kept:
-        run = _Reconciler(
-            kept, lookup, concurrency, stall_timeout, confirm_after, rules, stop, clock, on_progress, previous
-        )
+        limits = concurrency, stall_timeout, confirm_after
+        run = _Reconciler(kept, lookup, *limits, rules, stop, clock, on_progress, previous)
         await run.read(entries)
+        await run.read_statement(statement)
         if kept.count_references():
             await run.ask(canary)
-        total = kept.rows
         for row in replay(kept, rules=rules):
             yield row
             if run.is_turn_over():
-                await run.yield_to_loop(Phase.JUDGING, total)
+                await run.yield_to_loop(Phase.JUDGING, kept.rows)
         if run.ended_by is not None:
             raise run.ended_by
 
@@ -177,6 +180,21 @@ class _Reconciler:
                     await self.yield_to_loop(Phase.READING, None)
         self._journal.finish_ledger(ignored.counted(), previous=self._previous)
         self._tell(Phase.READING, self._done)
+
+    async def read_statement(self, statement: Iterable[Entry | RejectedEntry] | None) -> None:
+        """Copy the whole statement, if there is one, into the journal, and the references that only it has."""
+        if statement is None:
+            return
+        self._journal.statement_lines.begin()
+        total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement)
+        for each in statement:
+            if not ignored.takes(each.kind, each.amount):
+                line = usable_line(each, self._rules)
+                total.add(line)
+                self._journal.statement_lines.add(line)
+            if self.is_turn_over():
+                await self.yield_to_loop(Phase.READING, None)
+        self._journal.finish_statement(total.totals())
 
     def _add(self, entry: Entry | RejectedEntry, ignored: IgnoredCount) -> None:
         if not ignored.takes(entry.kind, entry.amount):
@@ -305,7 +323,8 @@ class _Reconciler:
         )
 
     def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
-        different = differing(pending.entries, observation, rules=self._rules, since=pending.since)
+        side = self._journal.statement_lines.side(pending.reference, position=pending.position, rules=self._rules)
+        different = differing(pending.entries, observation, rules=self._rules, since=pending.since, other_side=side)
         if not different:
             return False
         if not self._is_second:

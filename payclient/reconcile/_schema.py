@@ -16,7 +16,7 @@ from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 6
+VERSION = 7
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
@@ -58,16 +58,25 @@ TABLES = f"""
         id INTEGER PRIMARY KEY, needs_confirmation INTEGER NOT NULL, paid_reff TEXT, {_ANSWER}, checksum
     );
     CREATE TABLE earlier (reference TEXT PRIMARY KEY, data TEXT NOT NULL, checksum) WITHOUT ROWID;
+    CREATE TABLE statement (position INTEGER PRIMARY KEY, line INTEGER NOT NULL, rejected TEXT, {_ENTRY}, checksum);
     PRAGMA application_id = {APPLICATION};
     PRAGMA user_version = {VERSION};
 """
 
-KEYS = {"notes": "name", "entries": "position", "repeats": "reference", "answers": "id", "earlier": "reference"}
+KEYS = {
+    "notes": "name",
+    "entries": "position",
+    "repeats": "reference",
+    "answers": "id",
+    "earlier": "reference",
+    "statement": "position",
+}
 """The tables, each with the column by which its rows are in order."""
 
 INDEXES = (
     "CREATE INDEX IF NOT EXISTS entries_by_reference ON entries (reference, rejected)",
     "CREATE INDEX IF NOT EXISTS answers_by_reff ON answers (paid_reff) WHERE paid_reff IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS statement_by_reference ON statement (reference)",
 )
 
 # The ledger
@@ -93,7 +102,13 @@ FINISH_LEDGER = (
         WHERE rejected IS NULL AND reference IN (SELECT reference FROM repeats)
     """,
 )
-FORGET_LEDGER = ("DELETE FROM entries", "DELETE FROM repeats", "DELETE FROM earlier", "DELETE FROM notes")
+FORGET_LEDGER = (
+    "DELETE FROM entries",
+    "DELETE FROM repeats",
+    "DELETE FROM earlier",
+    "DELETE FROM statement",
+    "DELETE FROM notes",
+)
 ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE position <= ? ORDER BY position"
 ENTRIES_OF = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
 COUNT_ENTRIES = "SELECT count(*) FROM entries"
@@ -208,6 +223,18 @@ FIND_INVOICES = (
 )
 ADD_INVOICE = "INSERT INTO invoices VALUES (?, ?)"
 INVOICE = "SELECT totals FROM invoices WHERE paid_reff = ?"
+
+# The statement
+
+ADD_TO_STATEMENT = f"INSERT INTO statement VALUES (?, ?, ?, {_marks(ENTRY_COLUMNS)}, ?)"
+STATEMENT = f"SELECT line, rejected, {_ENTRY} FROM statement ORDER BY position"
+STATEMENT_OF = f"SELECT line, rejected, {_ENTRY} FROM statement WHERE reference = ? ORDER BY position"
+COUNT_STATEMENT = "SELECT count(*) FROM statement"
+NOT_IN_LEDGER = """
+    SELECT reference, min(line) FROM statement WHERE rejected IS NULL AND NOT EXISTS (
+        SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
+    ) GROUP BY reference ORDER BY min(position)
+"""
 
 # The result
 

@@ -22,11 +22,17 @@ def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
     A row that says nothing of its age is not excused. One from the future is excused within the grace, because
     clocks differ, and not beyond, because a mistyped year would hide it for good.
     """
+    age = age_of(entry, at, rules) if rules.grace else None
+    is_young = age is not None and abs(age) < rules.grace
+    return f"the row is younger than the grace of {duration_text(rules.grace)}" if is_young else ""
+
+
+def age_of(entry: Entry, at: datetime, rules: Rules) -> timedelta | None:
+    """Return the age of a row at the time of an answer; None where it does not say when it was created."""
     created = entry.created_at
-    if not rules.grace or not isinstance(created, datetime):
-        return ""
-    age = at - (created if created.tzinfo else created.replace(tzinfo=rules.time_zone or _FIRST_ON_EARTH))
-    return f"the row is younger than the grace of {duration_text(rules.grace)}" if abs(age) < rules.grace else ""
+    if not isinstance(created, datetime):
+        return None
+    return at - (created if created.tzinfo else created.replace(tzinfo=rules.time_zone or _FIRST_ON_EARTH))
 
 
 def ledger_status(entry: Entry | RejectedEntry, rules: Rules) -> Status | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import fields, frozen
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
@@ -172,3 +172,11 @@ def _time_cell(value: Any) -> Any:
 
 def _time_value(cell: Any) -> Any:
     return datetime.fromisoformat(cell) if isinstance(cell, str) else _value(cell)
+
+
+def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
+    """Name the fields of a ledger row that differ; not their values, which may be confidential."""
+    if type(stored) is not type(entry):
+        return f"the row was {'rejected' if isinstance(stored, RejectedEntry) else 'usable'}, and is not now"
+    names = [each.name for each in fields(type(entry)) if getattr(stored, each.name) != getattr(entry, each.name)]
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} different"

@@ -17,7 +17,6 @@ from payclient.reconcile._line_rules import Kind
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import Status, normalise
 
-_MAX_NAMED = 20
 _SEPARATORS = re.compile(r"[-_\s]+")
 _FIRST_ON_EARTH = timezone(timedelta(hours=14))
 
@@ -193,13 +192,3 @@ def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None
 
 def _key(value: object) -> object:
     return _SEPARATORS.sub("", normalize("NFKC", value)).casefold() if isinstance(value, str) else value
-
-
-def named_lines(lines: Sequence[Entry]) -> str:
-    """Return the numbers of *lines* in words, such as `lines 3, 7 and 12`; of very many the first ones."""
-    numbers = [f"{line.line}" for line in lines[:_MAX_NAMED]]
-    if len(lines) > _MAX_NAMED:
-        return f"lines {', '.join(numbers)} and {len(lines) - _MAX_NAMED:,} more"
-    if len(numbers) == 1:
-        return f"line {numbers[0]}"
-    return f"lines {', '.join(numbers[:-1])} and {numbers[-1]}"

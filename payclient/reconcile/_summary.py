@@ -20,6 +20,8 @@ from payclient.reconcile._history import BreakChange
 from payclient.reconcile._leakage import Leakage, Leakages
 from payclient.reconcile._patterns import Pattern, Patterns
 from payclient.reconcile._rules import STRICT, Rules
+from payclient.reconcile._settled import StatementTotals
+from payclient.reconcile._settlement import Settlement, SettlementBridge
 from payclient.reconcile._since import SincePrevious, SinceTally
 from payclient.reconcile._tie_out import Bridge, Step, TieOut
 
@@ -27,6 +29,14 @@ COMPLETENESS = (
     "The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report."
 )
 """Part of every report, because a report without findings might suggest otherwise."""
+
+
+BOTH_WAYS = (
+    "The ledger and the statement were asked about, so what only one of them has is in this report: from the ledger to "
+    "the service, from the statement to the service, and from the service to the statement. Payments that are in "
+    "neither cannot appear in it."
+)
+"""The same, with a statement."""
 
 
 class Verdict(StrEnum):
@@ -93,6 +103,7 @@ class Summary:
         acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
         patterns: What many breaks have in common, those of the most rows first.
         since: What changed since the previous run; None without one.
+        settlement: The bridge from the service's paid total to the statement's; None without a statement.
     """
 
     rows: int
@@ -111,17 +122,27 @@ class Summary:
     patterns: tuple[Pattern, ...] = ()
     still_there: tuple[Decision, ...] = ()
     since: SincePrevious | None = None
+    settlement: Settlement | None = None
 
     @property
     def verdict(self) -> Verdict:
         """The result in one word."""
-        if not self.rows and not (self.since and self.since.carried_rows):
+        if not sum(total.rows for total in self.buckets.values()):
             return Verdict.EMPTY
         if self.buckets[Bucket.UNRESOLVED].rows:
             return Verdict.INCOMPLETE
-        if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows:
+        if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows or self._is_statement_off:
             return Verdict.BREAKS
         return Verdict.PARTIAL if self.compared.status_left_out else Verdict.CLEAN
+
+    @property
+    def _is_statement_off(self) -> bool:
+        return self.settlement is not None and self.settlement.needs_attention
+
+    @property
+    def completeness(self) -> str:
+        """What the report cannot say, in one sentence."""
+        return COMPLETENESS if self.settlement is None else BOTH_WAYS
 
     @property
     def sentence(self) -> str:
@@ -131,10 +152,12 @@ class Summary:
         counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
         what = f"{self.compared.what} of " if self.compared.what else ""
         summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
+        others = self.settlement.not_in_ledger if self.settlement else 0
+        more = f" and {plural(others, 'reference')} that only the statement has" if others else ""
         if self.since is None:
-            return f"{what}{plural(self.lines, 'ledger row')}{summed}: {counts}."
+            return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
         carried = self.since.carried_rows
-        more = f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
+        more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
         return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}; {self.since.gone}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
@@ -163,6 +186,7 @@ class Summary:
             return 3
         if (
             self.buckets[Bucket.REJECTED].rows
+            or self._is_statement_off
             or self.compared.not_paid
             or any(count for severity, count in breaks.items() if severity >= least)
         ):
@@ -186,6 +210,8 @@ class Tally:
     _previous: PreviousRun | None = None
     _rows: int = field(init=False, default=0)
     _lines: int = field(init=False, default=0)
+    _other_rows: int = field(init=False, default=0)
+    _settlement: SettlementBridge = field(init=False, factory=SettlementBridge)
     _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
     _codes: dict[Code, Total] = field(init=False, factory=lambda: dict.fromkeys(Code, Total()))
     _breaks: dict[Severity, int] = field(init=False, factory=lambda: dict.fromkeys(reversed(Severity), 0))
@@ -207,9 +233,11 @@ class Tally:
 
     def add(self, row: Row) -> None:
         """Count *row*."""
-        if not row.carried_from:
+        if row.is_listed:
             self._rows += 1
             self._lines += len(row.lines)
+        self._other_rows += row.is_of_statement
+        self._settlement.add(row)
         if self._since is not None:
             self._since.add(row)
         self._buckets[row.bucket] = self._buckets[row.bucket].plus(row)
@@ -246,17 +274,22 @@ class Tally:
         self._first = row.observed_at if self._first is None else min(self._first, row.observed_at)
         self._last = last if self._last is None else max(self._last, last)
 
-    def summary(self) -> Summary:
+    def summary(self, statement: StatementTotals | None = None, *, payout: int | None = None) -> Summary:
         """
         Return the result.
+
+        Args:
+            statement: The statement as a whole, where there is one.
+            payout: What came to the bank for it.
 
         Raises:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
         counted = sum(total.rows for total in self._buckets.values())
         since = None if self._since is None else self._since.since()
-        if counted != self._rows + (since.carried_rows if since else 0):
-            message = f"{self._rows} rows were counted, and {counted} are in the buckets"
+        expected = self._rows + self._other_rows + (since.carried_rows if since else 0)
+        if counted != expected:
+            message = f"{expected} rows were counted, and {counted} are in the buckets"
             raise TieOutError(message)
         return Summary(
             rows=self._rows,
@@ -275,4 +308,5 @@ class Tally:
             patterns=self._patterns.patterns(),
             still_there=tuple(self._still_there.values()),
             since=since,
+            settlement=None if statement is None else self._settlement.settlement(statement, payout),
         )

@@ -42,6 +42,7 @@ class Step(StrEnum):
         OTHER_BREAKS: Breaks that move no paid money.
         AMOUNT_NOT_STATED: Paid at the service, and the ledger states no amount.
         STATUS_NOT_COMPARED: Paid at the service, and the ledger states no status.
+        NOT_IN_LEDGER: Paid at the service, and listed by the statement alone.
         OPEN: Pending, or within the grace.
         CARRIED: Paid at the service, for rows of the previous run that are not in the ledger any more.
         UNRESOLVED: The service's side is unknown.
@@ -63,6 +64,7 @@ class Step(StrEnum):
     OTHER_BREAKS = "other_breaks"
     AMOUNT_NOT_STATED = "amount_not_stated"
     STATUS_NOT_COMPARED = "status_not_compared"
+    NOT_IN_LEDGER = "not_in_ledger"
     OPEN = "open"
     CARRIED = "carried"
     UNRESOLVED = "unresolved"
@@ -168,7 +170,7 @@ class Bridge:
 
     def add(self, row: Row) -> None:
         """Count *row*."""
-        if not row.carried_from:
+        if row.is_listed:
             amount = row.ledger_amount
             self._without_amount += amount is None
             ours = self._states[row.ledger_status]
@@ -222,6 +224,8 @@ def step_of(row: Row) -> Step:
     """Return the step of *row*; for a break, waived findings count too."""
     if row.carried_from:
         return Step.CARRIED
+    if row.is_of_statement:
+        return Step.UNRESOLVED if row.bucket is Bucket.UNRESOLVED else Step.NOT_IN_LEDGER
     if row.bucket in (Bucket.OPEN, Bucket.UNRESOLVED, Bucket.REJECTED):
         return Step(row.bucket.value)
     if row.transaction is not None and not row.is_repeat:

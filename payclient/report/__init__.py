@@ -1,8 +1,10 @@
 """Write what a reconciliation found into files that a person can sign."""
 
 from payclient._escape import escape_unprintable
-from payclient.report._about import About, JudgedAgain, LedgerAbout, about_as_json, about_from_json
+from payclient.report._about import About, JudgedAgain, LedgerAbout, StatementAbout, about_as_json, about_from_json
 from payclient.report._about import run_name as run_name
+from payclient.report._about import statement_as_json as statement_as_json
+from payclient.report._about import statement_from_json as statement_from_json
 from payclient.report._decision_file import DECISIONS as DECISIONS
 from payclient.report._decision_file import add_decisions as add_decisions
 from payclient.report._decision_file import carry_log as carry_log
@@ -23,8 +25,11 @@ from payclient.report._past_run import PastRun as PastRun
 from payclient.report._past_run import open_past_run as open_past_run
 from payclient.report._rows import row_as_json
 from payclient.report._summary_shape import summary_as_json
+from payclient.report._wording import BridgeLine as BridgeLine
 from payclient.report._wording import bridge_lines as bridge_lines
 from payclient.report._wording import money_by_status as money_by_status
+from payclient.report._wording import payout_sentence as payout_sentence
+from payclient.report._wording import settlement_lines as settlement_lines
 from payclient.report._wording import verdict_wording as verdict_wording
 
 # What is imported `as` itself is for packages above, and not public.
@@ -38,6 +43,7 @@ __all__ = [
     "Matrix",
     "Problem",
     "ReportFiles",
+    "StatementAbout",
     "about_as_json",
     "about_from_json",
     "escape_unprintable",

@@ -15,7 +15,7 @@ from cattrs import Converter, override
 from cattrs.gen import make_dict_unstructure_fn
 
 from payclient._escape import quote
-from payclient.reconcile import STRICT, IgnoredLines, Rules, rules_as_json, rules_from_json
+from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, rules_as_json, rules_from_json
 
 
 def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:
@@ -73,6 +73,22 @@ class JudgedAgain:
 
 
 @frozen(kw_only=True)
+class StatementAbout:
+    """
+    The statement that was read.
+
+    Attributes:
+        file: What was read.
+        totals: What its lines come to.
+        payout: What came to the bank for it; None where that was not given.
+    """
+
+    file: LedgerAbout
+    totals: StatementTotals = field(factory=StatementTotals)
+    payout: int | None = None
+
+
+@frozen(kw_only=True)
 class About:
     """
     The run; without clock, so that the same run gives the same bytes.
@@ -89,6 +105,7 @@ class About:
         judged_again: The run whose answers these are, where this is a second judgement.
         ended_by: The failure that ended the run early; empty when it was not.
         ignored_lines: Ledger lines that the rules leave out, by kind.
+        statement: The other side; None without one.
         payclient_version: Of the package that wrote the report.
     """
 
@@ -102,6 +119,7 @@ class About:
     judged_again: JudgedAgain | None = None
     ended_by: str = ""
     ignored_lines: tuple[IgnoredLines, ...] = ()
+    statement: StatementAbout | None = None
     payclient_version: str = field(factory=lambda: version("payclient"))
 
 
@@ -129,6 +147,16 @@ def about_as_json(about: About) -> dict[str, Any]:
 def about_from_json(value: Mapping[str, Any]) -> About:
     """Return what `about_as_json` was given."""
     return _JSON.structure(value, About)
+
+
+def statement_as_json(statement: StatementAbout) -> dict[str, Any]:
+    """Return *statement* in plain values."""
+    return cast(dict[str, Any], _JSON.unstructure(statement))
+
+
+def statement_from_json(value: Mapping[str, Any]) -> StatementAbout:
+    """Return what `statement_as_json` was given."""
+    return _JSON.structure(value, StatementAbout)
 
 
 def ledger_as_json(ledger: LedgerAbout) -> dict[str, Any]:

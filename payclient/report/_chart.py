@@ -6,8 +6,8 @@ from itertools import accumulate
 
 from attrs import frozen
 
-from payclient.reconcile import Difference, TieOut
-from payclient.report._wording import BridgeLine, bridge_lines
+from payclient.reconcile import Difference, Settlement, SettlementDifference, TieOut
+from payclient.report._wording import BridgeLine, bridge_lines, settlement_lines
 
 _NARROWEST = 0.5
 _ONE_FIFTH = 5
@@ -56,7 +56,16 @@ class Chart:
 
 def bridge_chart(tie_out: TieOut) -> Chart:
     """Return the chart of *tie_out*."""
-    first, *between, last, _ = bridge_lines(tie_out)  # the residual is nothing to see
+    return _chart(list(bridge_lines(tie_out)))
+
+
+def settlement_chart(settlement: Settlement) -> Chart:
+    """Return the chart of *settlement*."""
+    return _chart(list(settlement_lines(settlement)))
+
+
+def _chart(lines: list[BridgeLine]) -> Chart:
+    first, *between, last, _ = lines  # the residual is nothing to see
     steps = [(line.label, line.step) for line in between if line.step and (line.step.added or line.step.taken_off)]
     running = list(accumulate((step.amount for _, step in steps), initial=first.amount))
     reached = [running[place] + part for place, (_, step) in enumerate(steps) for part in (step.added, step.taken_off)]
@@ -72,7 +81,7 @@ def bridge_chart(tie_out: TieOut) -> Chart:
     def total(line: BridgeLine) -> Bar:
         return bar(line.label, "total", line.amount, (base, line.amount), line.amount)
 
-    def change(label: str, step: Difference, before: int) -> Bar:
+    def change(label: str, step: Difference | SettlementDifference, before: int) -> Bar:
         gross = (step.added, step.taken_off) if step.added and step.taken_off else ()
         kind = "both" if gross else "up" if step.added else "down"
         edges = (before + step.added, before + step.taken_off)

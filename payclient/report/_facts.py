@@ -10,7 +10,7 @@ from attrs import frozen
 
 from payclient._escape import plural
 from payclient.reconcile import Rules, Summary, expiry_rule, rules_as_json
-from payclient.report._about import About, LedgerAbout
+from payclient.report._about import About, LedgerAbout, StatementAbout
 
 _EXIT_STATUSES = {
     0: "0: nothing to do",
@@ -54,6 +54,8 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
         yield Fact("Ledger", ("not a file that payclient read",))
     else:
         yield from _ledger(about.ledger)
+    if about.statement is not None:
+        yield from _statement(about.statement)
     if about.ignored_lines:
         yield Fact("Lines left out", tuple(each.sentence for each in about.ignored_lines))
     yield Fact("Compared", tuple(filter(None, (summary.compared.what, summary.compared.remark))))
@@ -89,6 +91,16 @@ def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
         yield Fact("Columns ignored", ledger.ignored_columns)
     if ledger.warnings:
         yield Fact("Warnings", ledger.warnings)
+
+
+def _statement(statement: StatementAbout) -> Iterator[Fact]:
+    file, totals = statement.file, statement.totals
+    yield Fact("Statement", (f"{file.name}: {totals.lines:,} lines, {file.size_bytes:,} bytes, read as {file.format}",))
+    yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
+    columns = (
+        name if name == header else f"{name}, from the column {header!r}" for name, header in file.columns.items()
+    )
+    yield Fact("Columns of the statement", (*columns, *(f"not used: {name}" for name in file.ignored_columns)))
 
 
 def _rules(rules: Rules) -> Iterator[Fact]:

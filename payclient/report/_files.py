@@ -173,7 +173,8 @@ class ReportFiles:
         if self._run and about.run != self._run:
             message = f"finish got the run {about.run!r}, and the rows are of {self._run!r}"
             raise ValueError(message)
-        summary = self._tally.summary()
+        side = about.statement
+        summary = self._tally.summary(side.totals, payout=side.payout) if side else self._tally.summary()
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:

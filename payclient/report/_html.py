@@ -14,13 +14,20 @@ from unicodedata import combining
 from jinja2 import Environment, StrictUndefined, Template
 
 from payclient._escape import escape_unprintable, plural
-from payclient.reconcile import COMPLETENESS, BreakChange, Bucket, Finding, Row, SincePrevious, Summary
+from payclient.reconcile import BreakChange, Bucket, Finding, Row, SincePrevious, Summary
 from payclient.report._about import About
-from payclient.report._chart import bridge_chart
+from payclient.report._chart import bridge_chart, settlement_chart
 from payclient.report._facts import facts, when
 from payclient.report._groups import RowGroups, TopRows, breaks, of_bucket, remarks
 from payclient.report._matrix import Matrix, grid
-from payclient.report._wording import BUCKETS, bridge_lines, money_by_status, verdict_wording
+from payclient.report._wording import (
+    BUCKETS,
+    bridge_lines,
+    money_by_status,
+    payout_sentence,
+    settlement_lines,
+    verdict_wording,
+)
 
 FILES = {
     "report.xlsx": "a work list with room for owner, resolution and comment",
@@ -108,7 +115,7 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
     return {
         "summary": summary,
         "about": about,
-        "completeness": COMPLETENESS,
+        "completeness": summary.completeness,
         "ledger_name": about.ledger.name if about.ledger else "",
         "verdict": verdict_wording(summary),
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
@@ -116,6 +123,7 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "bridge_lines": [line for line in bridge_lines(summary.tie_out) if line.step is None or line.step.rows],
         "states": money_by_status(summary.tie_out).items(),
         "chart": bridge_chart(summary.tie_out),
+        **_settlement(summary),
         "facts": list(facts(summary, about)),
     }
 
@@ -125,6 +133,19 @@ def _trend(since: SincePrevious, breaks: int) -> list[dict[str, int]]:
     counts = [*(count for _, count in since.previous.trend_with_itself), breaks]
     most = max(counts) or 1
     return [{"breaks": count, "height": count * _TREND_HEIGHT // most} for count in counts]
+
+
+def _settlement(summary: Summary) -> dict[str, Any]:
+    settlement = summary.settlement
+    if settlement is None:
+        return {"settlement": None}
+    lines = [line for line in settlement_lines(settlement) if line.step is None or line.step.rows]
+    return {
+        "settlement": settlement,
+        "settlement_lines": lines,
+        "settlement_chart": settlement_chart(settlement),
+        "payout_sentence": payout_sentence(settlement),
+    }
 
 
 def _rows(groups: RowGroups, files: Collection[str]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def manifest_as_json(
     about: About, compared: Compared, files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return `manifest.json`; the key is not in it, only its fingerprint."""
-    ledger = about.ledger
+    ledger, other = about.ledger, None if about.statement is None else about.statement.file
     content = {
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
@@ -69,6 +69,7 @@ def manifest_as_json(
         },
         "compared": compared_as_json(compared),
         "ledger": None if ledger is None else _file(ledger.name, ledger.size_bytes, ledger.sha256),
+        "statement": None if other is None else _file(other.name, other.size_bytes, other.sha256),
         "decisions": decisions,
         "files": [_file(file.name, file.size_bytes, file.sha256) for file in files],
     }

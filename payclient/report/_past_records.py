@@ -61,6 +61,7 @@ def _is_needed(line: RowLine) -> bool:
 
 def _record(run: PastRun, reference: str, texts: list[bytes], *, is_listed: bool) -> tuple[Earlier, Sequence[Entry]]:
     rows: list[Row] = []
+    of_ledger: list[Row] = []
     remembered: list[KnownBreak] = []
     is_paid = False
     for text in texts:
@@ -72,9 +73,11 @@ def _record(run: PastRun, reference: str, texts: list[bytes], *, is_listed: bool
             remembered.append(known_from_json(data["known"]))
         else:
             rows.append(row_from_json(data))
+            # What only a statement had is asked about again when a statement has it again.
+            of_ledger += rows[-1:] if data.get("statement", {}).get("is_in_ledger", True) else []
     is_paid = is_paid or any(row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows)
     seen = seen_of(reference, rows, run=run.name, remembered=remembered)
-    is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
-    entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
+    is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in of_ledger)
+    entries = [entry for row in of_ledger for entry in row.parts or (row.entry,)] if is_carried else []
     earlier = Earlier(reference=reference, breaks=tuple(seen.breaks.values()), is_paid=is_paid)
     return earlier, [entry for entry in entries if isinstance(entry, Entry)]

@@ -10,7 +10,17 @@ from typing import IO, Any
 
 from payclient._escape import escape_unprintable
 from payclient.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile import BreakChange, BreakState, Bucket, Finding, History, KnownBreak, Row, known_as_json
+from payclient.reconcile import (
+    BreakChange,
+    BreakState,
+    Bucket,
+    Finding,
+    History,
+    KnownBreak,
+    OtherSide,
+    Row,
+    known_as_json,
+)
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What starts a formula in a spreadsheet, the full-width forms included."""
@@ -58,7 +68,12 @@ def row_as_json(row: Row) -> dict[str, Any]:
     else:
         ours = {"reference": entry.reference, "amount": entry.amount, "reason": entry.reason}
     theirs = service and {**service.as_json(with_payment_code=True), "deviations": list(service.deviations)}
-    parts = {"parts": [{"line": part.line, **_entry_as_json(part)} for part in row.parts]} if row.parts else {}
+    parts: dict[str, Any] = {}
+    if row.parts:
+        parts["parts"] = [{"line": part.line, **_entry_as_json(part)} for part in row.parts]
+        {"parts": [{"line": part.line, **_entry_as_json(part)} for part in row.parts]} if row.parts else {}
+    if row.other_side is not None:
+        parts["statement"] = _settled(row.other_side)
     return {
         "line": row.line,
         "reference": row.reference,
@@ -77,6 +92,13 @@ def row_as_json(row: Row) -> dict[str, Any]:
         **parts,
         "service": theirs,
     }
+
+
+def _settled(side: OtherSide) -> dict[str, Any]:
+    settled = side.settled
+    listed = {} if settled is None else {"lines": list(settled.lines), "amount": settled.amount}
+    received = {} if settled is None else {"amount_received": settled.amount_received}
+    return {"is_settled": settled is not None, "is_in_ledger": side.is_in_ledger, **listed, **received}
 
 
 def _break_cells(row: Row) -> tuple[str | int | None, ...]:

@@ -9,9 +9,10 @@ from typing import Any
 from attrs import asdict
 
 from payclient.reconcile import (
-    COMPLETENESS,
+    AcceptanceNotice,
     Compared,
     Rules,
+    Settlement,
     SincePrevious,
     Summary,
     TieOut,
@@ -35,7 +36,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "verdict": summary.verdict.value,
         "sentence": summary.sentence,
         "compared": compared_as_json(summary.compared),
-        "completeness": COMPLETENESS,
+        "completeness": summary.completeness,
         "expiry": expiry_rule(about.rules.time_zone),
         "rows": summary.rows,
         "lines": summary.lines,
@@ -47,17 +48,10 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "first_observed_at": _time(summary.first_observed_at),
         "last_observed_at": _time(summary.last_observed_at),
         "tie_out": _tie_out(summary.tie_out),
+        "settlement": _settlement(summary.settlement, about),
         "leakage": [asdict(each) for each in summary.leakage],
         "patterns": [asdict(each) | {"kind": each.kind.value} for each in summary.patterns],
-        "acceptances": [
-            {
-                "code": each.accepted.code.value,
-                "reference": each.accepted.reference,
-                "state": each.state.value,
-                "sentence": each.sentence,
-            }
-            for each in summary.acceptances
-        ],
+        "acceptances": list(map(_acceptance, summary.acceptances)),
         "still_there": [
             {"code": each.code, "reference": each.reference, "sentence": each.still_there}
             for each in summary.still_there
@@ -130,6 +124,35 @@ def _tie_out(bridge: TieOut) -> dict[str, Any]:
         "residual": bridge.residual,
         "rows_without_amount": bridge.rows_without_amount,
         "money_by_status": {label: asdict(total) for label, total in money_by_status(bridge).items()},
+    }
+
+
+def _acceptance(notice: AcceptanceNotice) -> dict[str, Any]:
+    return {
+        "code": notice.accepted.code.value,
+        "reference": notice.accepted.reference,
+        "state": notice.state.value,
+        "sentence": notice.sentence,
+    }
+
+
+def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] | None:
+    if settlement is None or about.statement is None:
+        return None
+    statement = settlement.statement
+    return {
+        "service_paid_total": settlement.service_paid_total,
+        "steps": [{**asdict(step), "step": step.step.value, "amount": step.amount} for step in settlement.steps],
+        "statement_total": statement.total,
+        "residual": settlement.residual,
+        "payout": settlement.payout,
+        "payout_difference": settlement.payout_difference,
+        "not_in_ledger": settlement.not_in_ledger,
+        "lines": statement.lines,
+        "rejected_lines": statement.rejected_lines,
+        "rejected_amount": statement.rejected_amount,
+        "problems": list(statement.problems),
+        "statement": ledger_as_json(about.statement.file),
     }
 
 

@@ -6,7 +6,19 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from payclient.reconcile import Bucket, Code, Difference, StateTotal, Step, Summary, TieOut, Verdict
+from payclient.reconcile import (
+    Bucket,
+    Code,
+    Difference,
+    Settlement,
+    SettlementDifference,
+    SettlementStep,
+    StateTotal,
+    Step,
+    Summary,
+    TieOut,
+    Verdict,
+)
 
 
 @frozen
@@ -50,7 +62,7 @@ def verdict_wording(summary: Summary) -> Wording:
 
 BUCKETS: Mapping[Bucket, Wording] = {
     Bucket.MATCHED: Wording("Matched", "All that is compared agrees."),
-    Bucket.OPEN: Wording("Open", "Not paid yet, and not late."),
+    Bucket.OPEN: Wording("Open", "Not paid or not settled yet, and not late."),
     Bucket.BREAK: Wording("Breaks", "The two sides differ."),
     Bucket.UNRESOLVED: Wording("Unresolved", "No trustworthy answer yet."),
     Bucket.REJECTED: Wording("Rejected", "The ledger row cannot be used."),
@@ -72,6 +84,7 @@ STEPS: Mapping[Step, str] = {
     Step.OTHER_BREAKS: "other differences, which move no paid money",
     Step.AMOUNT_NOT_STATED: "the ledger states no amount",
     Step.STATUS_NOT_COMPARED: "the ledger states no status, and none was assumed",
+    Step.NOT_IN_LEDGER: "paid at the service, and listed by the statement alone",
     Step.OPEN: "one side may still learn of it",
     Step.CARRIED: "rows of the previous run that the ledger does not list any more",
     Step.UNRESOLVED: "not known at the service",
@@ -95,7 +108,7 @@ class BridgeLine:
     label: str
     meaning: str
     amount: int
-    step: Difference | None = None
+    step: Difference | SettlementDifference | None = None
 
 
 def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
@@ -107,12 +120,63 @@ def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
     yield BridgeLine("Residual", "what the steps leave unexplained", tie_out.residual)
 
 
+SETTLEMENT_STEPS: Mapping[SettlementStep, str] = {
+    SettlementStep.SETTLED: "in the statement, with the same money",
+    SettlementStep.FEES: "held back from settled payments",
+    SettlementStep.SETTLED_DIFFERENTLY: "in the statement, with other money",
+    SettlementStep.NOT_SETTLED: "paid at the service, and not in the statement",
+    SettlementStep.NOT_SETTLED_YET: "the same, and still in time",
+    SettlementStep.SETTLED_NOT_PAID: "in the statement, and not paid at the service",
+    SettlementStep.REFUNDED: "taken back in the statement, and not paid at the service",
+    SettlementStep.UNRESOLVED: "in the statement, and not known at the service",
+    SettlementStep.REJECTED: "lines of the statement that cannot be used",
+}
+"""What each step of the bridge to the statement holds."""
+
+
+def settlement_lines(settlement: Settlement) -> Iterator[BridgeLine]:
+    """Yield both totals, the steps between them, and the residual, as `bridge_lines` does."""
+    yield BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total)
+    for step in settlement.steps:
+        yield BridgeLine(step.step.label.capitalize(), SETTLEMENT_STEPS[step.step], step.amount, step)
+    what = "what was paid out" if settlement.statement.is_net else "what was paid"
+    yield BridgeLine("Statement", f"sum of {what}, over all its lines", settlement.statement.total)
+    yield BridgeLine("Residual", "what the steps leave unexplained", settlement.residual)
+
+
+def payout_sentence(settlement: Settlement) -> str:
+    """Compare the money that came to the bank with the statement's total; empty where it was not given."""
+    if settlement.payout is None:
+        return ""
+    total, difference = settlement.statement.total, settlement.payout_difference
+    if not difference:
+        return f"The payout of {settlement.payout:,} is the statement's total."
+    word = "more" if difference > 0 else "less"
+    return f"The payout of {settlement.payout:,} is {abs(difference):,} {word} than the statement's total of {total:,}."
+
+
 def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:
     """Return the rows and money of each state, by its label."""
     return {state or "not known": total for state, total in tie_out.states.items()}
 
 
 CODES: Mapping[Code, Wording] = {
+    Code.NOT_IN_LEDGER: Wording(
+        "Paid, and not in the ledger",
+        "The statement lists a payment that no usable row of the ledger has. Record it, and find out why it was lost.",
+    ),
+    Code.SETTLED_NOT_PAID: Wording(
+        "Settled, but not paid",
+        "The statement lists it, and the service does not say that it is paid. Ask the provider what was settled.",
+    ),
+    Code.SETTLED_DIFFERENTLY: Wording(
+        "Settled with another amount",
+        "The statement has another amount than the service. Claim the difference, or correct the ledger.",
+    ),
+    Code.NOT_SETTLED: Wording(
+        "Paid, but not settled",
+        "The service has it as paid, and the statement does not list it. Claim it from the provider.",
+    ),
     Code.PAID_TWICE: Wording(
         "Paid twice",
         "One invoice was paid under several references. Find out which payment stands, and refund the other.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -10,13 +10,22 @@ from typing import IO, Self
 from attrs import astuple
 
 from payclient.ledger import COMPARED
-from payclient.reconcile import COMPLETENESS, UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary, TieOut
+from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary
 from payclient.report._about import About
 from payclient.report._facts import facts, when
 from payclient.report._matrix import Cell, Matrix, meaning
 from payclient.report._rows import both_sides, difference, in_words
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, Style, Value
-from payclient.report._wording import BUCKETS, CODES, bridge_lines, money_by_status, verdict_wording
+from payclient.report._wording import (
+    BUCKETS,
+    CODES,
+    BridgeLine,
+    bridge_lines,
+    money_by_status,
+    payout_sentence,
+    settlement_lines,
+    verdict_wording,
+)
 
 _LINE = Column("Line", 8, Style.PLAIN)
 _REFERENCE = Column("Reference", 22)
@@ -140,7 +149,7 @@ class ReportWorkbook:
             "Patterns": _patterns(summary),
             "By status": _by_status(matrix, about.rules),
             "By method": _by_method(matrix),
-            "Tie-out": _tie_out(summary.tie_out),
+            "Tie-out": _tie_out(summary),
             "Money by status": ((label, *astuple(total)) for label, total in money_by_status(summary.tie_out).items()),
             "Run": ((fact.term, value) for fact in facts(summary, about) for value in fact.values),
         }
@@ -227,7 +236,7 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
     yield (None, verdict_wording(summary).advice)
     if summary.compared.remark:
         yield (None, summary.compared.remark)
-    yield (None, COMPLETENESS)
+    yield (None, summary.completeness)
     yield from ((None, sentence) for sentence in remarks)
     yield ()
     for bucket, total in summary.buckets.items():
@@ -264,11 +273,20 @@ def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:
         yield (method, *astuple(total))
 
 
-def _tie_out(tie_out: TieOut) -> Iterator[Sequence[Value]]:
+def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:
+    yield from _steps(bridge_lines(summary.tie_out))
+    yield ("Rows without amount", "the ledger states none", summary.tie_out.rows_without_amount)
+    if summary.settlement is not None:
+        yield ()
+        yield from _steps(settlement_lines(summary.settlement))
+        if sentence := payout_sentence(summary.settlement):
+            yield ("Payout", sentence)
+
+
+def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:
     then = 0
-    for line in bridge_lines(tie_out):
+    for line in lines:
         step = line.step
         then = line.amount if step is None else then + line.amount
         parts = (None,) * 4 if step is None else (step.rows, step.added, step.taken_off, step.amount)
         yield (line.label, line.meaning, *parts, then)
-    yield ("Rows without amount", "the ledger states none", tie_out.rows_without_amount)

@@ -150,11 +150,11 @@ def changed(path, statement):
 def test_other_version(path):
     """A journal of another version is refused with both versions, and left as it is."""
     Journal(path).close()
-    changed(path, "PRAGMA user_version = 7")
+    changed(path, "PRAGMA user_version = 99")
     before = content(path.parent)
     told = refusal(path)
     assert told == (
-        f"{path} is a journal of version 7, and this payclient writes version 6; use the payclient version that "
+        f"{path} is a journal of version 99, and this payclient writes version 7; use the payclient version that "
         f"created it, or {ON_ANOTHER[2:]}"
     )
     assert content(path.parent) == before

@@ -6,14 +6,11 @@ from datetime import datetime
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile, replay
-from payclient.reconcile._sum import named_lines, payment_of, why_apart
-from support.chance import examples
+from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile
+from payclient.reconcile._sum import payment_of
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
@@ -176,121 +173,3 @@ def test_empty_cells():
     assert payment_of([line(2, 1, fee=None), line(3, 1, fee=4)], SUM).fee == 4
     assert payment_of([line(2, 1, fee=None), line(3, 1, fee=None)], SUM).fee is None
     assert payment_of([line(2, 1), line(3, 1)], SUM).fee is ABSENT
-
-
-def test_named_lines():
-    """Lines are named as people write them, and of very many the first twenty."""
-    lines = [line(number) for number in range(2, 32)]
-    assert named_lines(lines[:1]) == "line 2"
-    assert named_lines(lines[:2]) == "lines 2 and 3"
-    assert named_lines(lines).endswith("20, 21 and 10 more")
-
-
-def test_only_charges_need_one_status():
-    """The status of refunds does not matter beside a charge, and does without one."""
-    refunds = [line(2, 1, "refund", status="Paid"), line(3, 1, "refund", status="Pending")]
-    assert why_apart([line(1, 2, "charge", status="Paid"), *refunds], BY_KIND) == ""
-    assert why_apart(refunds, BY_KIND) == "status is 'Paid' on line 2 and 'Pending' on line 3"
-
-
-# Laws
-
-NUMBERS = st.integers(-50, 50)
-STATUSES = st.sampled_from(["Paid", "Pending", "Expired"])
-
-
-def split(entry, cuts):
-    """Return lines that sum to *entry*, one for each of *cuts* and one for the rest."""
-    numbers = {name: getattr(entry, name) for name in ("amount", "fee", "amount_received")}
-    rest = {name: value - sum(cuts) for name, value in numbers.items()}
-    parts = [dict.fromkeys(numbers, cut) for cut in cuts] + [rest]
-    return [attrs.evolve(entry, line=place, **part) for place, part in enumerate(parts, entry.line)]
-
-
-def verdict(row):
-    return row.bucket, [(each.code, each.severity, each.ledger, each.service) for each in row.findings]
-
-
-@examples(60)
-@given(
-    amounts=st.tuples(NUMBERS, NUMBERS, NUMBERS),
-    theirs=st.tuples(NUMBERS, NUMBERS, NUMBERS),
-    status=STATUSES,
-    cuts=st.lists(NUMBERS, max_size=4),
-    order=st.randoms(use_true_random=False),
-)
-async def test_splitting(service_of, clock_from, amounts, theirs, status, cuts, order):
-    """A payment has the same verdict and the same bridge on one line and on several, in any order."""
-    names = ("amount", "fee", "amount_received")
-    whole = line(2, status=status, **dict(zip(names, amounts, strict=True)))
-    answer = paid(**dict(zip(names, theirs, strict=True)))
-    lines = split(whole, cuts)
-    order.shuffle(lines)
-    (alone,) = await rows_of(service_of, clock_from, [whole], answer)
-    (summed,) = await rows_of(service_of, clock_from, lines, answer)
-    assert verdict(summed) == verdict(alone)
-    assert len(summed.lines) == len(cuts) + 1
-    assert figures([summed]).tie_out == figures([alone]).tie_out
-
-
-WORDS = st.sampled_from(["charge", "charge", "refund", "fee", "odd", None])
-LEDGERS = st.lists(
-    st.builds(
-        lambda reference, fields: Entry(line=0, reference=reference, **fields),
-        st.sampled_from("ABC"),
-        st.fixed_dictionaries(
-            {"amount": NUMBERS, "kind": WORDS},
-            optional={
-                "status": st.none() | STATUSES,
-                "fee": st.none() | NUMBERS,
-                "amount_received": st.none() | NUMBERS,
-            },
-        ),
-    )
-    | st.builds(
-        RejectedEntry,
-        line=st.just(0),
-        reason=st.just("x"),
-        reference=st.none() | st.sampled_from("ABC"),
-        amount=st.none() | NUMBERS,
-    ),
-    max_size=12,
-).map(lambda rows: [attrs.evolve(row, line=number) for number, row in enumerate(rows, 2)])
-ANSWERS = st.fixed_dictionaries(
-    {
-        reference: st.builds(paid, NUMBERS, reference=st.just(reference), status=STATUSES | st.just("Refunded")).map(
-            lambda found: [found]
-        )
-        for reference in "ABC"
-    }
-)
-
-
-@examples(120)
-@given(ledger=LEDGERS, answers=ANSWERS, rules=st.sampled_from([SUM, BY_KIND]))
-async def test_each_line_once(service_of, clock_from, ledger, answers, rules):
-    """Each line of the ledger is in one row, each reference has its money once, and the residual is 0."""
-    with Journal() as journal:
-        rows = [
-            row
-            async for row in reconcile(ledger, service_of(answers), rules=rules, clock=clock_from(), journal=journal)
-        ]
-        assert list(replay(journal, rules=rules)) == rows
-    assert sorted(number for row in rows for number in row.lines) == [entry.line for entry in ledger]
-    assert [row.line for row in rows] == sorted(row.line for row in rows)
-    summary = figures(rows)
-    assert (summary.lines, summary.rows) == (len(ledger), len(rows))
-    assert summary.tie_out.residual == 0
-    asked = {row.reference for row in rows if row.transaction}
-    theirs = [found.amount for (found,) in answers.values() if found.reference in asked and found.status == "Paid"]
-    assert summary.tie_out.service_paid_total == sum(theirs)
-
-
-async def test_ignored_too_late(service_of, clock_from):
-    """Lines that only later rules leave out are in the journal, so that their payment is rejected."""
-    with Journal() as journal:
-        rows = reconcile([line(2, 100, "payout")], service_of({"T": [paid(100)]}), rules=SUM, journal=journal)
-        assert [row.bucket async for row in rows] == [Bucket.MATCHED]
-        (row,) = replay(journal, rules=BY_KIND)
-    assert row.bucket is Bucket.REJECTED
-    assert row.reason == "kind: 'payout' on line 2 is left out by rules that came after the ledger was read"

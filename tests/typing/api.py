@@ -85,12 +85,19 @@ from payclient.reconcile import (
     Kinds,
     Lines,
     OfOneReference,
+    OtherSide,
     Pattern,
     PatternKind,
     Rounding,
     Row,
     Rules,
     RulesError,
+    Settled,
+    Settlement,
+    SettlementDifference,
+    SettlementStep,
+    StatementRules,
+    StatementTotals,
     Status,
     Summary,
     Tolerance,
@@ -357,6 +364,17 @@ def patterns(summary: Summary) -> list[PatternKind]:
     """What many breaks have in common."""
     assert_type(summary.patterns, tuple[Pattern, ...])
     return [pattern.kind for pattern in summary.patterns if pattern.rows and pattern.sentence and pattern.treatment]
+
+
+def settled(row: Row, settlement: Settlement) -> list[SettlementStep]:
+    """The other side of a row, and the bridge to a statement."""
+    assert_type(StatementRules(settles_within="3d", ignore_columns=["Tax"]).settles_within, timedelta)
+    assert_type(row.other_side, OtherSide | None)
+    if row.other_side is not None and row.other_side.settled is not None:
+        assert_type(row.other_side.settled, Settled)
+    assert_type((settlement.statement, settlement.payout), tuple[StatementTotals, int | None])
+    assert_type(settlement.steps, tuple[SettlementDifference, ...])
+    return [step.step for step in settlement.steps if step.amount]
 
 
 def judging(finding: Finding) -> Rules:

@@ -1,0 +1,144 @@
+"""The lines of a statement in a journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import asdict, frozen
+
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import _schema as schema
+from payclient.reconcile._database import Database
+from payclient.reconcile._errors import JournalError
+from payclient.reconcile._integrity import checksum
+from payclient.reconcile._rules import Rules
+from payclient.reconcile._settled import OtherSide, StatementTotals
+from payclient.reconcile._statement import settled_by
+from payclient.reconcile._stored import entry_cells, entry_from
+
+_ROWS_PER_COMMIT = 10_000
+
+
+@frozen(kw_only=True)
+class KnownStatement:
+    """
+    A statement that was read to its end.
+
+    Attributes:
+        totals: Its sums.
+        after: The last position in the journal before the references that only the statement has.
+    """
+
+    totals: StatementTotals
+    after: int
+
+    def as_json(self) -> str:
+        """Return it as text, for `from_json`."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> KnownStatement:
+        """Return what `as_json` was given."""
+        value = json.loads(text)
+        totals: dict[str, Any] = {**value["totals"], "problems": tuple(value["totals"]["problems"])}
+        return cls(totals=StatementTotals(**totals), after=value["after"])
+
+
+class StatementLines:
+    """
+    The statement of one journal.
+
+    Args:
+        database: Of the journal.
+
+    Attributes:
+        known: The whole statement; None without one, or before it was read to its end.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._unwritten: list[tuple[Any, ...]] = []
+        self._stored: Iterator[Entry | RejectedEntry] = iter(())
+        self._lines = 0
+        self.known: KnownStatement | None = None
+
+    def know(self, stored: str | None) -> None:
+        """Take what the journal has noted about the statement, if it was read to its end."""
+        self.known = None if stored is None else KnownStatement.from_json(stored)
+
+    def begin(self) -> None:
+        """Start at the first line, after the ledger is complete."""
+        self._stored = map(entry_from, self._database.read(schema.STATEMENT))
+        self._unwritten.clear()
+        self._lines = 0
+
+    def add(self, line: Entry | RejectedEntry) -> None:
+        """
+        Add the next line; if an earlier run has stored it, it must be the same.
+
+        Raises:
+            JournalError: When it differs.
+            JournalWriteError: When it cannot be written.
+        """
+        self._lines += 1
+        stored = next(self._stored, None)
+        if stored is None and self.known is None:
+            cells = (self._lines, *entry_cells(line))
+            self._unwritten.append((*cells, checksum(cells)))
+            if len(self._unwritten) == _ROWS_PER_COMMIT:
+                self.write()
+                self._database.commit()
+        elif stored != line:
+            self._refuse(f"line {line.line} is different" if stored else "this one has more lines")
+
+    def finish(self, totals: StatementTotals, *, after: int) -> str | None:
+        """
+        Write what is left, and the references that no usable row of the ledger has, to be asked about as well.
+
+        Args:
+            totals: The sums of the statement.
+            after: The number of rows in the journal.
+
+        Returns:
+            What the journal has to note; None if it has done so.
+
+        Raises:
+            JournalError: When an earlier run had more lines.
+            JournalWriteError: When it cannot be written.
+        """
+        if next(self._stored, None) is not None:
+            self._refuse("this one has fewer lines")
+        if self.known is not None:
+            return None
+        self.write()
+        with self._database.writing() as db:
+            db.execute(schema.INDEXES[-1])
+            for position, (reference, line) in enumerate(self._database.read(schema.NOT_IN_LEDGER), after + 1):
+                cells = (position, None, *entry_cells(Entry(line=line, reference=reference)))
+                db.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))
+        self.known = KnownStatement(totals=totals, after=after)
+        return self.known.as_json()
+
+    def write(self) -> None:
+        """Write what is buffered, without committing it."""
+        if self._unwritten:
+            with self._database.writing() as db:
+                db.executemany(schema.ADD_TO_STATEMENT, self._unwritten)
+            self._unwritten.clear()
+
+    def _refuse(self, how: str) -> None:
+        message = f"the journal {self._database.path} began with another statement: {how}"
+        raise JournalError(message)
+
+    def side(self, reference: str, *, position: int, rules: Rules) -> OtherSide | None:
+        """Return what the statement lists for the *reference* of a row; None without a statement."""
+        if self.known is None:
+            return None
+        lines = [entry_from(cells) for cells in self._database.fetch(schema.STATEMENT_OF, (reference,))]
+        return OtherSide(
+            settled=settled_by([line for line in lines if isinstance(line, Entry)], rules),
+            is_in_ledger=position <= self.known.after,
+            unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
+        )

@@ -1,0 +1,80 @@
+"""What a statement lists: for one reference, and as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+_MAX_NAMED = 20
+
+
+def named_lines(lines: Sequence[int]) -> str:
+    """Return the numbers of *lines* in words, such as `lines 3, 7 and 12`; of very many the first ones."""
+    numbers = [str(line) for line in lines[:_MAX_NAMED]]
+    if len(lines) > _MAX_NAMED:
+        return f"lines {', '.join(numbers)} and {len(lines) - _MAX_NAMED:,} more"
+    if len(numbers) == 1:
+        return f"line {numbers[0]}"
+    return f"lines {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+@frozen(kw_only=True)
+class Settled:
+    """
+    What a statement lists for one reference; its lines together.
+
+    Attributes:
+        lines: Of the statement.
+        amount: What was paid, less refunds; None where no line states it.
+        amount_received: What was paid out for it; None where no line states it.
+        money: What it adds to the statement's total: what was paid out or, where that is not stated, what was paid.
+    """
+
+    lines: tuple[int, ...]
+    amount: int | None = None
+    amount_received: int | None = None
+    money: int = 0
+
+    @property
+    def where(self) -> str:
+        """The lines in words."""
+        return f"{named_lines(self.lines)} of the statement"
+
+
+@frozen(kw_only=True)
+class OtherSide:
+    """
+    What a case knows of the statement.
+
+    Attributes:
+        settled: What it lists for the reference; None if it does not list it as settled.
+        is_in_ledger: Whether the ledger has a usable row with the reference, too.
+        unusable_line: A line with the reference that cannot be used; None if there is none.
+    """
+
+    settled: Settled | None
+    is_in_ledger: bool = True
+    unusable_line: int | None = None
+
+
+@frozen(kw_only=True)
+class StatementTotals:
+    """
+    A statement as a whole; it can be checked with the statement alone.
+
+    Attributes:
+        lines: Lines that were read.
+        total: Sum of what all its lines add: what was paid out or, where a line does not state that, what was paid.
+        rejected_lines: Lines that cannot be used.
+        rejected_amount: Sum of what these state.
+        is_net: Whether any line states what was paid out.
+        problems: The first few lines that cannot be used, each with its line and why.
+    """
+
+    lines: int = 0
+    total: int = 0
+    rejected_lines: int = 0
+    rejected_amount: int = 0
+    is_net: bool = False
+    problems: tuple[str, ...] = ()

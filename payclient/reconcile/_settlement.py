@@ -1,0 +1,197 @@
+"""
+The bridge from what the service has as paid to the total of a statement, and to the money that came to the bank.
+
+It begins where the bridge from the ledger ends. The statement's total is the sum of all its lines; it can be checked
+with the statement alone. The money of each reference belongs to exactly one step, but for the fee of a settled one.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import define, field, frozen
+
+from payclient.reconcile._errors import TieOutError
+from payclient.reconcile._finding import Bucket, Code, Row
+from payclient.reconcile._settled import Settled, StatementTotals
+from payclient.reconcile._status import Status
+
+
+class SettlementStep(StrEnum):
+    """
+    The reasons for a difference between what is paid at the service and the statement, in the order of the bridge.
+
+    Attributes:
+        SETTLED: In the statement, with the same money; always 0.
+        FEES: What is held back from settled payments, where the statement says what was paid out.
+        SETTLED_DIFFERENTLY: In the statement, with other money.
+        NOT_SETTLED: Paid at the service, and not in the statement.
+        NOT_SETTLED_YET: The same, and still in time.
+        SETTLED_NOT_PAID: In the statement, and not paid at the service.
+        REFUNDED: Taken back in the statement, and not paid at the service any more.
+        UNRESOLVED: In the statement, and not known at the service.
+        REJECTED: Lines of the statement that cannot be used.
+    """
+
+    SETTLED = "settled"
+    FEES = "fees"
+    SETTLED_DIFFERENTLY = "settled_differently"
+    NOT_SETTLED = "not_settled"
+    NOT_SETTLED_YET = "not_settled_yet"
+    SETTLED_NOT_PAID = "settled_not_paid"
+    REFUNDED = "refunded"
+    UNRESOLVED = "unresolved"
+    REJECTED = "rejected"
+
+    @property
+    def label(self) -> str:
+        """The name in reports."""
+        return self.value.replace("_", " ")
+
+
+@frozen(kw_only=True)
+class SettlementDifference:
+    """
+    One step of the bridge.
+
+    Attributes:
+        step: The reason.
+        rows: References in it; of rejected lines their number.
+        added: Sum over those that increase the total; 0 or more.
+        taken_off: Sum over those that decrease it; 0 or less.
+    """
+
+    step: SettlementStep
+    rows: int
+    added: int = 0
+    taken_off: int = 0
+
+    @property
+    def amount(self) -> int:
+        """The net change of the total."""
+        return self.added + self.taken_off
+
+
+@frozen(kw_only=True)
+class Settlement:
+    """
+    The whole bridge.
+
+    Attributes:
+        service_paid_total: Sum of what the service has as paid, each reference once.
+        steps: Every step, empty ones included.
+        statement: The statement, with its total.
+        not_in_ledger: References that the statement has and the ledger does not.
+        payout: What came to the bank; None where it was not given.
+    """
+
+    service_paid_total: int
+    steps: tuple[SettlementDifference, ...]
+    statement: StatementTotals
+    not_in_ledger: int = 0
+    payout: int | None = None
+
+    @property
+    def residual(self) -> int:
+        """The part of the difference that the steps do not explain."""
+        return self.service_paid_total + sum(step.amount for step in self.steps) - self.statement.total
+
+    @property
+    def payout_difference(self) -> int:
+        """By how much the payout is above the statement's total; 0 without a payout."""
+        return 0 if self.payout is None else self.payout - self.statement.total
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether a line cannot be used, or the payout is another sum; breaks are counted as rows."""
+        return bool(self.statement.rejected_lines or self.payout_difference)
+
+
+@define
+class SettlementBridge:
+    """Builds the bridge row by row."""
+
+    _paid: int = field(init=False, default=0)
+    _not_in_ledger: int = field(init=False, default=0)
+    _steps: dict[SettlementStep, list[int]] = field(
+        init=False, factory=lambda: {step: [0, 0, 0] for step in SettlementStep}
+    )
+
+    def add(self, row: Row) -> None:
+        """Count *row*, of whose reference this is the first row."""
+        if row.other_side is None or row.is_repeat:
+            return
+        self._not_in_ledger += row.is_of_statement
+        settled, is_known = row.other_side.settled, row.transaction is not None and row.bucket is not Bucket.UNRESOLVED
+        paid = row.service_amount if is_known and row.service_status is Status.PAID else None
+        self._paid += paid or 0
+        if paid is not None and settled is not None:
+            self._add_settled(row, settled, paid)
+        elif paid is not None:
+            waived = any(each.code is Code.NOT_SETTLED and each.waived for each in row.findings)
+            self._count(SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid)
+        elif settled is not None:
+            self._count(_step_of_unpaid(row, settled), settled.money)
+
+    def _add_settled(self, row: Row, settled: Settled, paid: int) -> None:
+        fee = _fee(row, settled, paid)
+        if fee:
+            self._count(SettlementStep.FEES, fee)
+        rest = settled.money - paid - fee
+        is_different = rest or any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
+        self._count(SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest)
+
+    def _count(self, step: SettlementStep, amount: int, rows: int = 1) -> None:
+        counts = self._steps[step]
+        counts[0] += rows
+        counts[1 if amount > 0 else 2] += amount
+
+    def settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
+        """
+        Return the bridge.
+
+        Args:
+            statement: The statement as a whole.
+            payout: What came to the bank.
+
+        Raises:
+            TieOutError: When something is left over, which is a bug of payclient.
+        """
+        if statement.rejected_lines:
+            self._count(SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
+        bridge = Settlement(
+            service_paid_total=self._paid,
+            steps=tuple(
+                SettlementDifference(step=step, rows=rows, added=added, taken_off=taken_off)
+                for step, (rows, added, taken_off) in self._steps.items()
+            ),
+            statement=statement,
+            not_in_ledger=self._not_in_ledger,
+            payout=payout,
+        )
+        if bridge.residual:
+            message = f"the statement does not tie: {bridge.residual} of {statement.total} is not explained"
+            raise TieOutError(message)
+        return bridge
+
+
+def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
+    if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and _is_unknown(row)):
+        return SettlementStep.UNRESOLVED
+    is_back = settled.amount is not None and settled.amount <= 0
+    return SettlementStep.REFUNDED if is_back else SettlementStep.SETTLED_NOT_PAID
+
+
+def _is_unknown(row: Row) -> bool:
+    """Return whether the service has not said whether there is such a transaction."""
+    return row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
+
+
+def _fee(row: Row, settled: Settled, paid: int) -> int:
+    """Return what is held back from a settled payment, as a number that is usually negative."""
+    if settled.amount_received is None:
+        return 0
+    received = None if row.transaction is None else row.transaction.amount_received
+    if received is not None:
+        return received - paid
+    return settled.money - (paid if settled.amount is None else settled.amount)

@@ -1,0 +1,165 @@
+"""What a statement lists for a reference, and what that means beside the service's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from attrs import define, field
+
+from payclient._escape import quote
+from payclient.ledger import Entry, RejectedEntry
+from payclient.protocol import Transaction
+from payclient.reconcile._finding import Code, Finding
+from payclient.reconcile._line_rules import Kind
+from payclient.reconcile._rule_values import duration_text
+from payclient.reconcile._rules import Rules
+from payclient.reconcile._settled import OtherSide, Settled, StatementTotals
+from payclient.reconcile._status import Status
+from payclient.reconcile._status_finding import age_of
+
+_MAX_PROBLEMS = 5
+
+
+def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedEntry:
+    """Return a line of the statement, rejected if its kind or its status is not known."""
+    if isinstance(entry, RejectedEntry):
+        return entry
+    problem = ""
+    if rules.statement.kind_of(entry.kind) is None:
+        problem = f"kind: {quote(entry.kind)} is not listed in the rules; add it under [statement.kind]"
+    elif isinstance(entry.status, str) and rules.read_status(entry.status) is None:
+        problem = f"status: {quote(entry.status)} is not known; give it a meaning under [statuses]"
+    if not problem:
+        return entry
+    amount = entry.amount if isinstance(entry.amount, int) else None
+    return RejectedEntry(line=entry.line, reason=problem, reference=entry.reference, amount=amount, kind=entry.kind)
+
+
+@define
+class StatementSum:
+    """Sums the lines of a statement."""
+
+    _rules: Rules
+    _lines: int = field(init=False, default=0)
+    _total: int = field(init=False, default=0)
+    _rejected: list[int] = field(init=False, factory=lambda: [0, 0])
+    _is_net: bool = field(init=False, default=False)
+    _problems: list[str] = field(init=False, factory=list)
+
+    def add(self, line: Entry | RejectedEntry) -> None:
+        """Take the next line."""
+        self._lines += 1
+        if isinstance(line, RejectedEntry):
+            self._rejected[0] += 1
+            self._rejected[1] += line.amount or 0
+            self._total += line.amount or 0
+            if len(self._problems) < _MAX_PROBLEMS:
+                self._problems.append(f"line {line.line}: {line.reason}")
+            return
+        self._total += _money(line, self._rules)[2]
+        self._is_net = self._is_net or isinstance(line.amount_received, int)
+
+    def totals(self) -> StatementTotals:
+        """Return the sums."""
+        return StatementTotals(
+            lines=self._lines,
+            total=self._total,
+            rejected_lines=self._rejected[0],
+            rejected_amount=self._rejected[1],
+            is_net=self._is_net,
+            problems=tuple(self._problems),
+        )
+
+
+def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
+    """Return what *lines* of one reference settle; None where none of them says that it is paid."""
+    claims = [line for line in lines if _is_claim(line, rules)]
+    if not claims:
+        return None
+    amounts, nets, moneys = zip(*(_money(line, rules) for line in claims), strict=True)
+    return Settled(
+        lines=tuple(line.line for line in claims),
+        amount=_sum(amounts),
+        amount_received=None if _sum(nets) is None else sum(moneys),
+        money=sum(moneys),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    stated = [number for number in numbers if number is not None]
+    return sum(stated) if stated else None
+
+
+def _is_claim(line: Entry, rules: Rules) -> bool:
+    status = rules.read_status(line.status) if isinstance(line.status, str) else Status.PAID
+    return status in (Status.PAID, Status.REFUNDED)
+
+
+def _money(line: Entry, rules: Rules) -> tuple[int | None, int | None, int]:
+    """Return what a line adds to what was paid, to what was paid out, and to the statement's total."""
+    if not _is_claim(line, rules):
+        return None, None, 0
+    kind = rules.statement.kind_of(line.kind)
+    amount = line.amount if isinstance(line.amount, int) else None
+    net = line.amount_received if isinstance(line.amount_received, int) else None
+    if kind in (Kind.REFUND, Kind.FEE):
+        amount, net = (None if number is None else -abs(number) for number in (amount, net))
+    money = (amount or 0) if net is None else net
+    if kind is Kind.FEE:  # it is no part of what was paid, and all of it is taken off what is paid out
+        return None, money, money
+    return amount, net, money
+
+
+def statement_findings(
+    side: OtherSide, entry: Entry, found: Transaction | None, *, at: datetime, rules: Rules
+) -> Iterator[Finding]:
+    """
+    Yield what the statement and the service's answer mean together.
+
+    Args:
+        side: What the statement lists.
+        entry: The ledger's side, for its age.
+        found: What the service answered; None if it knows no such transaction.
+        at: When it answered; aware.
+        rules: How long a payment may take to be settled.
+    """
+    settled, name = side.settled, quote(entry.reference)
+    is_paid = found is not None and rules.read_status(found.status) is Status.PAID
+    said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
+    if found is not None and is_paid and not side.is_in_ledger:
+        sentence = f"{name} is paid at the service, {found.amount}, and no usable row of the ledger has it"
+        yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount)
+    if settled is None:
+        if found is not None and is_paid and side.is_in_ledger:
+            line = side.unusable_line
+            listed = "does not list it" if line is None else f"lists it only on line {line}, which cannot be used"
+            sentence = f"{name} is paid at the service, {found.amount}, and the statement {listed}"
+            yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
+    elif found is not None and is_paid:
+        yield from _differs(settled, found)
+    elif settled.amount is None or settled.amount > 0:
+        money = "" if settled.amount is None else f" with {settled.amount}"
+        sentence = f"{name} is on {settled.where}{money}, and {said}"
+        yield Finding(
+            Code.SETTLED_NOT_PAID,
+            sentence,
+            ledger=settled.amount,
+            service=None if found is None else found.status,
+        )
+
+
+def _is_young(entry: Entry, at: datetime, rules: Rules) -> str:
+    age, within = age_of(entry, at, rules), rules.statement.settles_within
+    return f"the row is younger than {duration_text(within)}" if age is not None and abs(age) < within else ""
+
+
+def _differs(settled: Settled, found: Transaction) -> Iterator[Finding]:
+    for name, ours, theirs in (
+        ("amount", settled.amount, found.amount),
+        ("amount_received", settled.amount_received, found.amount_received),
+    ):
+        if ours is not None and theirs is not None and ours != theirs:
+            sentence = f"{name} is {theirs} at the service and {ours} on {settled.where}"
+            yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=ours, service=theirs)
+            return

@@ -1,0 +1,220 @@
+"""The bridge from the service's paid total to a statement, for any ledger, statement and answers."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payclient import Transaction, errors
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import (
+    Bucket,
+    Journal,
+    Kinds,
+    Lines,
+    Rules,
+    SettlementStep,
+    StatementRules,
+    Step,
+    Tally,
+    TieOutError,
+    Verdict,
+    reconcile,
+    replay,
+)
+from payclient.reconcile._settled import StatementTotals
+from payclient.reconcile._settlement import SettlementBridge
+from support.chance import examples
+
+SUM = Rules(lines=Lines(of_one_reference="sum"))
+KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
+BY_KIND = Rules(statement=StatementRules(kind=KINDS))
+NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
+
+
+def paid(reference, amount, **fields):
+    return Transaction(**({"reference": reference, "amount": amount, "status": "Paid"} | fields))
+
+
+async def reconciled(service_of, clock_from, ledger, statement, answers, *, rules=Rules(), payout=None):  # noqa: B008
+    """Return the rows and the summary; a report made again from the journal has the same."""
+    with Journal() as journal:
+        rows = []
+        try:
+            async for row in reconcile(
+                ledger,
+                service_of(answers),
+                rules=rules,
+                clock=clock_from(),
+                journal=journal,
+                statement=statement,
+            ):
+                rows.append(row)
+        except errors.PayClientError:
+            pass
+        assert list(replay(journal, rules=rules)) == rows
+        tally = Tally(rules)
+        for row in rows:
+            tally.add(row)
+        return rows, tally.summary(journal.statement.totals, payout=payout)
+
+
+def steps(bridge):
+    return {each.step.value: each.amount for each in bridge.steps if each.rows}
+
+
+def ledger_of(**amounts):
+    return [Entry(line=line, reference=name, amount=amount) for line, (name, amount) in enumerate(amounts.items(), 2)]
+
+
+async def test_both_directions(service_of, clock_from):
+    """What only one side has is found, with its money in both bridges."""
+    answers = {name: [paid(name, amount)] for name, amount in (("A", 100), ("B", 50), ("X", 30), ("D", 10))}
+    answers |= {"C": [paid("C", 70, status="Expired")], "Y": [NOT_FOUND]}
+    ledger = [*ledger_of(A=100, B=50, D=10), Entry(line=9, reference="C", amount=70)]
+    rows, summary = await reconciled(
+        service_of, clock_from, ledger, ledger_of(A=100, B=45, C=70, X=30, Y=5), answers, payout=250
+    )
+    assert [(row.reference, row.primary.code.value if row.primary else "") for row in rows] == [
+        ("A", ""),
+        ("B", "settled_differently"),
+        ("D", "not_settled"),
+        ("C", "settled_not_paid"),
+        ("X", "not_in_ledger"),
+        ("Y", "settled_not_paid"),
+    ]
+    assert [row.is_listed for row in rows] == [True, True, True, True, False, False]
+    assert summary.tie_out.ledger_paid_total == 230
+    assert steps(summary.tie_out)[Step.NOT_IN_LEDGER] == 30
+    assert summary.settlement.service_paid_total == summary.tie_out.service_paid_total == 190
+    assert steps(summary.settlement) == {
+        "settled": 0,
+        "settled_differently": -5,
+        "not_settled": -10,
+        "settled_not_paid": 75,
+    }
+    assert (summary.settlement.statement.total, summary.settlement.payout_difference) == (250, 0)
+    assert "4 ledger rows and 2 references that only the statement has: 1 matched, 5 breaks." in summary.sentence
+    assert summary.completeness.startswith("The ledger and the statement were asked about")
+    assert (summary.rows, summary.lines) == (4, 4)
+
+
+async def test_clean(service_of, clock_from):
+    """Two sides that agree are clean, and a payout of another sum is not."""
+    answers = {"A": [paid("A", 100, fee=3, amount_received=97)]}
+    statement = [Entry(line=2, reference="A", amount=100, amount_received=97)]
+    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, payout=97)
+    assert (summary.verdict, summary.exit_status()) == (Verdict.CLEAN, 0)
+    assert steps(summary.settlement) == {"settled": 0, "fees": -3}
+    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, payout=96)
+    assert (summary.verdict, summary.exit_status()) == (Verdict.BREAKS, 1)
+    assert summary.settlement.payout_difference == -1
+
+
+async def test_unusable_line(service_of, clock_from):
+    """A line that cannot be used is in a step of its own, and no such statement is clean."""
+    statement = [*ledger_of(A=100), RejectedEntry(line=3, reason="amount: 'x'", amount=None)]
+    answers = {"A": [paid("A", 100)]}
+    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers)
+    assert steps(summary.settlement) == {"settled": 0, "rejected": 0}
+    assert summary.settlement.statement.problems == ("line 3: amount: 'x'",)
+    assert (summary.verdict, summary.exit_status()) == (Verdict.BREAKS, 1)
+
+
+async def test_ignored_kinds(service_of, clock_from):
+    """Lines of the statement that are no payment, such as the payout itself, are left out."""
+    statement = [
+        Entry(line=2, reference="A", amount=100, kind="charge"),
+        RejectedEntry(line=3, reason="reference: the cell is empty", amount=-100, kind="payout"),
+    ]
+    answers = {"A": [paid("A", 100)]}
+    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, rules=BY_KIND)
+    assert (summary.verdict, summary.settlement.statement.total) == (Verdict.CLEAN, 100)
+
+
+async def test_seen_once(service_of, clock_from):
+    """A difference from the statement counts when it was seen twice, as any other does."""
+    answers = {"A": [paid("A", 100), paid("A", 100, status="Expired")], "B": [paid("B", 1)]}
+    rows, _ = await reconciled(service_of, clock_from, ledger_of(A=100, B=1), ledger_of(B=1), answers)
+    assert [each.code.value for each in rows[0].findings] == ["recorded_not_paid"]
+    assert rows[0].is_changed_during_run
+
+
+def test_residual():
+    """A total that the rows do not make is a bug, and no report."""
+    with pytest.raises(TieOutError, match="the statement does not tie: -5 of 5 is not explained"):
+        SettlementBridge().settlement(StatementTotals(lines=1, total=5), None)
+
+
+NAMES = "ABCD"
+NUMBERS = st.integers(-5, 9)
+WORDS = st.sampled_from(["Paid", "Pending", "Refunded", "odd"])
+
+
+def lines_of(**more):
+    usable = st.builds(
+        lambda reference, fields: Entry(line=0, reference=reference, **fields),
+        st.sampled_from(NAMES),
+        st.fixed_dictionaries({}, optional={"amount": NUMBERS, "status": st.none() | WORDS, **more}),
+    )
+    rejected = st.builds(
+        RejectedEntry,
+        line=st.just(0),
+        reason=st.just("x"),
+        reference=st.none() | st.sampled_from(NAMES),
+        amount=st.none() | NUMBERS,
+        kind=st.sampled_from(["charge", "payout"]),
+    )
+    return st.lists(usable | usable | rejected, max_size=8).map(
+        lambda rows: [attrs.evolve(row, line=number) for number, row in enumerate(rows, 2)]
+    )
+
+
+ANSWERS = st.fixed_dictionaries(
+    {
+        name: st.lists(
+            st.builds(
+                paid,
+                st.just(name),
+                NUMBERS,
+                status=WORDS,
+                amount_received=st.none() | NUMBERS,
+                merchant_reff=st.none() | st.just("M"),
+            )
+            | st.sampled_from([NOT_FOUND, errors.RejectedError("no"), errors.AuthenticationError("bad key")]),
+            min_size=1,
+            max_size=2,
+        )
+        for name in NAMES
+    }
+)
+
+
+@examples(150)
+@given(
+    ledger=lines_of(),
+    statement=lines_of(amount_received=st.none() | NUMBERS, kind=st.sampled_from(["charge", "refund", "fee", "odd"])),
+    answers=ANSWERS,
+    rules=st.sampled_from([Rules(), SUM, BY_KIND]),
+)
+async def test_ties(service_of, clock_from, ledger, statement, answers, rules):
+    """For any ledger, statement and answers both residuals are 0, and each reference of either side is asked."""
+    rows, summary = await reconciled(service_of, clock_from, ledger, statement, answers, rules=rules)
+    assert summary.tie_out.residual == summary.settlement.residual == 0
+    assert summary.settlement.service_paid_total == summary.tie_out.service_paid_total
+    ours = {entry.reference for entry in ledger if isinstance(entry, Entry)}
+    others = [row.reference for row in rows if not row.is_listed]
+    assert len(others) == len({*others})
+    assert not ours & {*others}
+    assert sum(len(row.lines) for row in rows if row.is_listed) == len(ledger)
+    breaks = [row for row in rows if row.bucket is Bucket.BREAK and not row.is_listed]
+    assert all(row.confirmed_at is not None for row in breaks)
+
+
+def test_steps():
+    """Each step has a label, and the bridge has every step."""
+    bridge = SettlementBridge().settlement(StatementTotals(), None)
+    assert [each.step for each in bridge.steps] == list(SettlementStep)
+    assert SettlementStep.NOT_SETTLED_YET.label == "not settled yet"

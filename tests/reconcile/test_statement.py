@@ -1,0 +1,141 @@
+"""What a statement lists for a reference, and what that means beside the service's answer."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import attrs
+import pytest
+
+from payclient import Transaction
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile import Kinds, OtherSide, Rules, Settled, StatementRules
+from payclient.reconcile._statement import StatementSum, settled_by, statement_findings, usable_line
+from support.reconciling import NOON
+
+KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"])
+BY_KIND = Rules(statement=StatementRules(kind=KINDS))
+PLAIN = Rules()
+
+
+def line(number, **fields):
+    return Entry(line=number, reference="T", **fields)
+
+
+def settled(*lines, rules=PLAIN):
+    found = settled_by([line(number, **fields) for number, fields in enumerate(lines, 2)], rules)
+    return None if found is None else (found.amount, found.amount_received, found.money)
+
+
+@pytest.mark.parametrize(
+    ("lines", "rules", "expected"),
+    [
+        ([{"amount": 100}], PLAIN, (100, None, 100)),
+        ([{"amount": 100, "amount_received": 97}], PLAIN, (100, 97, 97)),
+        ([{"amount_received": 97}], PLAIN, (None, 97, 97)),
+        ([{}], PLAIN, (None, None, 0)),
+        ([{"amount": 100}, {"amount": -40}], PLAIN, (60, None, 60)),
+        ([{"amount": 100, "kind": "charge"}, {"amount": 40, "kind": "refund"}], BY_KIND, (60, None, 60)),
+        ([{"amount": 100, "kind": "charge"}, {"amount": -3, "kind": "fee"}], BY_KIND, (100, 97, 97)),
+        ([{"amount": 100, "status": "Paid"}, {"amount": 5, "status": "Expired"}], PLAIN, (100, None, 100)),
+        ([{"amount": 100, "status": "Failed"}], PLAIN, None),
+        ([], PLAIN, None),
+    ],
+)
+def test_settled_by(lines, rules, expected):
+    """The lines of a reference are summed by their kind; those that do not say paid settle nothing."""
+    assert settled(*lines, rules=rules) == expected
+
+
+def test_total():
+    """The total is the sum of all lines, those that cannot be used included, in any order."""
+    lines = [line(2, amount=100, amount_received=97), line(3, amount=50), RejectedEntry(line=4, reason="x", amount=7)]
+    for ordered in (lines, lines[::-1]):
+        total = StatementSum(PLAIN)
+        for each in ordered:
+            total.add(each)
+        found = total.totals()
+        assert (found.lines, found.total, found.rejected_lines, found.rejected_amount) == (3, 154, 1, 7)
+        assert (found.is_net, found.problems) == (True, ("line 4: x",))
+
+
+def test_unusable():
+    """A line whose kind or status is not known is rejected, with the rule that helps."""
+    odd = usable_line(line(2, amount=5, kind="Reserve"), BY_KIND)
+    assert odd.reason == "kind: 'Reserve' is not listed in the rules; add it under [statement.kind]"
+    assert (odd.amount, odd.reference) == (5, "T")
+    assert "give it a meaning under [statuses]" in usable_line(line(2, status="Lunas"), PLAIN).reason
+    fine = line(2, amount=5, status="Paid")
+    assert usable_line(fine, PLAIN) is fine
+
+
+def codes(side, found, *, entry=None, rules=PLAIN):
+    entry = entry or Entry(line=2, reference="T")
+    return [
+        (each.code.value, bool(each.waived)) for each in statement_findings(side, entry, found, at=NOON, rules=rules)
+    ]
+
+
+def paid(amount=100, **fields):
+    return Transaction(**({"reference": "T", "amount": amount, "status": "Paid"} | fields))
+
+
+HUNDRED = Settled(lines=(7,), amount=100, money=100)
+BACK = Settled(lines=(7,), amount=-100, money=-100)
+LISTED = Settled(lines=(7,))
+
+
+@pytest.mark.parametrize(
+    ("listed", "in_ledger", "found", "expected"),
+    [
+        (HUNDRED, True, paid(), []),
+        (LISTED, True, paid(), []),
+        (HUNDRED, False, paid(), ["not_in_ledger"]),
+        (HUNDRED, False, paid(90), ["not_in_ledger", "settled_differently"]),
+        (None, False, paid(), ["not_in_ledger"]),
+        (None, True, paid(), ["not_settled"]),
+        (None, True, paid(status="Expired"), []),
+        (None, True, None, []),
+        (HUNDRED, True, paid(90), ["settled_differently"]),
+        (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=96), ["settled_differently"]),
+        (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=None), []),
+        (HUNDRED, True, paid(status="Pending"), ["settled_not_paid"]),
+        (HUNDRED, True, None, ["settled_not_paid"]),
+        (LISTED, False, None, ["settled_not_paid"]),
+        (BACK, True, paid(status="Refunded"), []),
+        (BACK, True, paid(), ["settled_differently"]),
+    ],
+)
+def test_findings(listed, in_ledger, found, expected):
+    """Each pair of a statement and an answer has its finding, and one that agrees has none."""
+    side = OtherSide(settled=listed, is_in_ledger=in_ledger)
+    assert codes(side, found) == [(code, False) for code in expected]
+
+
+@pytest.mark.parametrize(("days", "is_waived"), [(2, True), (4, False), (-2, True), (-4, False)])
+def test_in_time(days, is_waived):
+    """A payment that is not settled yet is waived while its row is young, and a row without an age never is."""
+    rules = Rules(statement=StatementRules(settles_within="3d"), time_zone="UTC")
+    created = (NOON - timedelta(days=days)).replace(tzinfo=None)
+    entry = Entry(line=2, reference="T", created_at=created)
+    assert codes(OtherSide(settled=None), paid(), entry=entry, rules=rules) == [("not_settled", is_waived)]
+    assert codes(OtherSide(settled=None), paid(), rules=rules) == [("not_settled", False)]
+    odd = Entry(line=2, reference="T", created_at=datetime.max)  # noqa: DTZ901  a mistyped year
+    assert codes(OtherSide(settled=None), paid(), entry=odd, rules=PLAIN) == [("not_settled", False)]
+
+
+def test_sentences():
+    """A finding names both sides, and the lines of the statement."""
+
+    def said(side, found):
+        entry = Entry(line=2, reference="T")
+        return [each.sentence for each in statement_findings(side, entry, found, at=NOON, rules=PLAIN)]
+
+    different = "amount is 90 at the service and 100 on line 7 of the statement"
+    assert said(OtherSide(settled=HUNDRED), paid(90)) == [different]
+    assert said(OtherSide(settled=HUNDRED), None) == [
+        "'T' is on line 7 of the statement with 100, and the service knows no such transaction"
+    ]
+    assert said(OtherSide(settled=None, unusable_line=9), paid()) == [
+        "'T' is paid at the service, 100, and the statement lists it only on line 9, which cannot be used"
+    ]
