@@ -344,6 +344,16 @@ def programs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def airflow(session: nox.Session) -> None:
+    """Run the DAG of the page about nightly jobs in a real Airflow, whose dependencies are not those of `uv.lock`."""
+    tools = ("pytest>=9", "pytest-asyncio", "pytest-randomly", "pytest-timeout", "pytest-xdist", "hypothesis")
+    session.install("apache-airflow>=3.1,<4", *tools, ".[cli]")
+    home = {"AIRFLOW_HOME": session.create_tmp(), "PYTHONSAFEPATH": "1"}
+    # Airflow itself warns of what it will remove.
+    session.run("pytest", "-m", "airflow", "-W", "default", "tests/airflow", *session.posargs, env=home)
+
+
+@nox.session(default=False)
 def recipes(session: nox.Session) -> None:
     """Run the recipes for Django, Litestar, taskiq, Celery, notebooks and trio."""
     install(session, "recipes")

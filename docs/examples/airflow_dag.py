@@ -1,0 +1,35 @@
+"""Reconcile every night with Airflow, and try again only where that can help."""
+
+import subprocess
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from airflow.sdk import dag, task
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+REPORTS = Path("/srv/reconcile/reports")
+INCOMPLETE = 75  # the same command resumes
+MEANINGS = {
+    1: "breaks, or rejected rows",
+    2: "the ledger cannot be read, or an option is wrong",
+    3: "the service refuses the key or this computer, or nothing was found",
+    130: "stopped",
+}
+
+
+@dag(schedule="0 2 * * *", start_date=datetime(2026, 1, 1), catchup=False, max_active_runs=1)
+def reconcile_every_night():
+    @task(retries=12, retry_delay=timedelta(minutes=10))
+    def reconcile(ds=None):
+        folder = REPORTS / ds  # of the night, so that a retry resumes
+        command = ["payclient", "reconcile", REPORTS.parent / "ledger.csv", "--out", folder, "--progress", "plain"]
+        status = subprocess.run(command, check=False).returncode
+        if status == INCOMPLETE:
+            raise AirflowException(f"{folder}: incomplete, so it is tried again")
+        if status:
+            raise AirflowFailException(f"{folder}: {MEANINGS.get(status, f'status {status}')}")
+
+    reconcile()
+
+
+reconcile_every_night()
