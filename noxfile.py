@@ -348,7 +348,7 @@ def airflow(session: nox.Session) -> None:
     """Run the DAG of the page about nightly jobs in a real Airflow, whose dependencies are not those of `uv.lock`."""
     tools = ("pytest>=9", "pytest-asyncio", "pytest-randomly", "pytest-timeout", "pytest-xdist", "hypothesis")
     session.install("apache-airflow>=3.1,<4", *tools, ".[cli]")
-    home = {"AIRFLOW_HOME": session.create_tmp(), "PYTHONSAFEPATH": "1"}
+    home = {"AIRFLOW_HOME": str(Path(session.create_tmp()).resolve()), "PYTHONSAFEPATH": "1"}
     # Airflow itself warns of what it will remove.
     session.run("pytest", "-m", "airflow", "-W", "default", "tests/airflow", *session.posargs, env=home)
 

@@ -1,7 +1,7 @@
 """Reconcile every night with Airflow, and try again only where that can help."""
 
 import subprocess
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from airflow.sdk import dag, task
@@ -17,7 +17,7 @@ MEANINGS = {
 }
 
 
-@dag(schedule="0 2 * * *", start_date=datetime(2026, 1, 1), catchup=False, max_active_runs=1)
+@dag(schedule="0 2 * * *", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False, max_active_runs=1)
 def reconcile_every_night():
     @task(retries=12, retry_delay=timedelta(minutes=10))
     def reconcile(ds=None):

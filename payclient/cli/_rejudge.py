@@ -82,8 +82,13 @@ def rejudge(
     worst = Worst()
     summary, judged_by = write_again(out, worst.add, all_rows=output.all_rows)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
-    output.write([verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}"], out, streams)
+    output.write([verdict, *remarks, *rest, "", *_next_steps(folder, out)], out, streams)
     return output.exit_status(summary)
+
+
+def _next_steps(folder: Path, out: Path) -> list[str]:
+    compare = shlex.join(("payclient", "diff", str(folder), str(out)))
+    return [f"Report: {out / 'report.html'}", f"Next: {compare}, which says row by row what the rules changed"]
 
 
 def _judge_copy(folder: Path, out: Path, given: Judging) -> list[str]:

@@ -124,10 +124,9 @@ class About:
 
 
 def run_name(about: About, started_at: datetime) -> str:
-    """Return the name of the run that *about* describes; a resumed run keeps it."""
+    """Return the name of the run that *about* describes; it stays when the run is resumed, or judged again alike."""
     ledger = "" if about.ledger is None else about.ledger.sha256
-    before = "" if about.judged_again is None else about.judged_again.run
-    parts = ledger, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint, before
+    parts = ledger, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint
     fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{fingerprint[:8]}"
 

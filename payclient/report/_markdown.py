@@ -19,6 +19,7 @@ from payclient.reconcile import Severity
 _MAX_LENGTH = 160
 _SHOWN_BY_NUMBER = re.compile("<(U\\+[0-9A-F]{4,6})>")
 _MARKUP = re.compile(r"[`|<>&\\]")
+_NOT_PLAIN = re.compile(r"[^\w ,.;:()'+/%-]")
 _BREAK = b'"bucket":"break"'
 
 
@@ -27,6 +28,11 @@ def code_span(text: str) -> str:
     text = _SHOWN_BY_NUMBER.sub(r"(\1)", escape_unprintable(text, max_length=_MAX_LENGTH))
     text = _MARKUP.sub(lambda match: f"(U+{ord(match[0]):04X})", text)
     return f"`{text}`" if text.strip() else "none"
+
+
+def _plain(sentence: str) -> str:
+    """Return a sentence of the report; a folder may be named in it, whose name could be markup."""
+    return _NOT_PLAIN.sub(lambda match: f"(U+{ord(match[0]):04X})", escape_unprintable(sentence))
 
 
 def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
@@ -61,7 +67,7 @@ def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]
         summary: The content of `summary.json`.
         worst: What `worst_breaks` returned.
     """
-    yield f"**{summary['verdict'].upper()}**: {escape_unprintable(summary['sentence'])}"
+    yield f"**{summary['verdict'].upper()}**: {_plain(summary['sentence'])}"
     yield ""
     yield from _about(summary)
     if worst:
@@ -81,6 +87,9 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
         f"- Paid: {bridge['ledger_paid_total']:,} in the ledger, {bridge['service_paid_total']:,} at the service; "
         f"residual {bridge['residual']:,}"
     )
+    if (since := summary["since"]) is not None:
+        breaks, was = summary["buckets"]["break"]["rows"], since["buckets"].get("break", 0)
+        yield f"- Breaks: {breaks:,} ({_signed(breaks - was)} since the previous run, {code_span(since['folder'])})"
     if ledger is not None:
         yield f"- Ledger: {code_span(ledger['name'] or 'standard input')}"
     if service["environment"]:
@@ -94,4 +103,8 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["ended_by"]:
         yield f"- Ended early: {code_span(summary['ended_by'])}"
     if summary["compared"]["remark"]:
-        yield f"- {escape_unprintable(summary['compared']['remark'])}"
+        yield f"- {_plain(summary['compared']['remark'])}"
+
+
+def _signed(number: int) -> str:
+    return f"{number:+,}" if number else "\N{PLUS-MINUS SIGN}0"

@@ -16,8 +16,8 @@ LOOSE = "[tolerances.amount]\nabove = 500\n"
 def run(configured, tmp_path):
     """Reconcile the ledger by these rules into a folder of this name, and return the folder."""
 
-    def run(name="night", rules="", *arguments):
-        (tmp_path / "ledger.csv").write_text(LEDGER)
+    def run(name="night", rules="", *arguments, ledger=LEDGER):
+        (tmp_path / "ledger.csv").write_text(ledger)
         (tmp_path / f"{name}.toml").write_text(rules)
         wanted = ("--out", str(tmp_path / name), "--rules", str(tmp_path / f"{name}.toml"), "--quiet")
         configured("reconcile", str(tmp_path / "ledger.csv"), *wanted, *arguments)
@@ -204,3 +204,16 @@ def test_whole_folder(run, rejudge, command, tmp_path):
     assert "in 'again', by the same rules" in third.out
     shutil.rmtree(tmp_path / "night")
     assert command("report", str(again), "--quiet").status == 1
+
+
+def test_previous_run(run, rejudge, command, tmp_path):
+    """A second judgement of a run with a previous one keeps its carried rows and its ages, byte for byte."""
+    run("first")
+    shorter = LEDGER.rpartition("T3")[0] + "T4,5,Paid\n"
+    night = run("night", "", "--previous", str(tmp_path / "first"), ledger=shorter)
+    rejudge(night)
+    assert told(night)["since"]["carried"]["break"] == 1
+    assert told(night)["since"]["breaks"]["new"] == 1
+    for name in ("rows.jsonl", "breaks.csv", "history.jsonl"):
+        assert (tmp_path / "again" / name).read_bytes() == (night / name).read_bytes()
+    assert command("verify", str(tmp_path / "again")).status == 0

@@ -137,6 +137,17 @@ for text in HOSTILE:
     test_any_text = example(text)(test_any_text)
 
 
+def test_since(report):
+    """With a previous run, the message says how many breaks there are more or fewer; its name cannot be markup."""
+    summary = json.loads((report / "summary.json").read_text())
+    breaks = summary["buckets"]["break"]["rows"]
+    for before, shown in ((breaks + 3, "-3"), (breaks, "\N{PLUS-MINUS SIGN}0"), (0, f"+{breaks}")):
+        since = {"buckets": {"break": before} if before else {}, "folder": "<b>@ana"}
+        lines = list(markdown_lines({**summary, "since": since, "sentence": "3 carried from '<b>@ana'."}, []))
+        assert lines[0] == "**BREAKS**: 3 carried from '(U+003C)b(U+003E)(U+0040)ana'."
+        assert f"- Breaks: {breaks} ({shown} since the previous run, `(U+003C)b(U+003E)@ana`)" in lines
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_rows(tmp_path, text):
     """Whatever stands in a ledger, an answer, or the name of a file, the message has the same elements."""

@@ -12,7 +12,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry
-from payclient.reconcile import Bucket, Code, Finding, Row
+from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row
 from payclient.report import About, ReportFiles, row_as_json
 from support.planted import about, judged
 
@@ -55,6 +55,24 @@ def test_every_row(tmp_path, rows):
                 if f"{side}_{name}" in line:
                     assert as_text(line[f"{side}_{name}"]) == value
         assert line["service_meaning"] == wanted["status"]["service_meaning"]
+
+
+def test_age():
+    """With a previous run, each row says what became of it, since when, and whether it was carried over."""
+    from payclient.report._parquet import TableWriter  # noqa: PLC0415  needs pyarrow
+
+    history = History(state=BreakState.STILL_OPEN, first_seen=NOON, first_run="R1", age_days=3)
+    finding = Finding(Code.UNDERPAID, "less", history=history)
+    row = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.BREAK, findings=(finding,), carried_from="R2")
+    clean = Row(entry=Entry(line=2, reference="B"), bucket=Bucket.MATCHED)
+    names = ("state", "first_seen", "first_run", "age_days", "carried_from")
+    file = io.BytesIO()
+    with TableWriter(file) as table:
+        for each in (row, clean):
+            table.add(each)
+        table.finish()
+    found = [tuple(line[name] for name in names) for line in pq.read_table(file).to_pylist()]
+    assert found == [("still_open", NOON, "R1", 3, "R2"), (None,) * 5]
 
 
 def test_same_columns(tmp_path, rows):
