@@ -184,7 +184,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "days": lambda days: plural(days, "day"),
+        "days": _count_of_days,
         "difference": _difference,
         "number": _number,
         "rows": _count_of_rows,
@@ -192,6 +192,10 @@ def _template() -> Template:
         "when": when,
     }
     return environment.from_string(_asset("report.html.j2"))
+
+
+def _count_of_days(days: int) -> str:
+    return plural(days, "day")
 
 
 def _count_of_rows(count: int) -> str:
