@@ -40,7 +40,7 @@ FILES = {
 }
 """The other files of a report, and what each is for."""
 
-_ROOM = 80
+_ROOM = 60
 _MAX_LENGTH = 600
 _TREND_HEIGHT = 40
 _MINUS = "\N{MINUS SIGN}"
