@@ -158,7 +158,7 @@ def generate(rows: int, *, seed: int) -> Dataset:
         message = f"rows must be at least {MIN_ROWS}, got {rows}"
         raise ValueError(message)
     random = Random(seed)  # noqa: S311  made-up data, not a secret
-    agreed = _agreed(random)
+    agreed = agreed_transactions(random)
     per_kind = max(1, rows // _ROWS_PER_KIND)
     generated = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
     for _ in range(per_kind):
@@ -180,7 +180,7 @@ def as_expected(row: Row) -> Expected:
     return Expected(row.bucket, frozenset((finding.code, finding.severity) for finding in row.findings))
 
 
-def _agreed(random: Random) -> Iterator[Fields]:
+def agreed_transactions(random: Random) -> Iterator[Fields]:
     """Yield transactions on which both sides agree."""
     for number in count(1):
         amount, fee = random.randrange(10, 5000) * 1000, random.randrange(1, 10) * 500

@@ -18,6 +18,7 @@ from cyclopts import Parameter, validators
 from payclient import AsyncClient, Environment
 from payclient._escape import plural
 from payclient.cli._dataset import COLUMNS, MIN_ROWS, Dataset, Expected, as_expected, generate
+from payclient.cli._nights import MAX_NIGHTS, run_nights
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, write_again
 from payclient.cli._sandbox import faults_of, limit_of, serving
@@ -33,6 +34,7 @@ EXAMPLES = """
 ```console
 $ payclient demo
 $ payclient demo --rows 500 --out demo-report
+$ payclient demo --rows 1000 --nights 3
 ```
 """
 
@@ -51,6 +53,7 @@ async def demo(
     rows: Annotated[int, Parameter(validator=validators.Number(gte=MIN_ROWS))] = 10_000,
     seed: int = 1,
     out: Path | None = None,
+    nights: Annotated[int, Parameter(validator=validators.Number(gte=1, lte=MAX_NIGHTS))] = 1,
     progress: ProgressMode = ProgressMode.AUTO,
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
@@ -65,20 +68,34 @@ async def demo(
         rows: Number of ledger rows.
         seed: Seed of the ledger and of the faults.
         out: Folder for the ledger and the report; a new temporary folder, which is kept, if not given.
+        nights: Number of runs, each a night after the one before; with more than one, breaks with planted life cycles.
         progress: How progress is shown on standard error.
         streams: Streams of the process.
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
-    dataset = generate(rows, seed=seed)
+    service = _service(seed)
+    if nights > 1:
+        is_passed = await run_nights(
+            nights, rows=rows, seed=seed, folder=folder, service=service, progress=progress, streams=streams
+        )
+    else:
+        is_passed = await _run_once(generate(rows, seed=seed), folder, service, progress, streams)
+    return Exit.DONE if is_passed else Exit.DIFFERENT
+
+
+async def _run_once(
+    dataset: Dataset, folder: Path, service: FakeService, progress: ProgressMode, streams: Streams
+) -> bool:
+    """Reconcile *dataset*, killed once and resumed, and return whether exactly what was planted is found."""
     _write(dataset, folder)
     streams.tell(
-        f"{rows:,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
+        f"{len(dataset.ledger):,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
         f"{_FAULT_SHARE:.0%} of its responses fail",
     )
     check, worst = Check(dataset.expected), Worst()
     report = folder / "report"
-    service = _service(dataset, seed)
+    service.load(dataset.transactions)
     async with serving(service) as base_url:
         streams.tell(await _run_and_kill(folder, base_url, service.api_key))
         async with AsyncExitStack() as stack:
@@ -106,14 +123,12 @@ async def demo(
     for line in (*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *check.lines()):
         streams.write(line)
     streams.write(_REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs.")
-    return Exit.DONE if check.is_passed and is_same else Exit.DIFFERENT
+    return check.is_passed and is_same
 
 
-def _service(dataset: Dataset, seed: int) -> FakeService:
+def _service(seed: int) -> FakeService:
     faults, limits = faults_of(_FAULT_SHARE), [limit_of(_RATE_LIMIT)]
-    service = FakeService(latency=Latency(seconds=_LATENCY), limits=limits, faults=faults, seed=seed)
-    service.load(dataset.transactions)
-    return service
+    return FakeService(latency=Latency(seconds=_LATENCY), limits=limits, faults=faults, seed=seed)
 
 
 async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:

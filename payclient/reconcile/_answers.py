@@ -61,12 +61,12 @@ class Answers:
     def _pages(self, query: str) -> Iterator[PendingLookup]:
         # A cursor that stays open would see rows change under it.
         self.write()
-        last = 0
+        last, has_previous = 0, self._has_previous()
         while page := self._database.fetch(query, (last,)):
             for last, first, *cells in page:
                 usable = self._entries(first, cells)
                 reference = usable[0].reference
-                yield PendingLookup(reference, last, usable, self.since(reference))
+                yield PendingLookup(reference, last, usable, self._since(reference, has_previous=has_previous))
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
         """Return all ledger rows that have the reference of the one in *cells*."""
@@ -75,9 +75,12 @@ class Answers:
             entries = list(map(entry_from, self._database.fetch(schema.ENTRIES_OF, (entries[0].reference,))))
         return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
 
-    def since(self, reference: str) -> Since | None:
+    def _has_previous(self) -> bool:
+        return bool(self._value(schema.HAS_PREVIOUS))
+
+    def _since(self, reference: str, *, has_previous: bool) -> Since | None:
         """Return what the previous run says about *reference*; None if there is no previous run."""
-        if not self._value("SELECT count(*) FROM notes WHERE name = 'previous'"):
+        if not has_previous:
             return None
         found = self._database.fetch(schema.EARLIER_OF, (reference,))
         return Since(earlier=earlier_from(reference, found[0][0] if found else None), run="", previous="")
@@ -166,13 +169,13 @@ class Answers:
     def mark_again(self, rules: Rules) -> None:
         """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
         self.write()
-        last = 0
+        last, has_previous = 0, self._has_previous()
         while page := self._database.fetch(schema.NEXT_ANSWERED, (last,)):
             for last, *marks, first, cells, answer in map(_parts, page):
                 observation = observation_from(answer)
                 assert observation is not None  # noqa: S101  each answer is one
                 entries = self._entries(first, cells)
-                since = self.since(entries[0].reference)
+                since = self._since(entries[0].reference, has_previous=has_previous)
                 is_different = bool(differing(entries, observation, rules=rules, since=since))
                 derived = [int(is_different), paid_reff_of(observation, rules=rules)]
                 if marks != derived:

@@ -277,6 +277,8 @@ def _resolved_by(was: KnownBreak, now: Seen) -> ResolvedBy:
     theirs = was.service != _fingerprint(was.code, now.service)
     if was.code is Code.PAID_TWICE and not ours and not theirs:
         return ResolvedBy.SERVICE  # the other payment is no longer paid there
+    if was.code is Code.REVERSED and not ours and not theirs:
+        return ResolvedBy.LEDGER  # it said so when that was reported
     if ours and theirs:
         return ResolvedBy.BOTH
     if ours or theirs:

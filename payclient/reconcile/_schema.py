@@ -255,6 +255,7 @@ CASES_OF = f"{CASES} WHERE entries.reference = ? ORDER BY position"
 
 # The previous run
 
+HAS_PREVIOUS = "SELECT count(*) FROM notes WHERE name = 'previous'"
 ADD_EARLIER = "INSERT INTO earlier VALUES (?, ?, ?)"
 COUNT_EARLIER = "SELECT count(*) FROM earlier"
 EARLIER_OF = "SELECT data FROM earlier WHERE reference = ?"

@@ -1,0 +1,262 @@
+"""Several nights of the demo: breaks with planted life cycles, and the check that exactly these are found."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from payclient import AsyncClient, Environment
+from payclient.cli._dataset import Fields, agreed_transactions
+from payclient.cli._progress import ProgressMode
+from payclient.cli._reconciliation import Reconciliation
+from payclient.cli._sandbox import serving
+from payclient.cli._streams import Streams
+from payclient.ledger import open_ledger
+from payclient.reconcile import STRICT, Accepted, Row, Rules, utc_now
+from payclient.report import PastRun, open_past_run
+from payclient.testing import FakeService
+
+MAX_NIGHTS = 3
+_COLUMNS: tuple[str, ...] = ("reference", "merchant_reff", "amount", "status")
+_CONCURRENCY = 32
+_ROWS_PER_CYCLE = 500
+_MAX_SHOWN = 20
+
+Found: TypeAlias = tuple[str, str, str]
+"""Reference, code, and the state with what resolved it; on the first night, the state is empty."""
+
+
+@frozen(kw_only=True)
+class Cycle:
+    """
+    The life of one row over the nights.
+
+    Attributes:
+        ledger: What to change in the ledger, by night; None where it does not list the row.
+        service: What to change at the service, by night.
+        expected: Code and state of each break, by night; the first night knows no state.
+    """
+
+    ledger: tuple[Fields | None, ...] = ({}, {}, {})
+    service: tuple[Fields, ...] = ({}, {}, {})
+    expected: tuple[tuple[tuple[str, str], ...], ...] = ((), (), ())
+
+
+def _plus(number: int) -> Callable[[int], int]:
+    return lambda amount: amount + number
+
+
+_LESS = {"amount": _plus(-1000), "amount_received": _plus(-1000)}
+_MUCH_LESS = {"amount": _plus(-2000), "amount_received": _plus(-2000)}
+_MORE = {"amount": _plus(1000)}
+_GONE = {"status": "Canceled"}
+_UNDERPAID: Mapping[str, tuple[tuple[str, str], ...]] = {
+    state: (("underpaid", state),)
+    for state in ("", "new", "still_open", "changed", "reopened", "resolved by ledger", "resolved by service")
+}
+_WORD = "Settled"
+
+CYCLES: Mapping[str, Cycle] = {
+    "always matched": Cycle(),
+    "new on the third night": Cycle(service=({}, {}, _LESS), expected=((), (), _UNDERPAID["new"])),
+    "still open": Cycle(
+        ledger=(_MORE,) * 3, expected=(_UNDERPAID[""], _UNDERPAID["still_open"], _UNDERPAID["still_open"])
+    ),
+    "changed": Cycle(
+        service=(_LESS, _MUCH_LESS, _MUCH_LESS),
+        expected=(_UNDERPAID[""], _UNDERPAID["changed"], _UNDERPAID["still_open"]),
+    ),
+    "reopened": Cycle(
+        service=(_LESS, {}, _LESS),
+        expected=(_UNDERPAID[""], _UNDERPAID["resolved by service"], _UNDERPAID["reopened"]),
+    ),
+    "resolved by the ledger": Cycle(
+        ledger=(_MORE, {}, {}), expected=(_UNDERPAID[""], _UNDERPAID["resolved by ledger"], ())
+    ),
+    "resolved by the service": Cycle(
+        service=(_LESS, {}, {}), expected=(_UNDERPAID[""], _UNDERPAID["resolved by service"], ())
+    ),
+    "resolved by a rule": Cycle(
+        service=({"status": _WORD},) * 3,
+        expected=((("unknown_status", ""),), (("unknown_status", "resolved by rule"),), ()),
+    ),
+    "resolved by an acceptance": Cycle(
+        service=(_LESS,) * 3, expected=(_UNDERPAID[""], (("underpaid", "resolved by acceptance"),), ())
+    ),
+    "reversed": Cycle(
+        ledger=({}, _GONE, _GONE),
+        service=({}, _GONE, _GONE),
+        expected=((), (("reversed", "new"),), (("reversed", "resolved by ledger"),)),
+    ),
+    "carried over": Cycle(
+        ledger=({}, None, None),
+        service=(_LESS, _LESS, {}),
+        expected=(_UNDERPAID[""], _UNDERPAID["still_open"], _UNDERPAID["resolved by service"]),
+    ),
+}
+"""The lives that a row can have. A rule for the word, and the acceptance, come on the second night."""
+
+_ACCEPTED = "resolved by an acceptance"
+MIN_ROWS = len(CYCLES)
+
+
+@define
+class NightCheck:
+    """
+    Compares the breaks of one night with the planted ones.
+
+    Attributes:
+        expected: Those that were planted.
+        found: Those that were found.
+    """
+
+    expected: frozenset[Found]
+    found: set[Found] = field(factory=set)
+
+    def add(self, row: Row) -> None:
+        """Take one row."""
+        for finding in row.findings:
+            if finding.is_decisive:
+                state = "" if finding.history is None else finding.history.state.value
+                self.found.add((row.reference or "", finding.code.value, state))
+
+    def add_memory(self, run: PastRun) -> None:
+        """Take the breaks of earlier nights that are gone."""
+        for reference, text in run.memory():
+            line = json.loads(text)
+            if not line["is_old"]:
+                by = f" by {line['resolved_by']}" if line["resolved_by"] else ""
+                self.found.add((reference, line["code"], line["state"] + by))
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is not as planted."""
+        for what, breaks in (("missing", self.expected - self.found), ("not planted", self.found - self.expected)):
+            for reference, code, state in sorted(breaks)[:_MAX_SHOWN]:
+                yield f"  {what}: {reference}: {code}, {state.replace('_', ' ') or 'no state'}"
+
+
+@frozen(kw_only=True)
+class Planted:
+    """
+    One night's two sides.
+
+    Attributes:
+        ledger: The rows.
+        transactions: Those of the service.
+        expected: The breaks that are to be found.
+        rules: By which the night is judged.
+    """
+
+    ledger: tuple[Fields, ...]
+    transactions: tuple[Fields, ...]
+    expected: frozenset[Found]
+    rules: Rules
+
+
+def plant(rows: int, *, seed: int) -> tuple[Planted, ...]:
+    """Return the nights of a dataset with this number of rows; the same seed gives the same nights."""
+    random = Random(seed)  # noqa: S311  made-up data, not a secret
+    agreed = agreed_transactions(random)
+    times = max(1, rows // _ROWS_PER_CYCLE)
+    lives = [(name, next(agreed)) for name in CYCLES for _ in range(times)]
+    lives += [("always matched", next(agreed)) for _ in range(rows - len(lives))]
+    random.shuffle(lives)
+    return tuple(_night(lives, number) for number in range(MAX_NIGHTS))
+
+
+def _night(lives: list[tuple[str, Fields]], number: int) -> Planted:
+    ledger: list[Fields] = []
+    transactions: list[Fields] = []
+    expected: set[Found] = set()
+    for name, fields in lives:
+        cycle = CYCLES[name]
+        if (changes := cycle.ledger[number]) is not None:
+            ledger.append(_changed(fields, changes))
+        transactions.append(_changed(fields, cycle.service[number]))
+        expected |= {(fields["reference"], code, state) for code, state in cycle.expected[number]}
+    accepted = [_acceptance(fields["reference"]) for name, fields in lives if name == _ACCEPTED]
+    rules = Rules(statuses={_WORD: "paid"}, accepted=accepted) if number else STRICT
+    return Planted(ledger=tuple(ledger), transactions=tuple(transactions), expected=frozenset(expected), rules=rules)
+
+
+def _changed(fields: Fields, changes: Fields) -> dict[str, Any]:
+    return {**fields, **{name: new(fields[name]) if callable(new) else new for name, new in changes.items()}}
+
+
+def _acceptance(reference: str) -> Accepted:
+    return Accepted(
+        code="underpaid",
+        reference=reference,
+        largest_difference=1000,
+        reason="agreed with the customer",
+        owner="the demo",
+        expires=date.max,
+    )
+
+
+async def run_nights(
+    nights: int, *, rows: int, seed: int, folder: Path, service: FakeService, progress: ProgressMode, streams: Streams
+) -> bool:
+    """Reconcile night after night, each after the one before, and return whether all was found as planted."""
+    previous: PastRun | None = None
+    is_passed = True
+    async with serving(service) as base_url, AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            AsyncClient(
+                api_key=service.api_key,
+                base_url=base_url,
+                environment=Environment.SANDBOX,
+                max_concurrency=_CONCURRENCY,
+            )
+        )
+        for number, planted in enumerate(plant(rows, seed=seed)[:nights], 1):
+            service.load(planted.transactions)
+            ledger, out = folder / f"ledger-{number}.csv", folder / f"night-{number}"
+            _write(planted.ledger, ledger)
+            check = NightCheck(planted.expected)
+            with open_ledger(ledger) as entries:
+                job = Reconciliation(
+                    ledger=entries,
+                    out=out,
+                    client=client,
+                    environment=Environment.SANDBOX,
+                    concurrency=_CONCURRENCY,
+                    rules=planted.rules,
+                    previous=previous,
+                    progress=progress,
+                    streams=streams,
+                    clock=_clock(nights - number),
+                )
+                summary = await job.carry_out(check.add)
+            previous = open_past_run(out)
+            check.add_memory(previous)
+            streams.write(f"night {number}, {out}: {summary.sentence}")
+            if wrong := list(check.lines()):
+                is_passed = False
+                for line in wrong:
+                    streams.write(line)
+    word = "CHECKED" if is_passed else "CHECK FAILED"
+    streams.write(
+        f"{word}: {len(CYCLES) - 1} kinds of life cycles were planted" + "; exactly these were found." * is_passed
+    )
+    return is_passed
+
+
+def _clock(days: int) -> Callable[[], datetime]:
+    """Return a clock that is some days behind, so that the nights are a day apart."""
+    return lambda: utc_now() - timedelta(days=days)
+
+
+def _write(rows: tuple[Fields, ...], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, _COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
