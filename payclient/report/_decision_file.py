@@ -51,7 +51,7 @@ def read_log(folder: Path) -> DecisionLog:
     try:
         with open(folder / DECISIONS, "rb", opener=own) as file:
             return _log(file, folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter is reported by what writes there
         return DecisionLog()
 
 

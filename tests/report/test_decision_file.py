@@ -146,3 +146,9 @@ def test_settled(tmp_path):
             add_decisions(folder, [accepted])
         with ReportFiles(folder, rules=rules, formats=["summary.json"]) as files:
             assert len(files.finish(About(rules=rules)).acceptances) == notices
+
+
+def test_no_folder(tmp_path):
+    """Where there is no folder, or a file in its place, there are no decisions."""
+    (tmp_path / "file").touch()
+    assert read_log(tmp_path / "file").decisions == read_log(tmp_path / "nowhere").decisions == ()
