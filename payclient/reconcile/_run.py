@@ -194,7 +194,7 @@ class _Reconciler:
                 self._journal.statement_lines.add(line)
             if self.is_turn_over():
                 await self.yield_to_loop(Phase.READING, None)
-        self._journal.finish_statement(total.totals())
+        self._journal.finish_statement(total.totals(ignored.counted()))
 
     def _add(self, entry: Entry | RejectedEntry, ignored: IgnoredCount) -> None:
         if not ignored.takes(entry.kind, entry.amount):

@@ -69,6 +69,8 @@ class StatementTotals:
         rejected_lines: Lines that cannot be used.
         rejected_amount: Sum of what these state.
         is_net: Whether any line states what was paid out.
+        ignored_lines: Lines of kinds that the rules leave out, which are not among the others.
+        ignored_amount: Sum of what these state.
         problems: The first few lines that cannot be used, each with its line and why.
     """
 
@@ -77,4 +79,6 @@ class StatementTotals:
     rejected_lines: int = 0
     rejected_amount: int = 0
     is_net: bool = False
+    ignored_lines: int = 0
+    ignored_amount: int = 0
     problems: tuple[str, ...] = ()

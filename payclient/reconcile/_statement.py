@@ -11,7 +11,7 @@ from payclient._escape import quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._finding import Code, Finding
-from payclient.reconcile._line_rules import Kind
+from payclient.reconcile._line_rules import IgnoredLines, Kind
 from payclient.reconcile._rule_values import duration_text
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._settled import OtherSide, Settled, StatementTotals
@@ -60,14 +60,17 @@ class StatementSum:
         self._total += _money(line, self._rules)[2]
         self._is_net = self._is_net or isinstance(line.amount_received, int)
 
-    def totals(self) -> StatementTotals:
-        """Return the sums."""
+    def totals(self, ignored: Iterable[IgnoredLines] = ()) -> StatementTotals:
+        """Return the sums, and those of the *ignored* lines beside them."""
+        left_out = list(ignored)
         return StatementTotals(
             lines=self._lines,
             total=self._total,
             rejected_lines=self._rejected[0],
             rejected_amount=self._rejected[1],
             is_net=self._is_net,
+            ignored_lines=sum(each.lines for each in left_out),
+            ignored_amount=sum(each.amount for each in left_out),
             problems=tuple(self._problems),
         )
 

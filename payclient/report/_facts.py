@@ -96,6 +96,9 @@ def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
 def _statement(statement: StatementAbout) -> Iterator[Fact]:
     file, totals = statement.file, statement.totals
     yield Fact("Statement", (f"{file.name}: {totals.lines:,} lines, {file.size_bytes:,} bytes, read as {file.format}",))
+    if totals.ignored_lines:
+        left_out = f"{plural(totals.ignored_lines, 'line')}, {totals.ignored_amount:,} in all, by their kind"
+        yield Fact("Left out of the statement", (left_out,))
     yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
     columns = (
         name if name == header else f"{name}, from the column {header!r}" for name, header in file.columns.items()

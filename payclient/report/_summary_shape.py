@@ -151,6 +151,8 @@ def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] |
         "lines": statement.lines,
         "rejected_lines": statement.rejected_lines,
         "rejected_amount": statement.rejected_amount,
+        "ignored_lines": statement.ignored_lines,
+        "ignored_amount": statement.ignored_amount,
         "problems": list(statement.problems),
         "statement": ledger_as_json(about.statement.file),
     }

@@ -131,7 +131,8 @@ async def test_ignored_kinds(service_of, clock_from):
     ]
     answers = {"A": [paid("A", 100)]}
     _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers, rules=BY_KIND)
-    assert (summary.verdict, summary.settlement.statement.total) == (Verdict.CLEAN, 100)
+    totals = summary.settlement.statement
+    assert (summary.verdict, totals.total, totals.ignored_lines, totals.ignored_amount) == (Verdict.CLEAN, 100, 1, -100)
 
 
 async def test_seen_once(service_of, clock_from):
