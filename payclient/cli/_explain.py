@@ -55,7 +55,7 @@ def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Para
 
 
 def _lines(case: Case, row: Row) -> Iterator[str]:
-    yield f"line {row.line}, {row.reference or 'no reference'}: {row.bucket.upper()}"
+    yield f"{row.place}, {row.reference or 'no reference'}: {row.bucket.upper()}"
     if row.reason:
         yield f"  why: {row.reason}"
     for finding in row.findings:

@@ -55,8 +55,7 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         yield f"the worst of {plural(summary.buckets[Bucket.BREAK].rows, 'break')}:"
         for row in shown:
             what = f"{row.severity.word}, {row.findings[0].code}: {row.findings[0].sentence}"
-            where = f"{'statement, line' if row.is_of_statement else 'line'} {row.line}"
-            yield f"  {where}, {escape_unprintable(row.reference or '')}: {what}"
+            yield f"  {escape_unprintable(row.place)}, {escape_unprintable(row.reference or '')}: {what}"
     yield from _listed("patterns among the breaks", map(_pattern, summary.patterns))
     yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
     yield from _listed("said to be corrected", (each.still_there for each in summary.still_there))

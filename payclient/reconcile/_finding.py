@@ -227,6 +227,13 @@ class Row:
         return self.entry.line
 
     @property
+    def place(self) -> str:
+        """Where it is listed, for people: `line 3`, of the statement or of the previous run's ledger if it is there."""
+        if self.is_of_statement:
+            return f"statement, line {self.line}"
+        return f"line {self.line}" + (f" of {self.carried_from}" if self.carried_from else "")
+
+    @property
     def lines(self) -> tuple[int, ...]:
         """All its lines in the ledger, in order; usually one."""
         return tuple(part.line for part in self.parts) or (self.entry.line,)

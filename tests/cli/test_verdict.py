@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from attrs import evolve
+
 from payclient.cli._verdict import Worst, aligned
 from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row
+from payclient.reconcile._settled import OtherSide
 
 
 def row(line, code, bucket=Bucket.BREAK):
@@ -25,6 +29,19 @@ def test_breaks_only():
     worst = Worst()
     worst.add(row(1, Code.TOLERATED_DEVIATION, Bucket.MATCHED))
     assert worst.rows() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        pytest.param({}, "line 3", id="ledger"),
+        pytest.param({"carried_from": "2026-11-20"}, "line 3 of 2026-11-20", id="carried"),
+        pytest.param({"other_side": OtherSide(settled=None, is_in_ledger=False)}, "statement, line 3", id="statement"),
+    ],
+)
+def test_place(more, place):
+    """A line number says of which file it is, unless that is the ledger."""
+    assert evolve(row(3, Code.UNDERPAID), **more).place == place
 
 
 def test_aligned():
