@@ -44,8 +44,13 @@ class MoneyReader:
 
     dialect: Dialect = PLAIN
     _pattern: re.Pattern[str] = field(init=False, eq=False, repr=False)
+    _is_plain: bool = field(init=False, eq=False, repr=False)
+    _has_point: bool = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_is_plain", not self.dialect.minor_units)
+        has_point = self.dialect.decimal != "," and self.dialect.thousands is not Thousands.POINT
+        object.__setattr__(self, "_has_point", has_point)
         object.__setattr__(self, "_pattern", _pattern(self.dialect))
 
     def read(self, cell: str) -> int | None:
@@ -55,8 +60,11 @@ class MoneyReader:
         Raises:
             CellProblem: For anything that has no or more than one reading in this notation.
         """
-        if not self.dialect.minor_units and cell.isascii() and cell.isdigit() and len(cell) <= _MAX_DIGITS:
-            return int(cell)  # the usual case
+        if self._is_plain and cell.isascii() and len(cell) <= _MAX_DIGITS:  # the usual cases
+            if cell.isdigit():
+                return int(cell)
+            if self._has_point and cell[-3:] == ".00" and cell[:-3].isdigit():
+                return int(cell[:-3])
         text = cell.strip(BLANK)
         if not text:
             return None

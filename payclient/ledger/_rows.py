@@ -111,6 +111,8 @@ class RowReader:
         scope: Scope | None = None,
     ) -> None:
         self._scope = scope
+        self._has_currency = "currency" in columns.used
+        self._has_scope = scope is not None and scope.concerns(columns.used)
         self._columns = columns
         self._warnings = warnings
         unused = set(range(len(columns.header))) - set(columns.places.values())
@@ -144,9 +146,11 @@ class RowReader:
         if refused and not is_header:
             for what in refused.keys() & set(_SUGGESTED.values()):
                 self._suggester.refuse(what, refused[what])
-        if self._scope is not None and not is_header and self._is_outside(self._scope, line, values, problems):
+        has_scope = self._has_scope and not is_header
+        if self._scope is not None and has_scope and self._is_outside(self._scope, line, values, problems):
             return None
-        values.pop("currency", None)
+        if self._has_currency:
+            values.pop("currency", None)
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:

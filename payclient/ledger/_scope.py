@@ -103,6 +103,10 @@ class Scope:
                 message = f"{options[name]} a column for {name}; choose one with --column {name}=NAME"
                 raise LedgerError(message, line=1)
 
+    def concerns(self, used: Mapping[str, str]) -> bool:
+        """Return whether rows of a ledger with these columns may be outside, other than totals rows."""
+        return bool(self._start or self._stop or self._wanted or "currency" in used)
+
     def leaves_out_totals(self, line: int, amount: object) -> bool:
         """Return whether a totals row on *line* is outside, which is then counted."""
         if self._dialect.skip_totals:

@@ -102,6 +102,9 @@ class Suggester:
             cell: Its text.
             is_needed: Whether it must not be empty.
         """
+        if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and whatever reads one of these reads all of them alike
+            self._shapes.setdefault(".00", cell)
+            return
         text = cell.strip(BLANK)
         if is_needed and text and not _DIGITS.search(text):
             self._hopeless.add("amounts")
@@ -110,7 +113,7 @@ class Suggester:
 
     def add_time(self, cell: str) -> None:
         """Remember a cell of a time, read or refused."""
-        if not self._dialect.date_format:
+        if self._times.can_tell and not self._dialect.date_format:
             self._times.add(cell.strip(BLANK))
 
     def refuse(self, what: str, cell: object) -> None:

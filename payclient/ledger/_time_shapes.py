@@ -44,6 +44,7 @@ class TimeShapes:
 
     Attributes:
         first: The first cell.
+        can_tell: Whether an order may still fit every cell.
         example: A cell that the orders read differently; the first one if they never do.
     """
 
@@ -52,33 +53,33 @@ class TimeShapes:
         self.example = ""
         self._orders: tuple[str, ...] = ()
         self._clocks: list[str] = []
-        self._can_tell = True
+        self.can_tell = True
 
     def add(self, cell: str) -> None:
         """Take one more cell into account; an empty one says nothing."""
-        if not cell or not self._can_tell:
+        if not cell or not self.can_tell:
             return
         if _READ.match(cell):  # without a declaration; with one for the others, it would be refused
-            self._can_tell = False
+            self.can_tell = False
             return
         if not self.first:
             self.first = self.example = cell
             self._orders = _orders(cell)
         clock = _clock(cell)
-        self._can_tell = clock is not None
+        self.can_tell = clock is not None
         if clock is None:
             return
         if clock not in self._clocks:
             self._clocks.append(clock)
         read = {order: _format(f"{order}{clock}").read(cell) for order in self._orders}
         self._orders = tuple(order for order, time in read.items() if time is not None)
-        self._can_tell = bool(self._orders) and len(self._clocks) <= _MAX_CLOCKS
+        self.can_tell = bool(self._orders) and len(self._clocks) <= _MAX_CLOCKS
         if len({read[order] for order in self._orders}) > 1:
             self.example = cell
 
     def readings(self) -> Sequence[tuple[tuple[str, ...], str]]:
         """Return the formats of each order that fits, with what it makes of the example; none if it is not known."""
-        if not self._can_tell or not self.first:
+        if not self.can_tell or not self.first:
             return []
         cell = self.example if len(self._orders) > 1 else self.first
         found: dict[datetime | None, tuple[tuple[str, ...], str]] = {}
