@@ -58,8 +58,12 @@ def _lines(case: Case, row: Row) -> Iterator[str]:
     yield f"{row.place}, {row.reference or 'no reference'}: {row.bucket.upper()}"
     if row.reason:
         yield f"  why: {row.reason}"
+    if row.carried_from:
+        yield f"  carried over from the run {row.carried_from}: the ledger does not list it any more"
     for finding in row.findings:
         yield f"  {finding.severity.word} {finding.code}: {finding.sentence}"
+        if (age := finding.history) is not None and age.first_seen is not None:
+            yield f"    {age.state.label}; first seen {age.first_seen:%Y-%m-%d} in the run {age.first_run}"
         if finding.waived:
             yield f"    does not count: {finding.waived}"
     yield f"  bridge: {step_of(row).label}, {moved_by(row):+,}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -51,6 +51,7 @@ class RunDiff:
     Args:
         earlier: The run with the breaks that may have changed.
         later: A run of the same service, with the same key.
+        max_in_memory: References of earlier breaks that are kept in memory, for speed; with more, none are.
 
     Note:
         Use it as a context manager. Both reports are only read. Memory stays within some 60 MiB; a temporary database
@@ -60,10 +61,11 @@ class RunDiff:
         PastRunError: When the runs are of different services, environments or keys.
     """
 
-    def __init__(self, earlier: PastRun, later: PastRun) -> None:
+    def __init__(self, earlier: PastRun, later: PastRun, *, max_in_memory: int = 50_000) -> None:
         earlier.check_same_service(later.service, str(later.folder))
         self.earlier: PastRun = earlier
         self.later: PastRun = later
+        self._max_in_memory = max_in_memory
         self.counts: Counter[BreakState] = Counter()
         self.news: Counter[Severity] = Counter()
         self._database = sqlite3.connect("", isolation_level=None)  # a temporary file
@@ -166,13 +168,16 @@ class RunDiff:
         execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
 
     def _later_lines(self) -> Iterator[RowLine]:
+        is_earlier = self._is_earlier()
+        return (line for line in self.later.lines() if _matters(line) or is_earlier(line.reference))
+
+    def _is_earlier(self) -> Callable[[str | None], bool]:
+        """Return what says whether the earlier run has something to compare; a set while it is small, for speed."""
         find = self._database.cursor().execute
-        ((is_any,),) = find("SELECT EXISTS (SELECT 1 FROM earlier)")
-        for line in self.later.lines():
-            if _matters(line) or (
-                is_any and find("SELECT 1 FROM earlier WHERE reference = ?", (line.reference,)).fetchone()
-            ):
-                yield line
+        few = find("SELECT DISTINCT reference FROM earlier LIMIT ?", (self._max_in_memory + 1,)).fetchall()
+        if len(few) <= self._max_in_memory:
+            return {reference for (reference,) in few}.__contains__
+        return lambda reference: bool(find("SELECT 1 FROM earlier WHERE reference = ?", (reference,)).fetchone())
 
     def _all_changes(self) -> Iterator[tuple[object, ...]]:
         sides = (

