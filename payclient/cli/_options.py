@@ -180,7 +180,8 @@ class LedgerSource:
         decimal: Mark before the fraction of an amount: `.` or `,`.
         thousands: Mark between thousands: `.`, `,`, `space` or `apostrophe`.
         grouping: Digits between these marks: `western`, or `indian` as in 12,50,000.
-        negative: How amounts below zero are written: `leading`, `trailing` as in 15- or `parentheses` as in (15).
+        negative: How amounts below zero are written: `leading`, `trailing` as in 15-, `parentheses` as in (15) or
+            `debit` as in 15 DB.
         minor_units: Decimal places that the service counts as whole units: 2 if it counts cents.
         currency_prefix: Currency before an amount, such as `Rp`.
         currency_suffix: Currency after an amount.

@@ -24,6 +24,7 @@ _DAMAGED = re.compile(
     | \d+\.0+                            # 1001.0
     | \#(?:REF|N/A|VALUE|NAME|NUM|DIV/0|NULL)[!?]? | \#{2,}
     | =.*                                # ="0012", or a formula
+    | '[^']+                             # '0012: the mark of a spreadsheet for text
     """,
     re.ASCII | re.VERBOSE,
 )

@@ -57,11 +57,13 @@ class Negative(StrEnum):
         LEADING: `-15000`, also read with each of the others.
         TRAILING: `15000-`.
         PARENTHESES: `(15000)`.
+        DEBIT: `15000 DB`, next to `15000 CR`, with the letters that banks use.
     """
 
     LEADING = "leading"
     TRAILING = "trailing"
     PARENTHESES = "parentheses"
+    DEBIT = "debit"
 
 
 _OTHER_SPACES = frozenset({" ", "\u00a0", "\u2007", "\u2009", "\u202f"})
@@ -75,6 +77,10 @@ _ENCODINGS = frozenset(
     ),
 )
 _MAX_MINOR_UNITS = 4
+SIDES: Mapping[str, int] = MappingProxyType(
+    {**dict.fromkeys(("cr", "c", "k", "h"), 1), **dict.fromkeys(("db", "dr", "d", "s"), -1)}
+)
+"""The letters of credit and debit behind an amount, in English, Indonesian and German, with their sign."""
 _MONEY = ("amount", "fee", "amount_received")
 
 
@@ -152,6 +158,9 @@ def _is_places(_: object, attribute: Attribute[Any], value: object) -> None:
 
 
 def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
+    if isinstance(value, str) and value.casefold() in SIDES:
+        message = f"{attribute.name} must be a currency, and {quote(value)} says credit or debit; try --negative debit"
+        raise ValueError(message)
     if not isinstance(value, str) or any(each.isdigit() or each in "+-.,'()" for each in value.rstrip(".")):
         message = f"{attribute.name} must be the sign or the letters of a currency, such as Rp, got {quote(value)}"
         raise ValueError(message)

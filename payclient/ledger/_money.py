@@ -7,13 +7,14 @@ Nothing is guessed. A mark that is not declared is refused, and the reason names
 from __future__ import annotations
 
 import re
+import shlex
 from decimal import Decimal
 
 from attrs import field, frozen
 
 from payclient._escape import quote
 from payclient.ledger._cells import BLANK, CellProblem, damage, invisible
-from payclient.ledger._dialect import PLAIN, Dialect, Grouping, Negative, Thousands
+from payclient.ledger._dialect import PLAIN, SIDES, Dialect, Grouping, Negative, Thousands
 
 _MAX_DIGITS = 18
 _SPACES = "\u0020\u00a0\u2007\u2009\u202f"
@@ -152,6 +153,8 @@ def _pattern(dialect: Dialect) -> re.Pattern[str]:
     text = rf"(?:(?P<before>{sign}){space})?{prefix}(?P<between>{sign}?){number}{suffix}"
     if dialect.negative is Negative.TRAILING:
         text = rf"{text}(?:{space}(?P<behind>{sign}))?"
+    elif dialect.negative is Negative.DEBIT:
+        text = rf"{text}(?:{space}(?P<side>{'|'.join(SIDES)})\.?)?"
     elif dialect.negative is Negative.PARENTHESES:
         text = rf"(?P<open>{prefix}\()?{text}(?P<close>(?(open)\){suffix}))"
     return re.compile(text, re.IGNORECASE)
@@ -167,6 +170,8 @@ def _is_negative(text: str, match: re.Match[str]) -> bool:
     """Return whether the number has a sign for less than zero; two signs are refused."""
     found = match.groupdict()
     signs = [found.get(name) for name in ("before", "between", "behind")]
+    if side := found.get("side"):
+        signs.append("-" if SIDES[side.casefold()] < 0 else "+")
     given = [sign for sign in signs if sign] + (["-"] if found.get("open") else [])
     if len(given) > 1:
         message = f"{quote(text)} has two signs"
@@ -204,13 +209,15 @@ def _missing(before: str, behind: str, dialect: Dialect) -> list[str]:
         options.append("if parentheses mean less than zero, declare it with --negative parentheses")
     if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
         options.append("a sign behind the digits is declared with --negative trailing")
+    if behind.strip(BLANK).rstrip(".").casefold() in SIDES and dialect.negative is not Negative.DEBIT:
+        return [*options, "letters for credit and debit are declared with --negative debit"]
     for text, name, declared in (
         (before, "prefix", dialect.currency_prefix),
         (behind, "suffix", dialect.currency_suffix),
     ):
         symbol = _CURRENCY.search(text)
         if symbol and symbol[0].casefold().rstrip(".") != declared.casefold().rstrip("."):
-            options.append(f"a currency is declared with --currency-{name} {symbol[0].rstrip('.')}")
+            options.append(f"a currency is declared with --currency-{name} {shlex.quote(symbol[0].rstrip('.'))}")
     return options
 
 

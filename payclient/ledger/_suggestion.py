@@ -19,7 +19,7 @@ from attrs import frozen
 
 from payclient._escape import plural, quote
 from payclient.ledger._cells import BLANK, CellProblem
-from payclient.ledger._dialect import Dialect, Grouping, Negative, Thousands
+from payclient.ledger._dialect import SIDES, Dialect, Grouping, Negative, Thousands
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._time_shapes import TimeShapes
 
@@ -205,8 +205,12 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
     for name, pattern in (("currency_prefix", r"^[^0-9]*"), ("currency_suffix", r"[^0-9]*$")):
         symbols = {_AROUND.sub("", _text(pattern, cell)).strip(".,\u2013\u2014'").casefold() for cell in filled} - {""}
         declared = getattr(dialect, name)
-        if len(symbols) > 1 or (declared and symbols - {declared.casefold()}):
+        is_side = name == "currency_suffix" and symbols <= SIDES.keys()
+        if (len(symbols) > 1 and not is_side) or (declared and symbols - {declared.casefold()}):
             return None
+        if is_side and symbols:
+            given["negative"] = Negative.DEBIT
+            continue
         if symbols and not declared:
             spelt = next(cell for cell in filled if _AROUND.sub("", _text(pattern, cell)).strip(".,\u2013\u2014'"))
             given[name] = _AROUND.sub("", _text(pattern, spelt)).strip(".,\u2013\u2014'")
@@ -214,7 +218,7 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
         attrs.evolve(dialect, **given)
     except ValueError:  # what is around the digits is not a currency
         return None
-    if dialect.negative is Negative.LEADING:
+    if dialect.negative is Negative.LEADING and "negative" not in given:
         if any("(" in cell for cell in filled):
             given["negative"] = Negative.PARENTHESES
         elif any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):

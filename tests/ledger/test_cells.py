@@ -78,6 +78,7 @@ def test_ambiguous_point():
         "#NAME?",
         "########",
         '="0012"',
+        "'0012",
     ],
 )
 def test_damaged_code(cell):
@@ -86,7 +87,7 @@ def test_damaged_code(cell):
         read_code(cell)
 
 
-@pytest.mark.parametrize("cell", ["T0000000033KGJ0D", "12E5", "1.5", "v1.0", "0012", "A-1", "#1", "Ünï", "1 2"])
+@pytest.mark.parametrize("cell", ["T0000000033KGJ0D", "12E5", "1.5", "v1.0", "0012", "A-1", "#1", "Ünï", "1 2", "'a'"])
 def test_code(cell):
     """An identifier that only looks odd is kept as it is."""
     assert read_code(cell) == cell

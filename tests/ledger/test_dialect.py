@@ -17,13 +17,17 @@ from payclient.ledger import Dialect, Entry, dialect_as_json, open_ledger
         ({"thousands": "_"}, "thousands must be one of ,, ., space, apostrophe, got '_'"),
         ({"decimal": ",", "thousands": ","}, "decimal and thousands must differ, got ',' for both"),
         ({"grouping": "indian"}, "grouping must be western without thousands, the mark that groups the digits"),
-        ({"negative": "red"}, "negative must be one of leading, trailing, parentheses, got 'red'"),
+        ({"negative": "red"}, "negative must be one of leading, trailing, parentheses, debit, got 'red'"),
         ({"minor_units": 5}, "minor_units must be from 0 to 4, such as 2 for cents, got 5"),
         ({"header_row": 0}, "header_row must be the number of a row, from 1, got 0"),
         ({"header_row": True}, "header_row must be the number of a row, from 1, got True"),
         (
             {"currency_prefix": "-"},
             "currency_prefix must be the sign or the letters of a currency, such as Rp, got '-'",
+        ),
+        (
+            {"currency_suffix": "DB"},
+            "currency_suffix must be a currency, and 'DB' says credit or debit; try --negative debit",
         ),
         ({"date_format": 3}, "date_format must be text, or a list of texts, got 3"),
         ({"date_format": "%d/%m"}, "date_format must have day, month and year once each, as in %d/%m/%Y, got '%d/%m'"),

@@ -49,6 +49,11 @@ def read(cell, **declared):
         ("15000-", {"negative": "trailing"}, -15000),
         ("-15000", {"negative": "trailing"}, -15000),
         ("(15.000)", GERMAN | {"negative": "parentheses"}, -15000),
+        ("15,000.00 DB", {"thousands": ",", "negative": "debit"}, -15000),
+        ("15,000.00 CR", {"thousands": ",", "negative": "debit"}, 15000),
+        ("15.000,00 S", GERMAN | {"negative": "debit"}, -15000),
+        ("15.000,00H", GERMAN | {"negative": "debit"}, 15000),
+        ("15000", {"negative": "debit"}, 15000),
         ("Rp (15.000)", GERMAN | {"negative": "parentheses", "currency_prefix": "Rp"}, -15000),
         ("(Rp 15.000)", GERMAN | {"negative": "parentheses", "currency_prefix": "Rp"}, -15000),
         ("\u221215000", {}, -15000),
@@ -79,9 +84,12 @@ def test_declared(cell, declared, amount):
         ("1\u202f250", {}, "--thousands space"),
         ("Rp 15000", {}, "--currency-prefix Rp"),
         ("USD 15000", {"currency_prefix": "Rp"}, "--currency-prefix USD"),
-        ("15000 €", {}, "--currency-suffix €"),
+        ("15000 €", {}, "--currency-suffix '€'"),
         ("(15000)", {}, "--negative parentheses"),
         ("15000-", {}, "--negative trailing"),
+        ("15000 DB", {}, "--negative debit"),
+        ("-15000 DB", {"negative": "debit"}, "two signs"),
+        ("15000 XX", {"negative": "debit"}, "--currency-suffix XX"),
         ("15.50", {}, "--minor-units 2"),
         ("15.505", {"minor_units": 2, "decimal": "."}, "--minor-units 2"),
         ("NULL", {}, "--null 'NULL'"),
@@ -130,7 +138,7 @@ def dialects():
         ),
         marks,
         st.booleans(),
-        negative=st.sampled_from(["leading", "trailing", "parentheses"]),
+        negative=st.sampled_from(["leading", "trailing", "parentheses", "debit"]),
         minor_units=st.integers(0, 3),
         currency_prefix=st.sampled_from(["", "Rp", "$"]),
         currency_suffix=st.sampled_from(["", "€", "IDR"]),
@@ -157,6 +165,8 @@ def written(number, dialect):
     if len(fraction) == 3 and dialect.decimal is None:
         return None
     text = f"{dialect.currency_prefix} {text} {dialect.currency_suffix}".strip()
+    if dialect.negative == "debit":
+        return f"{text} {'DB' if number < 0 else 'CR'}"
     if number >= 0:
         return text
     return {"leading": f"-{text}", "trailing": f"{text}-", "parentheses": f"({text})"}[dialect.negative.value]
@@ -171,7 +181,7 @@ def test_round_trip(dialect, number):
         assert MoneyReader(dialect).read(cell) == number
 
 
-@given(st.text("0123456789.,' -()\u202fR", max_size=12), dialects())
+@given(st.text("0123456789.,' -()\u202fRDBC", max_size=12), dialects())
 @examples(400)
 def test_nothing_else(cell, dialect):
     """Any text is read or refused; what is read has the digits of the text and no others."""

@@ -38,6 +38,8 @@ def suggested(*cells, column="amount", **declared):
         (("1.250.000-", "7"), "--thousands . --negative trailing"),
         (("1.250.000,-", "7"), "--decimal , --thousands ."),
         (("15000,00",), "--decimal ,"),
+        (("1,250,000 CR", "7 DB"), "--thousands , --negative debit"),
+        (("1,250,000 DB", "7 DB"), "--thousands , --negative debit"),
     ],
 )
 def test_amounts(cells, options):
@@ -109,6 +111,7 @@ def test_beyond_what_is_declared():
         (("11/20/2026 2:05 PM",), "--date-format '%m/%d/%Y %I:%M %p'"),
         (("20.11.2026", "20.11.2026 14:05"), "--date-format %d.%m.%Y --date-format '%d.%m.%Y %H:%M'"),
         (("20 Nov 2026",), "--date-format '%d %b %Y'"),
+        (("20-Nov-26 02.05.09 PM",), "--date-format '%d-%b-%y %I.%M.%S %p'"),
         (("20-Nov-26",), "--date-format %d-%b-%y"),
         (("2026/11/20",), "--date-format %Y/%m/%d"),
         (("31/12/99",), "--date-format %d/%m/%y"),
