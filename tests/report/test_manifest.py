@@ -143,6 +143,7 @@ def test_content(report):
             "size_bytes": known.ledger.size_bytes,
             "sha256": known.ledger.sha256,
         },
+        "statement": None,
         "decisions": None,
         "files": [
             {
