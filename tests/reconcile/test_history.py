@@ -167,6 +167,13 @@ def test_paid_twice(is_judged, state):
     assert (found, asked) == ([("paid_twice", state)], ["T2"])
 
 
+def test_paid_twice_without_answer():
+    """A payment made twice is not known while its own row has no answer, whatever is known of the other one."""
+    was = seen(judged({"amount": 5}, {"merchant_reff": "N"}, paid_with=("T2",)))
+    now = seen(judged({"amount": 5}, FAILED), run="b")
+    assert states(was, now, is_judged=lambda _: True) == [("paid_twice", "not_known")]
+
+
 def test_order_of_rows():
     """The order of rows with one reference, and their lines, do not matter."""
     rows = [judged({"amount": amount}, {}, rows=2, line=amount) for amount in (8, 9)]
