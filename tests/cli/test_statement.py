@@ -1,0 +1,97 @@
+"""`payclient reconcile --statement`: both sides of a payment, and the money that came to the bank."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+LEDGER = "reference,amount,status\nT1,15000,Paid\nT2,7000,Canceled\n"
+WRITTEN = ("summary.json", "rows.jsonl", "breaks.csv", "report.html", "report.xlsx", "manifest.json")
+
+
+@pytest.fixture
+def reconcile(configured, tmp_path):
+    """Reconcile a ledger with a statement of these lines."""
+
+    def reconcile(*arguments, lines, header="reference,amount"):
+        (tmp_path / "ledger.csv").write_text(LEDGER)
+        statement = tmp_path / "settlement.csv"
+        statement.write_text("".join(f"{line}\n" for line in (header, *lines)))
+        command = ("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"))
+        return configured(*command, "--statement", str(statement), *arguments)
+
+    return reconcile
+
+
+def test_tied(reconcile, tmp_path):
+    """Two sides that agree are clean, and the payout is the statement's total."""
+    result = reconcile("--payout", "15,000", lines=["T1,15000"])
+    assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: amount and status of 2 ledger rows: 2 matched.")
+    assert "The payout of 15,000 is the statement's total." in result.out.splitlines()
+    assert "The ledger and the statement were asked about" in result.out
+    summary = json.loads((tmp_path / "report" / "summary.json").read_text())
+    assert (summary["settlement"]["residual"], summary["settlement"]["payout_difference"]) == (0, 0)
+    manifest = json.loads((tmp_path / "report" / "manifest.json").read_text())
+    assert manifest["statement"]["name"] == "settlement.csv"
+
+
+def test_not_tied(reconcile):
+    """A payout of another sum has status 1, although no row differs."""
+    result = reconcile("--payout", "14000", lines=["T1,15000"])
+    assert result.status == 1
+    assert "The payout of 14,000 is 1,000 less than the statement's total of 15,000." in result.out.splitlines()
+
+
+def test_written_again(reconcile, configured, tmp_path):
+    """The same command changes nothing, and the report is written again from its journal with the same bytes."""
+    lines, folder = ["T2,7000", "T3,5"], tmp_path / "report"
+    assert reconcile("--payout", "7005", lines=lines).status == 1
+    first = {name: (folder / name).read_bytes() for name in WRITTEN}
+    assert reconcile("--payout", "7005", lines=lines).status == 1
+    assert {name: (folder / name).read_bytes() for name in WRITTEN} == first
+    (tmp_path / "settlement.csv").unlink()
+    assert configured("report", str(folder), "--quiet").status == 1
+    assert {name: (folder / name).read_bytes() for name in WRITTEN} == first
+    assert configured("verify", str(folder)).status == 0
+    codes = [line.split(",")[1:3] for line in (folder / "breaks.csv").read_text().splitlines()[1:]]
+    assert codes == [["T1", "not_settled"], ["T2", "settled_not_paid"], ["T3", "settled_not_paid"]]
+
+
+def test_another_run(reconcile, configured, tmp_path):
+    """A folder that began with a statement is refused without it, and with another one."""
+    assert reconcile(lines=["T1,15000"]).status == 0
+    result = reconcile(lines=["T1,15001"])
+    assert (result.status, "began with another statement" in result.err) == (2, True)
+    command = ("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"))
+    result = configured(*command)
+    assert (result.status, "statement was one, and is none now" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--payout", "1.5"),
+            "--payout must be a whole number in the unit of the service, such as 12,345,000, got '1.5'",
+        ),
+        (("--payout", "1,50"), "--payout must be a whole number"),
+        (("--settles-within", "soon"), "--settles-within must be a duration such as '36h' or '3d', got 'soon'"),
+        (("--settles-within", "3d"), "settles_within needs the age of each row"),
+        (("--statement-column", "amount"), "--statement-column must be like amount=Betrag"),
+        (("--statement-column", "amount=Betrag"), "the statement settlement.csv: no column is called 'Betrag'"),
+    ],
+)
+def test_usage(reconcile, arguments, message):
+    """An option that cannot be used is refused before anything is asked, with what helps."""
+    result = reconcile(*arguments, lines=["T1,15000"])
+    assert (result.status, message in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--payout=5", "--settles-within=3d", "--statement-column=amount=x"])
+def test_needs_statement(configured, tmp_path, option):
+    """An option about the statement needs one."""
+    (tmp_path / "ledger.csv").write_text(LEDGER)
+    result = configured("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"), option)
+    assert result.status == 2
+    assert f"{option.partition('=')[0]} needs --statement, the list that it is about" in result.err
