@@ -105,9 +105,16 @@ def _to_rules(rules: Rules | str) -> str:
     if kept.lines.are_summed:
         message = "rules must not sum lines: an engine judges each row for itself; reconcile the whole ledger instead"
         raise ConfigurationError(message)
+    if left_out := next((name for name in _OF_WHOLE_LEDGERS if getattr(kept.ledger, name)), None):
+        message = (
+            f"rules must not declare {left_out} for the ledger: an engine leaves no row out; filter the rows before"
+        )
+        raise ConfigurationError(message)
     return json.dumps(rules_as_json(kept), sort_keys=True)
 
 
+_OF_WHOLE_LEDGERS = ("debit_columns", "skip_totals", "only_currency", "created_from", "created_to")
+"""What is declared about a ledger that only `open_ledger` carries out."""
 _STRICT = _to_rules(STRICT)
 
 

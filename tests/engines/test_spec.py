@@ -10,6 +10,7 @@ import pytest
 from payclient import ConfigurationError, Environment, RetryPolicy
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.engines._spec import key_of, rules_of
+from payclient.ledger import Dialect
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Tolerance
 from support.fakes import KEY
 
@@ -129,3 +130,20 @@ def test_no_key(monkeypatch, tmp_path):
         key_of(LookupSpec(base_url=URL))
     with pytest.raises(ConfigurationError, match="cannot read the file"):
         key_of(LookupSpec(base_url=URL, key_file=tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"only_currency": "IDR"},
+        {"skip_totals": True},
+        {"created_from": "2026-11-01"},
+        {"created_to": "2026-11-30"},
+        {"debit_columns": {"amount": "Debit"}},
+    ],
+    ids=lambda declared: next(iter(declared)),
+)
+def test_rows_left_out(declared):
+    """An engine leaves no row out, so rules that declare it are refused instead of being overlooked."""
+    with pytest.raises(ConfigurationError, match=f"must not declare {next(iter(declared))}"):
+        ReconcileSpec(base_url=URL, rules=Rules(ledger=Dialect(**declared)))
