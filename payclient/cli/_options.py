@@ -27,7 +27,7 @@ from payclient.reconcile import (
     read_rules,
     with_decisions,
 )
-from payclient.report import carry_log, earlier_decisions
+from payclient.report import JOURNAL, carry_log, earlier_decisions
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _FLAG = Parameter(negative="", show_default=False)
@@ -107,14 +107,13 @@ class Judging:
     confirm_after: str | None = None
     previous: Path | None = None
 
-    def decided(self, rules: Rules, out: Path, *, is_new: bool) -> Rules:
+    def decided(self, rules: Rules, out: Path) -> Rules:
         """
         Return *rules* with what was accepted in earlier runs.
 
         Args:
             rules: Without decisions.
-            out: Folder of the run, which keeps the decisions, so that a resumed run has the same.
-            is_new: Whether the run begins, so that the decisions are carried to it.
+            out: Folder of the run. A new run gets the decisions, and keeps them when it is resumed.
 
         Raises:
             DecisionError: When the decisions were changed.
@@ -122,7 +121,7 @@ class Judging:
         if self.decisions is not None and not self.decisions.is_dir():
             message = f"--decisions must be the folder of a run, got {self.decisions}"
             raise ConfigurationError(message)
-        if is_new and (source := self.decisions or self.previous) is not None:
+        if not (out / JOURNAL).exists() and (source := self.decisions or self.previous) is not None:
             carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
 

@@ -93,7 +93,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         with source.open(ledger, rules, streams) as entries:
             _show(entries, connection.max_concurrency, streams)
         return 0
-    rules = judging.decided(rules, out, is_new=not journal_path(out).exists())
+    previous, rules = _past_run(judging.previous, out, output), judging.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
             _tell_columns(entries, streams, is_quiet=output.quiet)
@@ -108,7 +108,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 confirm_after=confirm_after,
                 rules=rules,
                 canary=canary,
-                previous=_past_run(judging.previous, out, output),
+                previous=previous,
                 is_durable=durable,
                 all_rows=output.all_rows,
                 progress=output.mode(progress),

@@ -101,9 +101,11 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
     titles = [column.title for column in COLUMNS[sheet]]
     rows = read_cells(file, sheet)
     header = next(rows, (0, dict[int, Any]()))[1]
-    if [header.get(place) for place in range(len(titles))] != titles:
-        message = f"sheet {sheet}: its columns were moved or renamed; they must be {', '.join(titles)}"
-        raise DecisionError(message)
+    for place, title in enumerate(titles):
+        if header.get(place) != title:
+            found = quote(str(header.get(place, "")))
+            message = f"sheet {sheet}: its columns were moved or renamed: {found} is where {quote(title)} must be"
+            raise DecisionError(message)
     places = {title: titles.index(title) for title in ("Line", "Reference", *_WORK)}
     code_place = titles.index("Finding") if "Finding" in titles else -1
     seen: dict[tuple[Any, ...], bool] = {}

@@ -149,3 +149,25 @@ def test_no_such_folder(run, tmp_path):
     result = run("second", "--decisions", str(tmp_path / "nowhere"))
     assert (result.status, "--decisions must be the folder of a run" in result.err) == (2, True)
     assert not (tmp_path / "second").exists()
+
+
+def test_previous(run, command, tmp_path):
+    """The decisions of the previous run count; a previous run that is refused leaves nothing behind."""
+    run("first")
+    write(tmp_path / "first" / "report.xlsx", T1="accepted until 2999-12-31")
+    command("decisions", "take", str(tmp_path / "first" / "report.xlsx"), "--by", "ana")
+    assert run("second", "--previous", str(tmp_path / "first")).status == 2
+    assert not (tmp_path / "second").exists()
+    command("report", str(tmp_path / "first"), "--quiet")
+    assert run("second", "--previous", str(tmp_path / "first")).status == 1
+    assert told(tmp_path / "second")["buckets"]["break"]["rows"] == 2
+
+
+def test_carried_row(run, command, tmp_path):
+    """A row that was carried over from the previous run is decided like any other, also where it has another's line."""
+    run("first")
+    (tmp_path / "ledger.csv").write_text("reference,amount,status\nT3,2,Paid\n")
+    run("second", "--previous", str(tmp_path / "first"))
+    write(tmp_path / "second" / "report.xlsx", T1="raised with the service", T3="corrected in the ledger")
+    result = command("decisions", "take", str(tmp_path / "second" / "report.xlsx"), "--by", "ana")
+    assert (result.status, result.out[:18]) == (0, "2 decisions taken ")
