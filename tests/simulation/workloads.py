@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 from payclient import errors
 from payclient.protocol import Failed, Found
@@ -235,7 +235,8 @@ async def _read(world, client, references):
     outcomes, last_at = [], world.loop.time()
     source = _references(world, references) if is_lazy else list(references)
     try:
-        async with client.stream_transactions(source, concurrency=chance.choice((None, 1, 6))) as stream:
+        opened = client.stream_transactions(source, concurrency=chance.choice((None, 1, 6)))
+        async with _without_survivors(world, opened) as stream:
             async for outcome in stream:
                 outcomes.append(outcome)
                 last_at = world.loop.time()
@@ -264,6 +265,18 @@ async def _read(world, client, references):
                 await source.aclose()
         _check_once(world, references, outcomes, is_complete=False)
     _check_once(world, references, outcomes, is_complete=leaves_after is None)
+
+
+@asynccontextmanager
+async def _without_survivors(world, opened):
+    """The workers of a stream end with its block, however that ends."""
+    stream = None
+    try:
+        async with opened as stream:
+            yield stream
+    finally:
+        if stream is not None and any(not worker.done() for worker in stream._workers):
+            world.fail("left behind", "workers of a stream whose block has ended")
 
 
 def _check_end(world, expected):
