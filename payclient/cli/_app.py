@@ -28,7 +28,7 @@ COMMANDS = {
     "report": "Rewrite every file of a report from its journal, without a network or a key.",
     "show": "Show the result of a report in a few lines: the verdict, the money, and the worst breaks.",
     "rejudge": "Judge the answers of a run again, by other rules, without a network or a key.",
-    "decisions": "Take what people wrote into a work list: owner, resolution and comment.",
+    "decisions": "Take Owner, Resolution and Comment of a work list into `decisions.jsonl` beside the report.",
     "explain": "Show one reference in full: the ledger's values, the service's answers, and the findings.",
     "verify": "Check the files of a report and the rows of its journal against their checksums.",
     "diff": "Show what became of each break between two reports, without a network or a key.",
