@@ -38,6 +38,13 @@ TICKS = ("cancel", "close", "jump")
 AIMED = ("cancel as answered", "close as answered")
 """By the number of the request: so many seconds after its answer has been sent, spoilt or not."""
 
+FOCUSES = (
+    ("idle end",),
+    ("echo of the key",),
+    ("bare 404", "extra missing, next", "extra missing, same write", "extra rejected, next"),
+)
+"""Faults that some seeds play alone and often, because others end a lookup before it gets to them."""
+
 BREAKING = (
     *("cut", "reset before", "reset within", "end before", *CONNECTING),
     *("partition", "restart", "dead address", "dead name", "kill", "disk full"),
@@ -169,6 +176,8 @@ def draw(seed):
     if work == "lookups" and Random(f"wait {seed}").random() < 0.3:
         plan = evolve(plan, work="wait")
     more = Random(f"more {seed}")
+    if more.random() < 0.1:
+        return evolve(plan, faults=tuple(_focused(more)), limit=Limit())
     return evolve(
         plan, faults=(*plan.faults, *_in_a_row(more, plan), *_aimed(more, plan), *_revoked(more), *_stops(more, plan))
     )
@@ -230,6 +239,15 @@ def _faults_of_steps(chance, plan, ticks):
     if plan.work == "reconcile" and chance.random() < 0.7:
         for _ in range(chance.choice((1, 2, 3))):
             yield Fault(chance.choice(("kill", "kill", "kill", "disk full")), _step(chance))
+
+
+def _focused(chance):
+    kinds = chance.choice(FOCUSES)
+    for number in range(60):
+        if kinds[0] in TIMED:
+            yield Fault(kinds[0], round(30 * chance.random(), 3))
+        elif chance.random() < 0.6:
+            yield Fault(chance.choice(kinds), number)
 
 
 def _in_a_row(chance, plan):
