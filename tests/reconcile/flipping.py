@@ -20,6 +20,7 @@ import attrs
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
+from payclient.reconcile._earlier import Earlier, PreviousRun
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.reconciling import NOON
@@ -49,11 +50,28 @@ async def _ask(reference):
     )
 
 
+def _records(_is_listed):
+    """Yield what the previous run says about some references, and a row that is not in the ledger any more."""
+    for number in range(3, 12):
+        carried = [Entry(line=number, reference=f"O{1000 + number}", amount=5, status="paid")] if number < 6 else []
+        reference = carried[0].reference if carried else f"T{number}"
+        yield Earlier(reference=reference, is_paid=True), carried
+
+
 async def _write(path, copy, rows):
     """Write a journal, and into *copy* what a process that is killed before its end leaves behind."""
     with Journal(path, identity={"service": "https://pay.example"}) as journal:
         journal.set_note("about", "x" * 300)
-        async for _ in reconcile(map(_entry, range(2, rows)), _ask, journal=journal, clock=lambda: NOON):
+        previous = PreviousRun(run="night-1", folder="night-1", last_observed_at=NOON), _records
+        statement = [Entry(line=line, reference=f"T{line}", amount=1000 + line) for line in range(2, 9)]
+        async for _ in reconcile(
+            map(_entry, range(2, rows)),
+            _ask,
+            journal=journal,
+            clock=lambda: NOON,
+            previous=previous,
+            statement=statement,
+        ):
             pass
         shutil.copytree(path.parent, copy)
 

@@ -56,8 +56,8 @@ def test_words():
 @pytest.mark.parametrize(
     ("field", "value", "wanted"),
     [
-        ("code", "underpayed", "one of paid_twice, "),
-        ("code", ["underpaid"], "one of paid_twice, "),
+        ("code", "underpayed", "one of not_in_ledger, "),
+        ("code", ["underpaid"], "one of not_in_ledger, "),
         ("reference", "", "text that is not empty, got ''"),
         ("reference", 1, "text that is not empty, got 1"),
         ("reason", " \n", "text that is not empty"),

@@ -206,13 +206,16 @@ def test_letter_case():
         (
             "CRITICAL",
             (
-                "paid_twice recorded_not_paid paid_not_recorded late_payment refund_not_recorded refund_not_made "
-                "merchant_reff_differs"
+                "not_in_ledger settled_not_paid paid_twice reversed recorded_not_paid paid_not_recorded late_payment "
+                "refund_not_recorded refund_not_made merchant_reff_differs"
             ),
         ),
         (
             "HIGH",
-            "missing_at_service unusable_answer duplicate_reference underpaid overpaid net_differs short_received",
+            (
+                "missing_at_service unusable_answer duplicate_reference settled_differently not_settled underpaid "
+                "overpaid net_differs short_received"
+            ),
         ),
         (
             "MEDIUM",

@@ -138,15 +138,15 @@ def test_index(made):
     with closing(sqlite3.connect(made[0])) as database, database:
         database.execute("PRAGMA writable_schema = ON")
         database.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, 'rejected IS NULL', 'rejected = 7') WHERE type = 'index'",
+            "UPDATE sqlite_master SET sql = replace(sql, 'paid_reff IS NOT NULL', 'paid_reff = 7') WHERE type = 'index'",
         )
     with closing(sqlite3.connect(made[0])) as database, database:
         database.execute("REINDEX")
         database.execute("PRAGMA writable_schema = ON")
         database.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, 'rejected = 7', 'rejected IS NULL') WHERE type = 'index'",
+            "UPDATE sqlite_master SET sql = replace(sql, 'paid_reff = 7', 'paid_reff IS NOT NULL') WHERE type = 'index'",
         )
-    assert "missing from index entries_by_reference" in refusal(made[0])
+    assert "missing from index answers_by_reff" in refusal(made[0])
 
 
 @pytest.mark.parametrize("place", [-1, -4000, 30, 32 + 4, 32 + 9, 32 + 24 + 4096 + 4])
@@ -173,12 +173,12 @@ def test_log_cut_short(made, cut):
 def test_mark_of_the_last_commit(tmp_path):
     """That the last frame was a commit is known even if the mark itself is what was lost."""
     with Journal(tmp_path / "journal.sqlite") as journal:
-        while journal._database.fetch("PRAGMA page_count") != [(16,)]:
+        while journal._database.fetch("PRAGMA page_count") != [(32,)]:
             journal.set_note(f"{random.random()}", "x" * 1000)
         log = shutil.copy(tmp_path / "journal.sqlite-wal", tmp_path / "copy")
     content = bytearray(log.read_bytes())
     (last,) = range(len(content) - 4120, len(content), 4120)
-    assert content[last + 4 : last + 8] == (16).to_bytes(4)
+    assert content[last + 4 : last + 8] == (32).to_bytes(4)
     content[last + 7] = 0
     log.write_bytes(content)
     assert is_log_damaged(log)
