@@ -135,17 +135,14 @@ def test_tables(made, statement):
 
 def test_index(made):
     """An index that leaves a row out is refused, for a query might miss that row."""
+    change = "UPDATE sqlite_master SET sql ="
     with closing(sqlite3.connect(made[0])) as database, database:
         database.execute("PRAGMA writable_schema = ON")
-        database.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, 'paid_reff IS NOT NULL', 'paid_reff = 7') WHERE type = 'index'",
-        )
+        database.execute(f"{change} replace(sql, 'paid_reff IS NOT NULL', 'paid_reff = 7') WHERE type = 'index'")
     with closing(sqlite3.connect(made[0])) as database, database:
         database.execute("REINDEX")
         database.execute("PRAGMA writable_schema = ON")
-        database.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, 'paid_reff = 7', 'paid_reff IS NOT NULL') WHERE type = 'index'",
-        )
+        database.execute(f"{change} replace(sql, 'paid_reff = 7', 'paid_reff IS NOT NULL') WHERE type = 'index'")
     assert "missing from index answers_by_reff" in refusal(made[0])
 
 
