@@ -41,10 +41,10 @@ def metadata(wheel):
 
 
 def test_wheel_is_the_package(wheel):
-    """Beside its metadata the wheel holds every module, the parts of the page and the marker of types, no more."""
+    """Beside its metadata the wheel holds all modules, the parts of the page, the profiles and the marker of types."""
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
     page = {f"payclient/report/report.{kind}" for kind in ("css", "html.j2", "js")}
-    assert shipped == source_files("payclient") | page | {"payclient/py.typed"}
+    assert shipped == source_files("payclient") | page | {"payclient/ledger/profiles.toml", "payclient/py.typed"}
 
 
 def test_sdist_is_whole(sdist):
