@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -69,12 +70,11 @@ class RunDiff:
         self.counts: Counter[BreakState] = Counter()
         self.news: Counter[Severity] = Counter()
         self._database = sqlite3.connect("", isolation_level=None)  # a temporary file
-        try:
+        with ExitStack() as opened:
+            opened.callback(self._database.close)
             self._prepare()
             self._compare()
-        except BaseException:
-            self._database.close()
-            raise
+            opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
