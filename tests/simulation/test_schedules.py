@@ -38,7 +38,7 @@ def test_every_order(name):
     ("piece", "guard"),
     [
         ("queue", "a slot that was granted and cancelled is given back"),
-        ("queue", "nobody who has left the queue is granted a slot"),
+        ("queue", "a lookup that has left the queue is granted no slot"),
         ("queue", "slots are bounded by the limit"),
         ("equal lookups, first cancelled", "those who wait are woken when a call was cancelled"),
         ("equal lookups, first fails", "a failed call is no longer in flight"),
