@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from glob import escape
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from attrs import frozen
@@ -71,12 +70,7 @@ class AtomicFiles:
             on_failure.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._discard()
 
     def binary(self, name: str) -> IO[bytes]:

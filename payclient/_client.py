@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
-from types import TracebackType
 from typing import NoReturn, Self, TypedDict, Unpack
 
 import attrs
@@ -339,12 +338,7 @@ class AsyncClient(Waits):
         self._session.check_usable()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _deadline(self, clock: Clock) -> float | None:

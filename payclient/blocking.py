@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from threading import Lock, Thread, current_thread
-from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from payclient._client import AsyncClient
@@ -86,12 +85,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:

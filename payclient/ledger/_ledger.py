@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 from attrs import field, frozen
@@ -95,12 +94,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._source.close()
 
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:

@@ -19,6 +19,7 @@ from payclient.reconcile._decisions import latest as latest
 from payclient.reconcile._decisions import read_decisions as read_decisions
 from payclient.reconcile._decisions import read_resolution as read_resolution
 from payclient.reconcile._decisions import with_decisions as with_decisions
+from payclient.reconcile._difference import Difference
 from payclient.reconcile._earlier import Earlier as Earlier
 from payclient.reconcile._earlier import PreviousRun as PreviousRun
 from payclient.reconcile._earlier import Records as Records
@@ -60,13 +61,13 @@ from payclient.reconcile._rules import keep_reading as keep_reading
 from payclient.reconcile._rules_file import parse_rules, read_rules, rules_from_json
 from payclient.reconcile._run import Entries, reconcile
 from payclient.reconcile._settled import OtherSide, Settled, StatementTotals
-from payclient.reconcile._settlement import Settlement, SettlementDifference, SettlementStep
+from payclient.reconcile._settlement import Settlement, SettlementStep
 from payclient.reconcile._since import SincePrevious as SincePrevious
 from payclient.reconcile._statement_rules import StatementRules
 from payclient.reconcile._status import Assumed, Status, read_status
 from payclient.reconcile._status_finding import expiry_rule
 from payclient.reconcile._summary import COMPLETENESS, Summary, Tally, Total, Verdict
-from payclient.reconcile._tie_out import Difference, StateTotal, Step, TieOut, moved_by, step_of
+from payclient.reconcile._tie_out import StateTotal, Step, TieOut, moved_by, step_of
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [
@@ -117,7 +118,6 @@ __all__ = [
     "RulesError",
     "Settled",
     "Settlement",
-    "SettlementDifference",
     "SettlementStep",
     "Severity",
     "StateTotal",

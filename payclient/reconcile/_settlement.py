@@ -7,17 +7,16 @@ with the statement alone. The money of each reference belongs to exactly one ste
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from attrs import define, field, frozen
 
+from payclient.reconcile._difference import BridgeStep, Difference, Differences
 from payclient.reconcile._errors import TieOutError
 from payclient.reconcile._finding import Bucket, Code, Row
 from payclient.reconcile._settled import Settled, StatementTotals
 from payclient.reconcile._status import Status
 
 
-class SettlementStep(StrEnum):
+class SettlementStep(BridgeStep):
     """
     The reasons for a difference between what is paid at the service and the statement, in the order of the bridge.
 
@@ -43,34 +42,6 @@ class SettlementStep(StrEnum):
     UNRESOLVED = "unresolved"
     REJECTED = "rejected"
 
-    @property
-    def label(self) -> str:
-        """The name in reports."""
-        return self.value.replace("_", " ")
-
-
-@frozen(kw_only=True)
-class SettlementDifference:
-    """
-    One step of the bridge.
-
-    Attributes:
-        step: The reason.
-        rows: References in it; of rejected lines their number.
-        added: Sum over those that increase the total; 0 or more.
-        taken_off: Sum over those that decrease it; 0 or less.
-    """
-
-    step: SettlementStep
-    rows: int
-    added: int = 0
-    taken_off: int = 0
-
-    @property
-    def amount(self) -> int:
-        """The net change of the total."""
-        return self.added + self.taken_off
-
 
 @frozen(kw_only=True)
 class Settlement:
@@ -86,7 +57,7 @@ class Settlement:
     """
 
     service_paid_total: int
-    steps: tuple[SettlementDifference, ...]
+    steps: tuple[Difference[SettlementStep], ...]
     statement: StatementTotals
     not_in_ledger: int = 0
     payout: int | None = None
@@ -113,9 +84,7 @@ class SettlementBridge:
 
     _paid: int = field(init=False, default=0)
     _not_in_ledger: int = field(init=False, default=0)
-    _steps: dict[SettlementStep, list[int]] = field(
-        init=False, factory=lambda: {step: [0, 0, 0] for step in SettlementStep}
-    )
+    _differences: Differences[SettlementStep] = field(init=False, factory=lambda: Differences(SettlementStep))
 
     def add(self, row: Row) -> None:
         """Count *row*, of whose reference this is the first row."""
@@ -129,22 +98,17 @@ class SettlementBridge:
             self._add_settled(row, settled, paid)
         elif paid is not None:
             waived = any(each.code is Code.NOT_SETTLED and each.waived for each in row.findings)
-            self._count(SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid)
+            self._differences.add(SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid)
         elif settled is not None:
-            self._count(_step_of_unpaid(row, settled), settled.money)
+            self._differences.add(_step_of_unpaid(row, settled), settled.money)
 
     def _add_settled(self, row: Row, settled: Settled, paid: int) -> None:
         fee = _fee(row, settled, paid)
         if fee:
-            self._count(SettlementStep.FEES, fee)
+            self._differences.add(SettlementStep.FEES, fee)
         rest = settled.money - paid - fee
         is_different = rest or any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
-        self._count(SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest)
-
-    def _count(self, step: SettlementStep, amount: int, rows: int = 1) -> None:
-        counts = self._steps[step]
-        counts[0] += rows
-        counts[1 if amount > 0 else 2] += amount
+        self._differences.add(SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest)
 
     def settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
         """
@@ -158,13 +122,10 @@ class SettlementBridge:
             TieOutError: When something is left over, which is a bug of payclient.
         """
         if statement.rejected_lines:
-            self._count(SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
+            self._differences.add(SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
         bridge = Settlement(
             service_paid_total=self._paid,
-            steps=tuple(
-                SettlementDifference(step=step, rows=rows, added=added, taken_off=taken_off)
-                for step, (rows, added, taken_off) in self._steps.items()
-            ),
+            steps=self._differences.steps(),
             statement=statement,
             not_in_ledger=self._not_in_ledger,
             payout=payout,

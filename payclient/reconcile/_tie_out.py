@@ -10,19 +10,19 @@ part of the bridge; it is summed by state on both sides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
 from attrs import define, field, frozen
 
 from payclient.ledger import ABSENT
+from payclient.reconcile._difference import BridgeStep, Difference, Differences
 from payclient.reconcile._errors import TieOutError
 from payclient.reconcile._finding import Bucket, Code, Row
 from payclient.reconcile._status import Status
 
 
-class Step(StrEnum):
+class Step(BridgeStep):
     """
     The reasons for a difference between the totals, in the order of the bridge.
 
@@ -70,11 +70,6 @@ class Step(StrEnum):
     UNRESOLVED = "unresolved"
     REJECTED = "rejected"
 
-    @property
-    def label(self) -> str:
-        """The name in reports."""
-        return self.value.replace("_", " ")
-
 
 _OF_STATUS = MappingProxyType(
     {
@@ -85,29 +80,6 @@ _OF_STATUS = MappingProxyType(
         )
     },
 )
-
-
-@frozen(kw_only=True)
-class Difference:
-    """
-    One step of the bridge.
-
-    Attributes:
-        step: The reason.
-        rows: Ledger rows in it.
-        added: Sum over the rows that increase the total; 0 or more.
-        taken_off: Sum over the rows that decrease it; 0 or less.
-    """
-
-    step: Step
-    rows: int
-    added: int = 0
-    taken_off: int = 0
-
-    @property
-    def amount(self) -> int:
-        """The net change of the total."""
-        return self.added + self.taken_off
 
 
 @frozen
@@ -146,7 +118,7 @@ class TieOut:
     """
 
     ledger_paid_total: int
-    steps: tuple[Difference, ...]
+    steps: tuple[Difference[Step], ...]
     service_paid_total: int
     rows_without_amount: int
     states: States
@@ -162,7 +134,7 @@ class Bridge:
     """Builds the bridge row by row."""
 
     _without_amount: int = field(init=False, default=0)
-    _steps: dict[Step, list[int]] = field(init=False, factory=lambda: {step: [0, 0, 0] for step in Step})
+    _differences: Differences[Step] = field(init=False, factory=lambda: Differences(Step))
     _states: dict[Status | None, list[int]] = field(
         init=False,
         factory=lambda: {state: [0, 0, 0, 0] for state in (*Status, None)},
@@ -180,10 +152,7 @@ class Bridge:
             theirs = self._states[row.service_status]
             theirs[2] += 1
             theirs[3] += row.service_amount or 0
-        moved = moved_by(row)
-        step = self._steps[step_of(row)]
-        step[0] += 1
-        step[1 if moved > 0 else 2] += moved
+        self._differences.add(step_of(row), moved_by(row))
 
     def tie_out(self) -> TieOut:
         """
@@ -195,10 +164,7 @@ class Bridge:
         paid = StateTotal(*self._states[Status.PAID])
         bridge = TieOut(
             ledger_paid_total=paid.ledger_amount,
-            steps=tuple(
-                Difference(step=step, rows=rows, added=added, taken_off=taken_off)
-                for step, (rows, added, taken_off) in self._steps.items()
-            ),
+            steps=self._differences.steps(),
             service_paid_total=paid.service_amount,
             rows_without_amount=self._without_amount,
             states=MappingProxyType({state: StateTotal(*counts) for state, counts in self._states.items()}),
@@ -206,7 +172,7 @@ class Bridge:
         if bridge.residual:
             message = f"the report does not tie: {bridge.residual} of {bridge.ledger_paid_total} is not explained"
             raise TieOutError(message)
-        if any(self._steps[Step.MATCHED][1:]):
+        if any(step.added or step.taken_off for step in bridge.steps if step.step is Step.MATCHED):
             message = "the report does not tie: rows that matched have other amounts at the service"
             raise TieOutError(message)
         return bridge

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from attrs import frozen
 
-from payclient.reconcile import Difference, Settlement, SettlementDifference, TieOut
+from payclient.reconcile import Difference, Settlement, SettlementStep, Step, TieOut
 from payclient.report._wording import BridgeLine, bridge_lines, settlement_lines
 
 _NARROWEST = 0.5
@@ -81,7 +81,7 @@ def _chart(lines: list[BridgeLine]) -> Chart:
     def total(line: BridgeLine) -> Bar:
         return bar(line.label, "total", line.amount, (base, line.amount), line.amount)
 
-    def change(label: str, step: Difference | SettlementDifference, before: int) -> Bar:
+    def change(label: str, step: Difference[Step] | Difference[SettlementStep], before: int) -> Bar:
         gross = (step.added, step.taken_off) if step.added and step.taken_off else ()
         kind = "both" if gross else "up" if step.added else "down"
         edges = (before + step.added, before + step.taken_off)

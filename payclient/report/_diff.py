@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from payclient.reconcile import (
@@ -79,12 +78,7 @@ class RunDiff:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._database.close()
 
     @property

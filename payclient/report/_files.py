@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from attrs import evolve
@@ -129,13 +128,8 @@ class ReportFiles:
             self._take.append(self._page.add)
             self._take_gone.append(self._page.add_gone)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._resources.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
 
     def name_run(self, run: str) -> None:
         """Name the run, before its first row: `rows.parquet` has the name in every row, or none without this."""

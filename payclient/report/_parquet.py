@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from io import BytesIO
-from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -82,12 +81,7 @@ class TableWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._output.file = (
             BytesIO()
         )  # without `finish`, closing would write to the discarded file, perhaps on a full disk

@@ -10,7 +10,6 @@ from enum import Enum
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
 
 import xlsxwriter  # type: ignore[import-untyped]
@@ -196,12 +195,7 @@ class BookWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Without `finish`, or after it failed, files are still open; on a full disk, closing them fails as well.
         self._output.file = BytesIO()
         for sheet in self._book.worksheets():

@@ -11,7 +11,6 @@ from payclient.reconcile import (
     Code,
     Difference,
     Settlement,
-    SettlementDifference,
     SettlementStep,
     StateTotal,
     Step,
@@ -108,7 +107,7 @@ class BridgeLine:
     label: str
     meaning: str
     amount: int
-    step: Difference | SettlementDifference | None = None
+    step: Difference[Step] | Difference[SettlementStep] | None = None
 
 
 def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:

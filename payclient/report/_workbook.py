@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from attrs import astuple
@@ -114,13 +113,8 @@ class ReportWorkbook:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._book.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._book.__exit__()
 
     def add(self, row: Row) -> None:
         """Write *row*."""

@@ -77,6 +77,7 @@ from payclient.ledger import (
 from payclient.reconcile import (
     Accepted,
     Code,
+    Difference,
     FeeSchedule,
     Finding,
     InvoiceAmount,
@@ -94,7 +95,6 @@ from payclient.reconcile import (
     RulesError,
     Settled,
     Settlement,
-    SettlementDifference,
     SettlementStep,
     StatementRules,
     StatementTotals,
@@ -373,7 +373,7 @@ def settled(row: Row, settlement: Settlement) -> list[SettlementStep]:
     if row.other_side is not None and row.other_side.settled is not None:
         assert_type(row.other_side.settled, Settled)
     assert_type((settlement.statement, settlement.payout), tuple[StatementTotals, int | None])
-    assert_type(settlement.steps, tuple[SettlementDifference, ...])
+    assert_type(settlement.steps, tuple[Difference[SettlementStep], ...])
     return [step.step for step in settlement.steps if step.amount]
 
 
