@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +19,6 @@ from payclient.reconcile import (
     Assumed,
     Rules,
     Severity,
-    StatementRules,
     Summary,
     read_duration,
     read_rules,
@@ -29,7 +26,6 @@ from payclient.reconcile import (
 )
 from payclient.report import JOURNAL, carry_log, earlier_decisions
 
-_AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _FLAG = Parameter(negative="", show_default=False)
 _LIST = Parameter(negative="", show_default=False)
 
@@ -244,7 +240,7 @@ class LedgerSource:
             ConfigurationError: When an option does not fit the ledger, or the rules need a column that is missing.
         """
         kind = rules.lines.kind
-        columns = {**rules.columns, **({} if kind is None else {"kind": kind.column}), **_columns(self.column)}
+        columns = {**rules.columns, **({} if kind is None else {"kind": kind.column}), **chosen_columns(self.column)}
         try:
             found = open_ledger(
                 streams.stdin if str(ledger) == "-" else ledger,
@@ -273,107 +269,7 @@ class LedgerSource:
         return found
 
 
-@Parameter(name="*", group=Group("Statement", sort_key=7))
-@frozen(kw_only=True)
-class StatementSource:
-    """
-    The other side: a settlement report, a dashboard's export or a log of callbacks.
-
-    Attributes:
-        statement: Second list of references, with amounts where it has them. What is in it and not in the ledger is
-            looked up too. `[statement]` of the rules file says how it is written.
-        statement_column: Name of a column of the statement, as `field=name`. May be repeated.
-        settles_within: Time that a payment may take to be in the statement, such as `3d`. Overrides the rules file.
-        payout: Amount that came to the bank for the statement, such as `12,345,000`, to be tied.
-    """
-
-    statement: Path | None = None
-    statement_column: Annotated[tuple[str, ...], _LIST] = ()
-    settles_within: str | None = None
-    payout: str | None = None
-
-    def declared(self, rules: Rules) -> Rules:
-        """
-        Return *rules* with what these options say about the statement.
-
-        Raises:
-            ConfigurationError: When an option cannot be used.
-        """
-        given = {"--statement-column": self.statement_column, "--settles-within": self.settles_within}
-        given["--payout"] = self.payout
-        if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
-            message = f"{name} needs --statement, the list that it is about"
-            raise ConfigurationError(message)
-        statement, _ = rules.statement, self.payout_amount
-        if self.settles_within is not None:
-            within = read_duration(self.settles_within)
-            if within is None:
-                message = f"--settles-within must be a duration such as '36h' or '3d', got {self.settles_within!r}"
-                raise ConfigurationError(message)
-            statement = attrs.evolve(statement, settles_within=within)
-        chosen = _columns(self.statement_column, option="--statement-column")
-        if chosen:
-            statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
-        return attrs.evolve(rules, statement=statement)
-
-    @property
-    def payout_amount(self) -> int | None:
-        """
-        The amount that came to the bank; None where it was not given.
-
-        Raises:
-            ConfigurationError: When it is not a whole number.
-        """
-        if self.payout is None:
-            return None
-        if not _AMOUNT.fullmatch(self.payout):
-            message = (
-                f"--payout must be a whole number in the unit of the service, such as 12,345,000, got {self.payout!r}"
-            )
-            raise ConfigurationError(message)
-        return int(re.sub("[,_ ]", "", self.payout))
-
-    @contextmanager
-    def open(self, rules: Rules, ledger: Ledger) -> Generator[Ledger | None]:
-        """
-        Open the statement, as the rules declare it; None without one.
-
-        Raises:
-            LedgerError: When it cannot be trusted; the message begins with the name of the file.
-            ConfigurationError: When a rule does not fit it, or the *ledger* does not tell the age of its rows.
-        """
-        if self.statement is None:
-            yield None
-            return
-        if rules.statement.settles_within and ledger.columns.used and "created_at" not in ledger.columns.used:
-            message = (
-                "settles_within needs the age of each row, and no column of the ledger is read as created_at; "
-                "choose one with --column created_at=NAME, or leave settles_within out"
-            )
-            raise ConfigurationError(message)
-        with _opened_statement(self.statement, rules.statement) as statement:
-            yield statement
-
-
-def _opened_statement(path: Path, rules: StatementRules) -> Ledger:
-    kind = {} if rules.kind is None else {"kind": rules.kind.column}
-    try:
-        return open_ledger(
-            path,
-            columns={**rules.columns, **kind} or None,
-            ignore=rules.ignore_columns,
-            allow_empty=False,
-            dialect=rules.reading,
-        )
-    except LedgerError as error:
-        message = f"the statement {path.name}: {error.message}"
-        raise LedgerError(message, line=error.line) from error
-    except ValueError as error:
-        message = f"the statement cannot be read like this: {error}"
-        raise ConfigurationError(message) from error
-
-
-def _columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
+def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
     if unclear := [choice for choice in choices if "=" not in choice]:
         message = f"{option} must be like amount=Betrag, got {unclear[0]!r}"
         raise ConfigurationError(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,11 @@ from cyclopts import Parameter
 
 from payclient.cli._connection import Connection
 from payclient.cli._metrics import write_metrics
-from payclient.cli._options import Judging, LedgerSource, Output, StatementSource
+from payclient.cli._options import Judging, LedgerSource, Output
 from payclient.cli._overview import Overview, overview_lines, question_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, journal_path
+from payclient.cli._statement import StatementSource, about_statement
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
@@ -96,7 +98,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     previous, rules = _past_run(judging.previous, out, output), judging.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
-            _tell_columns(entries, streams, is_quiet=output.quiet)
+            _tell_columns({} if output.quiet else {"": entries, " of the statement": statement}, streams)
             job = Reconciliation(
                 ledger=entries,
                 statement=statement,
@@ -170,15 +172,18 @@ async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
         raise
     for warning in job.ledger.warnings:
         job.streams.tell(f"payclient: {warning}")
+    for warning in () if job.statement is None else job.statement.warnings:
+        job.streams.tell(f"payclient: the statement: {about_statement(warning)}")
     return summary
 
 
-def _tell_columns(ledger: Ledger, streams: Streams, *, is_quiet: bool) -> None:
-    if is_quiet:
-        return
-    used = ", ".join(field if field == name else f"{field} = {name!r}" for field, name in ledger.columns.used.items())
-    ignored = ", ".join(map(repr, ledger.columns.ignored))
-    streams.tell(f"columns: {used or 'none'}" + (f"; not used: {ignored}" if ignored else ""))
+def _tell_columns(ledgers: Mapping[str, Ledger | None], streams: Streams) -> None:
+    for of_which, ledger in ledgers.items():
+        if ledger is not None:
+            used = (field if field == name else f"{field} = {name!r}" for field, name in ledger.columns.used.items())
+            ignored = ", ".join(map(repr, ledger.columns.ignored))
+            told = ", ".join(used) or "none"
+            streams.tell(f"columns{of_which}: {told}" + (f"; not used: {ignored}" if ignored else ""))
 
 
 def _next_steps(summary: Summary, worst: Worst, out: Path, streams: Streams) -> list[str]:

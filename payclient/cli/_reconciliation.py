@@ -15,6 +15,7 @@ from attrs import frozen
 from payclient import AsyncClient
 from payclient._escape import plural
 from payclient.cli._progress import ProgressMode, shown
+from payclient.cli._statement import about_statement, left_out_sentence, statement_lines
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
@@ -119,6 +120,8 @@ class Reconciliation:
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
                     self.streams.tell(f"payclient: {ignored.sentence}")
+                if about.statement is not None and about.statement.totals.ignored_lines:
+                    self.streams.tell(f"payclient: {left_out_sentence(about.statement.totals)}")
                 for change in gone_breaks(journal, rules=self.rules):
                     files.add_gone(change)
                 if self.statement is not None:
@@ -132,7 +135,9 @@ class Reconciliation:
 
     def _statement(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
         """Yield the statement, and then note what was read, which is known only at its end."""
-        yield from statement
+        yield from statement_lines(statement, self.ledger)
+        for suggestion in statement.suggestions:
+            self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
         about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
         journal.set_note(_STATEMENT, json.dumps(statement_as_json(about)))
 
@@ -185,6 +190,8 @@ class Reconciliation:
         """Yield the ledger, and then note what was read, which is known only at its end."""
         if journal.note(_STARTED) is None:
             journal.set_note(_STARTED, self.clock().isoformat())
+        if self.statement is not None:
+            self.ledger.tell_left_out(journal.statement_lines.leave_out)
         yield from self.ledger
         for suggestion in self.ledger.suggestions:
             self.streams.tell(f"payclient: {suggestion}; payclient ledger shows how the ledger is read")

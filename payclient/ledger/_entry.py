@@ -132,6 +132,7 @@ class RejectedEntry:
         reason: What is wrong with it, and what to do.
         reference: The reference as written, if there is one.
         amount: The amount for the ledger's total, if it is readable.
+        amount_received: The amount received, if it is readable; of a statement alone.
         status: The ledger's word for the state, if it is readable.
         kind: The ledger's word for what the line is to its payment, if it is readable.
     """
@@ -140,5 +141,6 @@ class RejectedEntry:
     reason: str = field(validator=_text)
     reference: str | None = field(default=None, validator=_text)
     amount: int | None = field(default=None, validator=_whole_or_none)
+    amount_received: int | None = field(default=None, validator=_whole_or_none)
     status: Text = field(default=ABSENT, validator=_text)
     kind: Text = field(default=ABSENT, validator=_text)

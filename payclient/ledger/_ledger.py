@@ -118,6 +118,15 @@ class Ledger:
             return (*self._table.warnings, *map(str, self.excluded))
         return (*self._table.warnings, f"the ledger {self._emptiness}: nothing was read")
 
+    def tell_left_out(self, take: Callable[[str], object]) -> None:
+        """Call *take* with the reference of each row that has another currency or time; before rows are read."""
+        self._scope.on_left_out = take
+
+    @property
+    def currency(self) -> str:
+        """The currency of its amounts, in capitals; empty where it states none, or before a row has been read."""
+        return self._scope.currency
+
     @property
     def excluded(self) -> tuple[Excluded, ...]:
         """The rows that are left out, by reason; complete when all rows have been read."""

@@ -91,6 +91,7 @@ def open_ledger(
     allow_empty: bool = True,
     dialect: Dialect = PLAIN,
     time_zone: tzinfo | None = None,
+    is_statement: bool = False,
 ) -> Ledger:
     """
     Open a ledger in CSV, JSON Lines, XLSX or Parquet; CSV and JSON Lines may be compressed with gzip.
@@ -105,6 +106,8 @@ def open_ledger(
         allow_empty: Whether to accept a ledger without rows, with a warning.
         dialect: How numbers and times are written, in which encoding, and more.
         time_zone: The zone of `created_from` and `created_to`, for a ledger whose times of creation state a zone.
+        is_statement: Whether it is the second list of a reconciliation, in which a row with `amount_received` needs no
+            `amount`.
         format: The format; if not given, recognised from the file name or the first bytes.
 
     Note:
@@ -117,7 +120,7 @@ def open_ledger(
         ValueError: For an option that the format does not have, or an unknown field.
     """
     _check_given(format, delimiter)
-    scope = Scope(dialect, time_zone)
+    scope = Scope(dialect, time_zone, is_statement=is_statement)
     source = Source(ledger)
     with ExitStack() as on_failure:
         on_failure.callback(source.close)

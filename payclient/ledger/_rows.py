@@ -111,7 +111,7 @@ class RowReader:
         scope: Scope | None = None,
     ) -> None:
         self._scope = scope
-        self._has_currency = "currency" in columns.used
+        self._is_statement = scope is not None and scope.is_statement
         self._has_scope = scope is not None and scope.concerns(columns.used)
         self._columns = columns
         self._warnings = warnings
@@ -122,8 +122,7 @@ class RowReader:
         self._plan = [(field, place, self._noted(field, by_field[field])) for field, place in columns.places.items()]
         self._debits = self._debit_places(by_field, dialect)
         self._totals = Totals()
-        self._odd_creations = 0
-        self._first_odd_creation = 0, ""
+        self._odd_creations, self._first_odd_creation = 0, (0, "")
 
     def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
         """
@@ -149,8 +148,7 @@ class RowReader:
         has_scope = self._has_scope and not is_header
         if self._scope is not None and has_scope and self._is_outside(self._scope, line, values, problems):
             return None
-        if self._has_currency:
-            values.pop("currency", None)
+        values.pop("currency", None)
         return self._rejected(line, cells, values, problems) if problems else Entry(line=line, **values)
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
@@ -175,6 +173,9 @@ class RowReader:
             if value is None and field in _NEEDED:
                 problems.append(f"{field}: the cell is empty")
             values[field] = value
+        if self._is_statement and values.get("amount", 0) is None and values.get("amount_received") is not None:
+            problems.remove("amount: the cell is empty")
+            del values["amount"]
         return values, problems, refused
 
     @staticmethod
@@ -271,6 +272,7 @@ class RowReader:
             reason="; ".join(problems),
             reference=_as_found(cells[self._columns.places["reference"]]),
             amount=values.get("amount"),
+            amount_received=values.get("amount_received") if self._is_statement else None,
             status=values.get("status") if "status" in self._columns.places else ABSENT,
             kind=values.get("kind") if "kind" in self._columns.places else ABSENT,
         )

@@ -6,7 +6,7 @@ Rows outside are neither looked up nor part of any total. They are counted, with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
@@ -76,18 +76,27 @@ class Scope:
     Args:
         dialect: Which currency, time and totals rows are declared.
         time_zone: The zone of these times, and of times in the ledger that state none.
+        is_statement: Whether a row needs no amount if it states what was received.
+
+    Attributes:
+        is_statement: As given.
+        on_left_out: Is given the reference of each row with another currency or time; None if not wanted.
 
     Raises:
         ValueError: When a time cannot be read, or the end is before the start.
     """
 
-    def __init__(self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None) -> None:
+    def __init__(
+        self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None, *, is_statement: bool = False
+    ) -> None:
+        self.is_statement: bool = is_statement
         self._dialect = dialect
         self._time_zone = time_zone
         self._start, self._stop = bounds(dialect)
         self._wanted = dialect.only_currency.casefold()
         self._currency = "", 0
         self._groups: dict[str, _Group] = {}
+        self.on_left_out: Callable[[str], object] | None = None
 
     def check_columns(self, used: Mapping[str, str]) -> None:
         """
@@ -124,6 +133,8 @@ class Scope:
         why = self._other_currency(line, values) or self._other_time(values)
         if why:
             self._add(why, line, values.get("amount"))
+            if self.on_left_out is not None and values.get("reference"):
+                self.on_left_out(values["reference"])
         return bool(why)
 
     def _other_currency(self, line: int, values: Mapping[str, Any]) -> str:
@@ -142,7 +153,7 @@ class Scope:
             both = f"{quote(first.upper())} (line {first_line}) and {quote(currency.upper())} (line {line})"
             message = (
                 f"the ledger has amounts in {both}, which are never added up; --only-currency {first.upper()} reads "
-                "the rows of one, and --ignore-column leaves the column of currencies unused"
+                "the rows of one"
             )
             raise LedgerError(message, line=line)
         return ""
@@ -171,6 +182,11 @@ class Scope:
         if len(self._groups) >= _MAX_KINDS and why not in self._groups:
             why = "of other kinds"
         self._groups.setdefault(why, _Group()).add(line, amount)
+
+    @property
+    def currency(self) -> str:
+        """The currency of the rows inside, in capitals; empty where none is stated."""
+        return (self._wanted or self._currency[0]).upper()
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:

@@ -73,4 +73,4 @@ class Totals:
             return ""
         self._parts[1] = [0, 0]
         why = f"it says {quote(found)}" if found is not None else f"{amount} is the sum of the rows above"
-        return f"is a totals row: {why}; it is left out of the ledger's total"
+        return f"is a totals row: {why}; its amount is not added to the total"

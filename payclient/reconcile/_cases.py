@@ -96,7 +96,8 @@ class Cases:
         if self._rules.invoices.sum and case.paid_with:
             ((totals,),) = self._database.fetch(schema.INVOICE, (cells[3],))
             case = evolve(case, invoice=InvoiceTotals(**json.loads(totals)))
-        if not self._rules.lines.are_summed or isinstance(case.entry, RejectedEntry):
+        is_of_ledger = side is None or side.is_in_ledger
+        if not self._rules.lines.are_summed or isinstance(case.entry, RejectedEntry) or not is_of_ledger:
             return case
         return self._payment(case, case.entry, cells[1])
 

@@ -20,6 +20,8 @@ _PREFIXES = (2, 4, 6)
 _MAX_TEXT = 60
 _MAX_SENTENCE = 300
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SETTLED = "settled amount"
+_AMOUNTS = {Code.UNDERPAID: "amount", Code.OVERPAID: "amount", Code.SETTLED_DIFFERENTLY: _SETTLED}
 _TENS = frozenset(10**power for power in range(1, 7))
 
 
@@ -28,8 +30,8 @@ class PatternKind(StrEnum):
     What the rows of a pattern have in common.
 
     Attributes:
-        FACTOR: The service's amount is the same multiple of the ledger's.
-        DIFFERENCE: The amounts differ by the same number.
+        FACTOR: The service's amount is the same multiple of the ledger's, or of the statement's.
+        DIFFERENCE: The amounts differ by the same number, between ledger and service or statement and service.
         FEE: The fees of one payment method differ by the same number.
         STATUS: The two sides use the same pair of status words.
         METHOD: The two sides use the same pair of names for the payment method.
@@ -60,14 +62,13 @@ Cause: TypeAlias = tuple[Any, ...]
 
 def causes(row: Row) -> Iterator[Cause]:
     """Yield what the differences of a break may share with those of others."""
-    money = {Code.UNDERPAID, Code.OVERPAID}
-    has_amount = any(finding.code in money and finding.is_decisive for finding in row.findings)
+    has_amount = any(_AMOUNTS.get(each.code) == "amount" and each.is_decisive for each in row.findings)
     for finding in row.findings:
         if not finding.is_decisive:
             continue
         code = finding.code
-        if code in money:
-            yield from _numbers("amount", finding)
+        if code in _AMOUNTS:
+            yield from _numbers(_AMOUNTS[code], finding)
         elif code is Code.NET_DIFFERS and not has_amount:
             yield from _numbers("amount_received", finding)
         elif code in (Code.FEE_DIFFERS, Code.FEE_OFF_SCHEDULE):
@@ -167,9 +168,11 @@ def described(cause: Cause) -> tuple[str, str]:
 
 
 def _factor(name: str, factor: Fraction) -> tuple[str, str]:
-    big, of_whom = (factor, "the service's") if abs(factor) > 1 else (1 / factor, "the ledger's")
-    other = "the ledger's" if of_whom == "the service's" else "the service's"
-    sentence = f"{of_whom} {name} is {_number(big)} times {other}"
+    ours = "the statement's" if name == _SETTLED else "the ledger's"
+    big, of_whom, other = (factor, "the service's", ours) if abs(factor) > 1 else (1 / factor, ours, "the service's")
+    sentence = f"{of_whom} {name.removeprefix('settled ')} is {_number(big)} times {other}"
+    if name == _SETTLED:
+        return sentence, "see how the statement is read: payclient ledger STATEMENT; [statement.reading] declares it"
     if big in _TENS:
         return sentence, "export both sides in the same unit, and see how the ledger is read: payclient ledger FILE"
     side = "above" if factor > 1 else "below"
@@ -187,6 +190,11 @@ def _number(value: Fraction) -> str:
 
 def _difference(name: str, difference: int) -> tuple[str, str]:
     side, word = ("above", "more") if difference > 0 else ("below", "less")
+    if name == _SETTLED:
+        sentence = (
+            f"the statement's amount is {abs(difference):,} {'less' if difference > 0 else 'more'} than the service's"
+        )
+        return sentence, "if its column is what was paid out: --statement-column amount_received=NAME"
     sentence = f"{name} is {abs(difference):,} {word} at the service"
     return sentence, f"[tolerances.{name}] {side} = {abs(difference)}, if the difference is expected"
 

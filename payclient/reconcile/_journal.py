@@ -104,7 +104,7 @@ class Journal:
                 _check_identity(self._database.path, before, identity)
 
     def _start_over(self, identity: Mapping[str, str]) -> None:
-        """Forget a ledger that is declared in another way now; without an answer, nothing is lost."""
+        """Forget what was read before it was declared in another way; without an answer, nothing is lost."""
         with self._database.writing() as db:
             for statement in schema.FORGET_LEDGER:
                 db.execute(statement)
@@ -356,8 +356,9 @@ class Journal:
 
 
 def _is_read_otherwise(stored: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Return whether nothing differs but how the ledger is written."""
-    return {name for name in {*stored, *wanted} if stored.get(name) != wanted.get(name)} == {"ledger"}
+    """Return whether nothing differs but how both sides are written, read and judged."""
+    different = {name for name in {*stored, *wanted} if stored.get(name) != wanted.get(name)}
+    return bool(different) and different <= {"ledger", "rules", "statement"}
 
 
 def _check_identity(path: Path | None, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:

@@ -29,10 +29,12 @@ class KnownStatement:
     Attributes:
         totals: Its sums.
         after: The last position in the journal before the references that only the statement has.
+        left_out_after: The last position before those that the ledger has in rows that are left out.
     """
 
     totals: StatementTotals
     after: int
+    left_out_after: int
 
     def as_json(self) -> str:
         """Return it as text, for `from_json`."""
@@ -43,7 +45,7 @@ class KnownStatement:
         """Return what `as_json` was given."""
         value = json.loads(text)
         totals: dict[str, Any] = {**value["totals"], "problems": tuple(value["totals"]["problems"])}
-        return cls(totals=StatementTotals(**totals), after=value["after"])
+        return cls(totals=StatementTotals(**totals), after=value["after"], left_out_after=value["left_out_after"])
 
 
 class StatementLines:
@@ -68,8 +70,18 @@ class StatementLines:
         """Take what the journal has noted about the statement, if it was read to its end."""
         self.known = None if stored is None else KnownStatement.from_json(stored)
 
+    def leave_out(self, reference: str) -> None:
+        """Note that the ledger has *reference* in a row that is left out of the run."""
+        if self.known is None:
+            with self._database.writing() as db:
+                db.execute(schema.LEFT_OUT)
+                db.execute(schema.LEAVE_OUT, (reference,))
+
     def begin(self) -> None:
-        """Start at the first line, after the ledger is complete."""
+        """Start at the first line, after the ledger is complete; what was not read to its end is forgotten."""
+        if self.known is None:
+            with self._database.writing() as db:
+                db.execute(schema.FORGET_STATEMENT)
         self._stored = map(entry_from, self._database.read(schema.STATEMENT))
         self._unwritten.clear()
         self._lines = 0
@@ -115,10 +127,15 @@ class StatementLines:
         self.write()
         with self._database.writing() as db:
             db.execute(schema.INDEXES[-1])
-            for position, (reference, line) in enumerate(self._database.read(schema.NOT_IN_LEDGER), after + 1):
+            db.execute(schema.LEFT_OUT)
+            left_out_after = after
+            for position, (reference, line, is_left_out) in enumerate(
+                self._database.read(schema.NOT_IN_LEDGER), after + 1
+            ):
                 cells = (position, None, *entry_cells(Entry(line=line, reference=reference)))
                 db.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))
-        self.known = KnownStatement(totals=totals, after=after)
+                left_out_after += not is_left_out
+        self.known = KnownStatement(totals=totals, after=after, left_out_after=left_out_after)
         return self.known.as_json()
 
     def write(self) -> None:
@@ -140,5 +157,6 @@ class StatementLines:
         return OtherSide(
             settled=settled_by([line for line in lines if isinstance(line, Entry)], rules),
             is_in_ledger=position <= self.known.after,
+            is_left_out=position > self.known.left_out_after,
             unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
         )

@@ -39,7 +39,7 @@ from payclient.reconcile._observation import Answer, Observation, ask_canary, ob
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import replay
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._statement import StatementSum, usable_line
+from payclient.reconcile._statement import StatementSum, stated_money, usable_line
 from payclient.reconcile._stored import PendingLookup
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
@@ -188,7 +188,7 @@ class _Reconciler:
         self._journal.statement_lines.begin()
         total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement)
         for each in statement:
-            if not ignored.takes(each.kind, each.amount):
+            if not ignored.takes(each.kind, stated_money(each)):
                 line = usable_line(each, self._rules)
                 total.add(line)
                 self._journal.statement_lines.add(line)

@@ -227,13 +227,17 @@ INVOICE = "SELECT totals FROM invoices WHERE paid_reff = ?"
 # The statement
 
 ADD_TO_STATEMENT = f"INSERT INTO statement VALUES (?, ?, ?, {_marks(ENTRY_COLUMNS)}, ?)"
+FORGET_STATEMENT = "DELETE FROM statement"
 STATEMENT = f"SELECT line, rejected, {_ENTRY} FROM statement ORDER BY position"
 STATEMENT_OF = f"SELECT line, rejected, {_ENTRY} FROM statement WHERE reference = ? ORDER BY position"
 COUNT_STATEMENT = "SELECT count(*) FROM statement"
+LEFT_OUT = "CREATE TEMP TABLE IF NOT EXISTS left_out (reference TEXT PRIMARY KEY) WITHOUT ROWID"
+LEAVE_OUT = "INSERT OR IGNORE INTO left_out VALUES (?)"
 NOT_IN_LEDGER = """
-    SELECT reference, min(line) FROM statement WHERE rejected IS NULL AND NOT EXISTS (
+    SELECT reference, min(line), reference IN (SELECT reference FROM left_out) AS is_left_out
+    FROM statement WHERE rejected IS NULL AND NOT EXISTS (
         SELECT 1 FROM entries WHERE entries.reference = statement.reference AND entries.rejected IS NULL
-    ) GROUP BY reference ORDER BY min(position)
+    ) GROUP BY reference ORDER BY is_left_out, min(position)
 """
 
 # The result

@@ -37,6 +37,11 @@ class Settled:
     money: int = 0
 
     @property
+    def stated(self) -> int | None:
+        """What was paid or, where that is not stated, what was paid out; None where no line states either."""
+        return self.amount_received if self.amount is None else self.amount
+
+    @property
     def where(self) -> str:
         """The lines in words."""
         return f"{named_lines(self.lines)} of the statement"
@@ -50,11 +55,13 @@ class OtherSide:
     Attributes:
         settled: What it lists for the reference; None if it does not list it as settled.
         is_in_ledger: Whether the ledger has a usable row with the reference, too.
+        is_left_out: Whether the ledger has it in a row that is left out of the run.
         unusable_line: A line with the reference that cannot be used; None if there is none.
     """
 
     settled: Settled | None
     is_in_ledger: bool = True
+    is_left_out: bool = False
     unusable_line: int | None = None
 
 
@@ -68,6 +75,8 @@ class StatementTotals:
         total: Sum of what all its lines add: what was paid out or, where a line does not state that, what was paid.
         rejected_lines: Lines that cannot be used.
         rejected_amount: Sum of what these state.
+        fee_lines: Fees that belong to no payment.
+        fee_amount: Sum of these; 0 or less.
         is_net: Whether any line states what was paid out.
         ignored_lines: Lines of kinds that the rules leave out, which are not among the others.
         ignored_amount: Sum of what these state.
@@ -78,6 +87,8 @@ class StatementTotals:
     total: int = 0
     rejected_lines: int = 0
     rejected_amount: int = 0
+    fee_lines: int = 0
+    fee_amount: int = 0
     is_net: bool = False
     ignored_lines: int = 0
     ignored_amount: int = 0

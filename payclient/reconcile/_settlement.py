@@ -22,8 +22,10 @@ class SettlementStep(BridgeStep):
 
     Attributes:
         SETTLED: In the statement, with the same money; always 0.
-        FEES: What is held back from settled payments, where the statement says what was paid out.
+        FEES: What is held back from settled payments, where the statement says what was paid out; and its lines of
+            fees that belong to no payment.
         SETTLED_DIFFERENTLY: In the statement, with other money.
+        AMOUNT_NOT_STATED: In the statement, which states no money for it.
         NOT_SETTLED: Paid at the service, and not in the statement.
         NOT_SETTLED_YET: The same, and still in time.
         SETTLED_NOT_PAID: In the statement, and not paid at the service.
@@ -35,6 +37,7 @@ class SettlementStep(BridgeStep):
     SETTLED = "settled"
     FEES = "fees"
     SETTLED_DIFFERENTLY = "settled_differently"
+    AMOUNT_NOT_STATED = "amount_not_stated"
     NOT_SETTLED = "not_settled"
     NOT_SETTLED_YET = "not_settled_yet"
     SETTLED_NOT_PAID = "settled_not_paid"
@@ -103,6 +106,9 @@ class SettlementBridge:
             self._differences.add(_step_of_unpaid(row, settled), settled.money)
 
     def _add_settled(self, row: Row, settled: Settled, paid: int) -> None:
+        if settled.stated is None and not settled.money:
+            self._differences.add(SettlementStep.AMOUNT_NOT_STATED, -paid)
+            return
         fee = _fee(row, settled, paid)
         if fee:
             self._differences.add(SettlementStep.FEES, fee)
@@ -121,6 +127,8 @@ class SettlementBridge:
         Raises:
             TieOutError: When something is left over, which is a bug of payclient.
         """
+        if statement.fee_lines:
+            self._differences.add(SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
         if statement.rejected_lines:
             self._differences.add(SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
         bridge = Settlement(
@@ -139,7 +147,7 @@ class SettlementBridge:
 def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
     if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and _is_unknown(row)):
         return SettlementStep.UNRESOLVED
-    is_back = settled.amount is not None and settled.amount <= 0
+    is_back = settled.stated is not None and settled.stated <= 0
     return SettlementStep.REFUNDED if is_back else SettlementStep.SETTLED_NOT_PAID
 
 
@@ -155,4 +163,8 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
     received = None if row.transaction is None else row.transaction.amount_received
     if received is not None:
         return received - paid
+    stated = None if row.transaction is None else row.transaction.fee
+    is_different = any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
+    if is_different and stated is not None and settled.amount in (None, paid):
+        return -abs(stated)
     return settled.money - (paid if settled.amount is None else settled.amount)

@@ -32,8 +32,15 @@ def usable_line(entry: Entry | RejectedEntry, rules: Rules) -> Entry | RejectedE
         problem = f"status: {quote(entry.status)} is not known; give it a meaning under [statuses]"
     if not problem:
         return entry
-    amount = entry.amount if isinstance(entry.amount, int) else None
-    return RejectedEntry(line=entry.line, reason=problem, reference=entry.reference, amount=amount, kind=entry.kind)
+    amount, net = _stated(entry)
+    return RejectedEntry(
+        line=entry.line,
+        reason=problem,
+        reference=entry.reference,
+        amount=amount,
+        amount_received=net,
+        kind=entry.kind,
+    )
 
 
 @define
@@ -44,21 +51,23 @@ class StatementSum:
     _lines: int = field(init=False, default=0)
     _total: int = field(init=False, default=0)
     _rejected: list[int] = field(init=False, factory=lambda: [0, 0])
+    _fees: list[int] = field(init=False, factory=lambda: [0, 0])
     _is_net: bool = field(init=False, default=False)
     _problems: list[str] = field(init=False, factory=list)
 
     def add(self, line: Entry | RejectedEntry) -> None:
         """Take the next line."""
         self._lines += 1
-        if isinstance(line, RejectedEntry):
-            self._rejected[0] += 1
-            self._rejected[1] += line.amount or 0
-            self._total += line.amount or 0
-            if len(self._problems) < _MAX_PROBLEMS:
-                self._problems.append(f"line {line.line}: {line.reason}")
-            return
-        self._total += _money(line, self._rules)[2]
+        money = _money(line, self._rules)[2]
+        self._total += money
         self._is_net = self._is_net or isinstance(line.amount_received, int)
+        if isinstance(line, RejectedEntry):
+            is_fee = _is_fee_alone(line, self._rules)
+            counts = self._fees if is_fee else self._rejected
+            counts[0] += 1
+            counts[1] += money
+            if not is_fee and len(self._problems) < _MAX_PROBLEMS:
+                self._problems.append(f"line {line.line}: {line.reason}")
 
     def totals(self, ignored: Iterable[IgnoredLines] = ()) -> StatementTotals:
         """Return the sums, and those of the *ignored* lines beside them."""
@@ -68,6 +77,8 @@ class StatementSum:
             total=self._total,
             rejected_lines=self._rejected[0],
             rejected_amount=self._rejected[1],
+            fee_lines=self._fees[0],
+            fee_amount=self._fees[1],
             is_net=self._is_net,
             ignored_lines=sum(each.lines for each in left_out),
             ignored_amount=sum(each.amount for each in left_out),
@@ -99,13 +110,29 @@ def _is_claim(line: Entry, rules: Rules) -> bool:
     return status in (Status.PAID, Status.REFUNDED)
 
 
-def _money(line: Entry, rules: Rules) -> tuple[int | None, int | None, int]:
+def _is_fee_alone(line: RejectedEntry, rules: Rules) -> bool:
+    """Return whether a line is a fee that belongs to no payment, such as a monthly one; its money is known."""
+    is_fee = rules.statement.kind_of(line.kind) is Kind.FEE
+    return is_fee and line.reference is None and _stated(line) != (None, None)
+
+
+def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
+    amount = line.amount if isinstance(line.amount, int) else None
+    return amount, line.amount_received if isinstance(line.amount_received, int) else None
+
+
+def stated_money(line: Entry | RejectedEntry) -> int | None:
+    """Return what a line says was paid out or, where it does not say, what was paid."""
+    amount, net = _stated(line)
+    return amount if net is None else net
+
+
+def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int | None, int]:
     """Return what a line adds to what was paid, to what was paid out, and to the statement's total."""
-    if not _is_claim(line, rules):
+    if isinstance(line, Entry) and not _is_claim(line, rules):
         return None, None, 0
     kind = rules.statement.kind_of(line.kind)
-    amount = line.amount if isinstance(line.amount, int) else None
-    net = line.amount_received if isinstance(line.amount_received, int) else None
+    amount, net = _stated(line)
     if kind in (Kind.REFUND, Kind.FEE):
         amount, net = (None if number is None else -abs(number) for number in (amount, net))
     money = (amount or 0) if net is None else net
@@ -132,7 +159,8 @@ def statement_findings(
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"
     if found is not None and is_paid and not side.is_in_ledger:
         sentence = f"{name} is paid at the service, {found.amount}, and no usable row of the ledger has it"
-        yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount)
+        waived = "the ledger has it in a row that is left out of this run" if side.is_left_out else ""
+        yield Finding(Code.NOT_IN_LEDGER, sentence, service=found.amount, waived=waived)
     if settled is None:
         if found is not None and is_paid and side.is_in_ledger:
             line = side.unusable_line
@@ -141,13 +169,13 @@ def statement_findings(
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
     elif found is not None and is_paid:
         yield from _differs(settled, found)
-    elif settled.amount is None or settled.amount > 0:
-        money = "" if settled.amount is None else f" with {settled.amount}"
+    elif settled.stated is None or settled.stated > 0:
+        money = "" if settled.stated is None else f" with {settled.stated}"
         sentence = f"{name} is on {settled.where}{money}, and {said}"
         yield Finding(
             Code.SETTLED_NOT_PAID,
             sentence,
-            ledger=settled.amount,
+            ledger=settled.stated,
             service=None if found is None else found.status,
         )
 
@@ -166,3 +194,9 @@ def _differs(settled: Settled, found: Transaction) -> Iterator[Finding]:
             sentence = f"{name} is {theirs} at the service and {ours} on {settled.where}"
             yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=ours, service=theirs)
             return
+    least = None if found.fee is None else found.amount - abs(found.fee)
+    net = None if found.amount_received is not None else settled.amount_received
+    if net is not None and (net > found.amount or (least is not None and net < least)):
+        less = "" if least is None else f" less a fee of {found.fee}"
+        sentence = f"amount_received is {net} on {settled.where}, and the service has {found.amount}{less}"
+        yield Finding(Code.SETTLED_DIFFERENTLY, sentence, ledger=net, service=found.amount if least is None else least)

@@ -44,6 +44,7 @@ def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
     """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
     if isinstance(entry, RejectedEntry):
         cells = dict.fromkeys(ENTRY_COLUMNS) | {"reference": entry.reference, "amount": _money_cell(entry.amount)}
+        cells |= {"amount_received": _money_cell(entry.amount_received)}
         cells |= {"status": _cell(entry.status), "kind": _cell(entry.kind)}
         return entry.line, entry.reason, *cells.values()
     return (
@@ -72,6 +73,7 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
             reason=rejected,
             reference=reference,
             amount=_money_value(amount),
+            amount_received=_money_value(received),
             status=_value(status),
             kind=_value(kind),
         )

@@ -71,7 +71,6 @@ def row_as_json(row: Row) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     if row.parts:
         parts["parts"] = [{"line": part.line, **_entry_as_json(part)} for part in row.parts]
-        {"parts": [{"line": part.line, **_entry_as_json(part)} for part in row.parts]} if row.parts else {}
     if row.other_side is not None:
         parts["statement"] = _settled(row.other_side)
     return {

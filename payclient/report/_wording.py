@@ -121,8 +121,9 @@ def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
 
 SETTLEMENT_STEPS: Mapping[SettlementStep, str] = {
     SettlementStep.SETTLED: "in the statement, with the same money",
-    SettlementStep.FEES: "held back from settled payments",
+    SettlementStep.FEES: "held back from settled payments, and fees that belong to none",
     SettlementStep.SETTLED_DIFFERENTLY: "in the statement, with other money",
+    SettlementStep.AMOUNT_NOT_STATED: "in the statement, which states no money for it",
     SettlementStep.NOT_SETTLED: "paid at the service, and not in the statement",
     SettlementStep.NOT_SETTLED_YET: "the same, and still in time",
     SettlementStep.SETTLED_NOT_PAID: "in the statement, and not paid at the service",

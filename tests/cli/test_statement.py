@@ -95,3 +95,65 @@ def test_needs_statement(configured, tmp_path, option):
     result = configured("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"), option)
     assert result.status == 2
     assert f"{option.partition('=')[0]} needs --statement, the list that it is about" in result.err
+
+
+def test_told(reconcile):
+    """How the statement is read is told: its columns, what would read it, and its warnings, each with its options."""
+    result = reconcile(header="Trx;amount", lines=["T1;15.000,00"])
+    assert result.status == 2
+    assert "--statement-column reference=" in result.err
+    result = reconcile("--statement-column", "reference=Trx", header="Trx;amount", lines=["T1;15.000,00"])
+    assert "columns of the statement: reference = 'Trx', amount" in result.err.splitlines()
+    suggestion = "payclient: the statement: 1 row has amounts that cannot be read; all can be read with --decimal , "
+    assert suggestion in result.err
+    assert "for a statement, such options are keys of [statement.reading] in the rules file" in result.err
+
+
+def test_told_what_is_left_out(reconcile, tmp_path):
+    """Lines that the rules leave out of the statement are told with their number and sum."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[statement.kind]\ncolumn = "type"\ncharge = ["payment"]\nignore = ["payout"]\n')
+    lines = ["payment,T1,15000,", "payout,,,-9000", "payout,X,5,"]
+    result = reconcile("--rules", str(rules), header="type,reference,amount,net", lines=lines)
+    assert result.status == 0
+    assert "payclient: 2 lines of the statement left out, as the rules say: -8,995" in result.err.splitlines()
+
+
+def test_profile(reconcile):
+    """A profile reads the statement, and an unknown one is refused with those that there are."""
+    result = reconcile("--statement-profile", "excel-de", header="Referenz;Betrag", lines=["T1;15.000,00"])
+    assert (result.status, result.out.partition(":")[0]) == (0, "CLEAN")
+    result = reconcile("--statement-profile", "excel-xx", lines=[])
+    assert (result.status, "--statement-profile must be one of excel-de" in result.err) == (2, True)
+
+
+def test_currencies(configured, tmp_path):
+    """A statement in another currency than the ledger is refused; so is one in several, and both can be corrected."""
+    ledger, statement, rules = tmp_path / "ledger.csv", tmp_path / "settlement.csv", tmp_path / "rules.toml"
+    ledger.write_text("reference,amount,currency\nT1,15000,IDR\n")
+    rules.write_text('[statement.reading]\nonly_currency = "IDR"\n')
+    command = ("reconcile", str(ledger), "--out", str(tmp_path / "report"), "--statement", str(statement))
+    statement.write_text("reference,amount,currency\nT1,15000,USD\n")
+    result = configured(*command)
+    assert result.status == 2
+    assert "has amounts in USD, and the ledger in IDR, which are never compared" in result.err
+    statement.write_text("reference,amount,currency\nT1,15000,IDR\nT9,5,USD\n")
+    result = configured(*command)
+    assert (result.status, "the statement settlement.csv: it has amounts in 'IDR'" in result.err) == (2, True)
+    result = configured(*command, "--rules", str(rules))
+    assert (result.status, result.out.partition(":")[0]) == (0, "CLEAN")
+
+
+def test_rows_left_out(configured, tmp_path):
+    """What the ledger has outside of the span of the run is not missing in it, and is compared with the statement."""
+    ledger, statement = tmp_path / "ledger.csv", tmp_path / "settlement.csv"
+    ledger.write_text("reference,amount,created_at\nT1,15000,2026-11-01\nT5,9000,2026-10-31\n")
+    command = ("reconcile", str(ledger), "--from", "2026-11-01", "--statement", str(statement), "--out")
+    for amount, verdict in ((15000, "CLEAN"), (1, "BREAKS")):
+        statement.write_text(f"reference,amount\nT1,{amount}\n")
+        assert configured(*command, str(tmp_path / verdict)).out.startswith(verdict)
+    ledger.write_text("reference,amount,created_at\nT9,15000,2026-11-01\nT1,15000,2026-10-31\n")
+    result = configured(*command, str(tmp_path / "other"))
+    codes = [line.split(",")[1:3] for line in (tmp_path / "other" / "breaks.csv").read_text().splitlines()[1:]]
+    assert codes == [["T9", "missing_at_service"], ["T1", "settled_differently"]]
+    assert result.status == 1

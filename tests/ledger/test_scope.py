@@ -8,7 +8,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from payclient.ledger import Dialect, LedgerError, RejectedEntry, open_ledger
+from payclient.ledger import ABSENT, Dialect, LedgerError, RejectedEntry, open_ledger
 
 JAKARTA = timezone(timedelta(hours=7))
 
@@ -149,3 +149,41 @@ def test_rejected_inside():
     """A row that is outside is left out even if it could not be used."""
     rows, ledger = read("reference,amount,date\n,x,2026-10-01\n,x,2026-11-01\n", created_from="2026-11-01")
     assert ([row.line for row in rows], ledger.excluded[0].rows) == ([3], 1)
+
+
+def test_currency():
+    """The currency of a ledger is known when it was read, or declared; without a column there is none."""
+    assert read("reference,currency\nT1,idr\n")[1].currency == "IDR"
+    assert read(CURRENCIES, only_currency="usd")[1].currency == "USD"
+    assert read("reference\nT1\n")[1].currency == ""
+
+
+def test_told():
+    """The references of rows in another currency or of another time are told; those of totals rows are not."""
+    text = "reference,amount,created_at\nT1,1,2026-11-01\nT2,2,2026-12-01\nTotal,3,2026-12-01\n"
+    told = []
+    declared = Dialect(created_to="2026-11-30", skip_totals=True)
+    with open_ledger(io.StringIO(text), dialect=declared) as ledger:
+        ledger.tell_left_out(told.append)
+        assert [row.reference for row in ledger] == ["T1"]
+    assert told == ["T2"]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_statement(form):
+    """A row of a statement that states what was received needs no amount; what is rejected keeps both."""
+    rows = [("T1", "", "97"), ("T2", "", ""), ("", "", "-5"), ("", "9", "8")]
+    text = "reference,amount,net\n" + "".join(f"{','.join(row)}\n" for row in rows)
+    if form == "jsonl":
+        objects = [dict(zip(("reference", "amount", "net"), row, strict=True)) for row in rows]
+        text = "".join(f"{json.dumps(each)}\n" for each in objects)
+    with open_ledger(io.StringIO(text), format=form, is_statement=True) as statement:
+        good, *bad = statement
+    assert (good.amount, good.amount_received) == (ABSENT, 97)
+    assert [(row.reason, row.amount, row.amount_received) for row in bad] == [
+        ("amount: the cell is empty", None, None),
+        ("reference: the cell is empty", None, -5),
+        ("reference: the cell is empty", 9, 8),
+    ]
+    with open_ledger(io.StringIO(text), format=form) as ledger:
+        assert [row.reason.partition(":")[0] for row in ledger] == ["amount", "amount", "reference", "reference"]

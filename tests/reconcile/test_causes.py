@@ -9,7 +9,7 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket, Code, PatternKind, Row, Status, compare
+from payclient.reconcile import Bucket, Code, Finding, PatternKind, Row, Status, compare
 from payclient.reconcile._causes import are_alike, causes, described, places
 from payclient.reconcile._rules import STRICT
 from support.reconciling import NOON
@@ -57,6 +57,23 @@ def causes_of(ours, theirs):
 def test_causes(ours, theirs, expected):
     """Each difference gives what it may share with others, and an agreement gives nothing."""
     assert causes_of({"status": "Paid", **ours}, theirs) == expected
+
+
+def test_settled():
+    """Amounts of a statement are compared with the service's, and the words name the statement."""
+    finding = Finding(Code.SETTLED_DIFFERENTLY, "x", ledger=97, service=100)
+    row = Row(entry=Entry(line=2, reference="T1"), bucket=Bucket.BREAK, findings=(finding,))
+    difference, factor = causes(row)
+    assert described(difference)[0] == "the statement's amount is 3 less than the service's"
+    assert described((PatternKind.DIFFERENCE, "settled amount", -3))[0] == (
+        "the statement's amount is 3 more than the service's"
+    )
+    assert described(factor)[0] == "the service's amount is 100/97 times the statement's"
+    assert described((PatternKind.FACTOR, "settled amount", Fraction(1, 100)))[0] == (
+        "the statement's amount is 100 times the service's"
+    )
+    assert "--statement-column amount_received=NAME" in described(difference)[1]
+    assert "[statement.reading]" in described(factor)[1]
 
 
 def test_places():

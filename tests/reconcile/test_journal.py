@@ -378,9 +378,10 @@ SERVICE = {"service": "https://pay.example/api", "rules": "ab12"}
         ({"zone": "UTC"}, "zone was none, and is UTC now"),
     ],
 )
-def test_other_identity(path, identity, found):
-    """A journal of another service or of other rules is refused, and the difference is named."""
-    Journal(path, identity=SERVICE).close()
+async def test_other_identity(path, identity, found):
+    """A journal of another service, or with answers by other rules, is refused, and the difference is named."""
+    with Journal(path, identity=SERVICE) as journal:
+        await rows_of([entry(2, "T1")], Lookup({"T1": paid("T1")}), journal)
     with pytest.raises(JournalError) as caught:
         Journal(path, identity=SERVICE | identity)
     named = found.format(SERVICE["service"])

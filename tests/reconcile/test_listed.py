@@ -94,3 +94,39 @@ async def test_without_statement(tmp_path):
     rows = await rows_of(tmp_path / "journal.sqlite", Lookup(), None)
     assert {row.other_side for row in rows} == {None}
     assert all(row.is_listed for row in rows)
+
+
+class Broken(Exception):  # noqa: N818  it is no error of ours
+    """What ends a statement in the middle."""
+
+
+async def test_not_read_to_its_end(tmp_path):
+    """Of a statement that could not be read to its end nothing is kept, so a corrected one may follow."""
+
+    def broken():
+        yield from (Entry(line=line, reference=f"X{line}", amount=1) for line in range(2, 10_003))
+        raise Broken
+
+    path = tmp_path / "journal.sqlite"
+    with pytest.raises(Broken):
+        await rows_of(path, Lookup(), broken())
+    rows = await rows_of(path, Lookup())
+    assert [row.reference for row in rows] == [f"T{number}" for number in range(2, 20)]
+
+
+async def test_left_out(tmp_path):
+    """What the ledger has in rows outside of the run comes last, and is known again in a journal that is opened."""
+    path = tmp_path / "journal.sqlite"
+
+    def ledger(journal):
+        journal.statement_lines.leave_out("T12")
+        journal.statement_lines.leave_out("T12")
+        yield from LEDGER
+
+    with Journal(path) as journal:
+        rows = [row async for row in reconcile(ledger(journal), Lookup(), journal=journal, statement=STATEMENT)]
+    assert (rows[-1].reference, rows[-1].bucket.value, len(rows)) == ("T12", "matched", 18)
+    with Journal(path) as journal:
+        assert [row.reference for row in replay(journal) if row.other_side.is_left_out] == ["T12"]
+        again = [row async for row in reconcile(ledger(journal), Lookup(), journal=journal, statement=STATEMENT)]
+    assert again == rows

@@ -113,6 +113,42 @@ async def test_clean(service_of, clock_from):
     assert summary.settlement.payout_difference == -1
 
 
+async def test_amount_not_stated(service_of, clock_from):
+    """A statement of references alone moves no money to any other step, and its total is 0."""
+    statement = [Entry(line=2, reference="A")]
+    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, {"A": [paid("A", 100)]})
+    assert steps(summary.settlement) == {"amount_not_stated": -100}
+    assert (summary.settlement.statement.total, summary.settlement.residual) == (0, 0)
+
+
+async def test_fee_alone(service_of, clock_from):
+    """A fee of no payment is in the step of fees, and the statement stays clean."""
+    fee = RejectedEntry(line=3, reason="reference: the cell is empty", amount_received=-7, kind="fee")
+    statement = [Entry(line=2, reference="A", amount=100, kind="charge"), fee]
+    _, summary = await reconciled(
+        service_of, clock_from, ledger_of(A=100), statement, {"A": [paid("A", 100)]}, rules=BY_KIND, payout=93
+    )
+    assert (summary.verdict, steps(summary.settlement)) == (Verdict.CLEAN, {"settled": 0, "fees": -7})
+
+
+async def test_net_of_unknown_fee(service_of, clock_from):
+    """Where the service states no amount received, its fee bounds what may be held back."""
+    statement = [Entry(line=2, reference="A", amount_received=60)]
+    for fee, expected in ((40, {"settled": 0, "fees": -40}), (3, {"fees": -3, "settled_differently": -37})):
+        answers = {"A": [paid("A", 100, fee=fee)]}
+        _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers)
+        assert steps(summary.settlement) == expected
+
+
+async def test_kinds_of_ledger(service_of, clock_from):
+    """A reference that only the statement has needs no kind of the ledger."""
+    lines = Lines(of_one_reference="sum", kind=Kinds(column="Type", charge=["charge"]))
+    ledger = [Entry(line=2, reference="A", amount=100, kind="charge")]
+    answers = {"A": [paid("A", 100)], "B": [paid("B", 5)]}
+    rows, _ = await reconciled(service_of, clock_from, ledger, ledger_of(A=100, B=5), answers, rules=Rules(lines=lines))
+    assert [row.primary and row.primary.code.value for row in rows] == [None, "not_in_ledger"]
+
+
 async def test_unusable_line(service_of, clock_from):
     """A line that cannot be used is in a step of its own, and no such statement is clean."""
     statement = [*ledger_of(A=100), RejectedEntry(line=3, reason="amount: 'x'", amount=None)]

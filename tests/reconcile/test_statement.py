@@ -59,6 +59,47 @@ def test_total():
         assert (found.is_net, found.problems) == (True, ("line 4: x",))
 
 
+def test_total_of_rejected():
+    """A line that cannot be used adds what it states: what was paid out, or else what was paid, by its kind."""
+    lines = [
+        RejectedEntry(line=2, reason="x", reference="T", amount=100, amount_received=97, kind="charge"),
+        RejectedEntry(line=3, reason="x", reference="T", amount=40, kind="refund"),
+        usable_line(line(4, amount=9, amount_received=8, kind="Reserve"), BY_KIND),
+        RejectedEntry(line=5, reason="x"),
+    ]
+    total = StatementSum(BY_KIND)
+    for each in lines:
+        total.add(each)
+    found = total.totals()
+    assert (found.total, found.rejected_lines, found.rejected_amount, found.is_net) == (65, 4, 65, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_fee"),
+    [
+        ({"amount_received": -5}, True),
+        ({"amount": 5}, True),
+        ({"amount": 5, "reference": "T"}, False),
+        ({"amount": 5, "kind": "charge"}, False),
+        ({}, False),
+    ],
+)
+def test_fee_alone(fields, is_fee):
+    """A fee without a reference belongs to no payment; it is counted as a fee, and is no problem."""
+    total = StatementSum(BY_KIND)
+    total.add(RejectedEntry(line=2, reason="reference: the cell is empty", **({"kind": "fee"} | fields)))
+    found = total.totals()
+    assert (found.fee_lines, found.fee_amount) == ((1, -5) if is_fee else (0, 0))
+    assert (found.rejected_lines, len(found.problems)) == ((0, 0) if is_fee else (1, 1))
+
+
+def test_left_out():
+    """A reference that the ledger has in a row outside of the run is not missing there."""
+    side = OtherSide(settled=HUNDRED, is_in_ledger=False, is_left_out=True)
+    assert codes(side, paid()) == [("not_in_ledger", True)]
+    assert codes(side, paid(90)) == [("not_in_ledger", True), ("settled_differently", False)]
+
+
 def test_unusable():
     """A line whose kind or status is not known is rejected, with the rule that helps."""
     odd = usable_line(line(2, amount=5, kind="Reserve"), BY_KIND)
@@ -83,6 +124,7 @@ def paid(amount=100, **fields):
 HUNDRED = Settled(lines=(7,), amount=100, money=100)
 BACK = Settled(lines=(7,), amount=-100, money=-100)
 LISTED = Settled(lines=(7,))
+NET = Settled(lines=(7,), amount_received=97, money=97)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +141,13 @@ LISTED = Settled(lines=(7,))
         (HUNDRED, True, paid(90), ["settled_differently"]),
         (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=96), ["settled_differently"]),
         (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=None), []),
+        (NET, True, paid(fee=3, amount_received=None), []),
+        (NET, True, paid(fee=-3), []),
+        (NET, True, paid(fee=2), ["settled_differently"]),
+        (NET, True, paid(97, fee=3), []),
+        (NET, True, paid(96), ["settled_differently"]),
+        (NET, True, paid(status="Pending"), ["settled_not_paid"]),
+        (Settled(lines=(7,), amount_received=-97, money=-97), True, paid(status="Refunded"), []),
         (HUNDRED, True, paid(status="Pending"), ["settled_not_paid"]),
         (HUNDRED, True, None, ["settled_not_paid"]),
         (LISTED, False, None, ["settled_not_paid"]),

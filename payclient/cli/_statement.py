@@ -1,0 +1,181 @@
+"""The statement of `payclient reconcile`: its options, and how it is opened and read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+from attrs import frozen
+from cyclopts import Group, Parameter
+
+from payclient._escape import plural
+from payclient.cli._options import chosen_columns
+from payclient.errors import ConfigurationError
+from payclient.ledger import Dialect, Entry, Ledger, LedgerError, RejectedEntry, open_ledger
+from payclient.reconcile import Rules, StatementTotals, read_duration
+
+_AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
+_OPTION = re.compile(r"--(?!statement-)[a-z]")
+
+
+@Parameter(name="*", group=Group("Statement", sort_key=7))
+@frozen(kw_only=True)
+class StatementSource:
+    """
+    The other side: a settlement report, a dashboard's export or a log of callbacks.
+
+    Attributes:
+        statement: Second list of references, with amounts where it has them. What is in it and not in the ledger is
+            looked up too. `[statement]` of the rules file says how it is written.
+        statement_profile: How a well-known program writes the statement, such as `adyen-settlement`. Replaces
+            `[statement.reading]` of the rules file.
+        statement_column: Name of a column of the statement, as `field=name`. May be repeated.
+        settles_within: Time that a payment may take to be in the statement, such as `3d`. Overrides the rules file.
+        payout: Amount that came to the bank for the statement, such as `12,345,000`, to be tied.
+    """
+
+    statement: Path | None = None
+    statement_profile: str | None = None
+    statement_column: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
+    settles_within: str | None = None
+    payout: str | None = None
+
+    def declared(self, rules: Rules) -> Rules:
+        """
+        Return *rules* with what these options say about the statement.
+
+        Raises:
+            ConfigurationError: When an option cannot be used.
+        """
+        given = {
+            "--statement-profile": self.statement_profile,
+            "--statement-column": self.statement_column,
+            "--settles-within": self.settles_within,
+            "--payout": self.payout,
+        }
+        if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
+            message = f"{name} needs --statement, the list that it is about"
+            raise ConfigurationError(message)
+        statement, _ = rules.statement, self.payout_amount
+        if self.settles_within is not None:
+            within = read_duration(self.settles_within)
+            if within is None:
+                message = f"--settles-within must be a duration such as '36h' or '3d', got {self.settles_within!r}"
+                raise ConfigurationError(message)
+            statement = attrs.evolve(statement, settles_within=within)
+        if self.statement_profile is not None:
+            statement = attrs.evolve(statement, reading=_profile(self.statement_profile))
+        chosen = chosen_columns(self.statement_column, option="--statement-column")
+        if chosen:
+            statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
+        return attrs.evolve(rules, statement=statement)
+
+    @property
+    def payout_amount(self) -> int | None:
+        """
+        The amount that came to the bank; None where it was not given.
+
+        Raises:
+            ConfigurationError: When it is not a whole number.
+        """
+        if self.payout is None:
+            return None
+        if not _AMOUNT.fullmatch(self.payout):
+            message = (
+                f"--payout must be a whole number in the unit of the service, such as 12,345,000, got {self.payout!r}"
+            )
+            raise ConfigurationError(message)
+        return int(re.sub("[,_ ]", "", self.payout))
+
+    @contextmanager
+    def open(self, rules: Rules, ledger: Ledger) -> Generator[Ledger | None]:
+        """
+        Open the statement, as the rules declare it; None without one.
+
+        Raises:
+            LedgerError: When it cannot be trusted; the message begins with the name of the file.
+            ConfigurationError: When a rule does not fit it, or the *ledger* does not tell the age of its rows.
+        """
+        if self.statement is None:
+            yield None
+            return
+        if rules.statement.settles_within and ledger.columns.used and "created_at" not in ledger.columns.used:
+            message = (
+                "settles_within needs the age of each row, and no column of the ledger is read as created_at; "
+                "choose one with --column created_at=NAME, or leave settles_within out"
+            )
+            raise ConfigurationError(message)
+        with _opened(self.statement, rules) as statement:
+            yield statement
+
+
+def _profile(name: str) -> Dialect:
+    try:
+        return Dialect.named(name)
+    except ValueError as error:
+        message = f"--statement-{error}"
+        raise ConfigurationError(message) from error
+
+
+def _opened(path: Path, rules: Rules) -> Ledger:
+    how = rules.statement
+    kind = {} if how.kind is None else {"kind": how.kind.column}
+    try:
+        return open_ledger(
+            path,
+            columns={**how.columns, **kind} or None,
+            ignore=how.ignore_columns,
+            allow_empty=False,
+            dialect=how.reading,
+            time_zone=rules.time_zone,
+            is_statement=True,
+        )
+    except LedgerError as error:
+        raise _of_statement(path.name, error) from error
+    except ValueError as error:
+        message = f"the statement cannot be read like this: {error}"
+        raise ConfigurationError(message) from error
+
+
+def _of_statement(name: str, error: LedgerError) -> LedgerError:
+    message = error.message.replace("the ledger", "it")
+    return LedgerError(f"the statement {name}: {about_statement(message)}", line=error.line)
+
+
+def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | RejectedEntry]:
+    """
+    Yield the lines of *statement*, after the *ledger* was read to its end.
+
+    Raises:
+        LedgerError: When the rest of it cannot be trusted, or it is in another currency than the ledger.
+    """
+    name = statement.fingerprint.name
+    try:
+        yield from statement
+    except LedgerError as error:
+        raise _of_statement(name, error) from error
+    ours, theirs = ledger.currency, statement.currency
+    if ours and theirs and ours != theirs:
+        message = (
+            f"the statement {name} has amounts in {theirs}, and the ledger in {ours}, which are never compared; "
+            "give the statement of the same currency"
+        )
+        raise LedgerError(message)
+
+
+def left_out_sentence(totals: StatementTotals) -> str:
+    """Say what the rules leave out of the statement."""
+    lines = plural(totals.ignored_lines, "line")
+    return f"{lines} of the statement left out, as the rules say: {totals.ignored_amount:,}"
+
+
+def about_statement(text: str) -> str:
+    """Return what was said about a ledger with the options that a statement has instead."""
+    text = text.replace("--column", "--statement-column").replace("--ignore-column", "[statement] ignore_columns")
+    if not _OPTION.search(text):
+        return text
+    return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"
