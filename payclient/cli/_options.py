@@ -164,7 +164,7 @@ class LedgerSource:
         ignore_column: Column to leave unused, although it looks like money or like a field. May be repeated, and
             adds to the rules file.
         require: Fields that the ledger must have, such as `amount,status`. Adds to the rules file.
-        allow_empty: Accept a ledger without rows, which may be a failed export.
+        allow_empty: Accept a ledger or a statement without rows, which may be a failed export.
         format: File format, when the name of the file does not tell.
         sheet: Sheet of an XLSX file. Default: the first.
         delimiter: Delimiter of a CSV file. Default: recognised from the header.

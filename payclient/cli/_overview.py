@@ -140,7 +140,11 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
             {"status": word, "rows": rows, "amount": amount} for word, (rows, amount) in overview.statuses.items()
         ],
         "rejected": {"rows": overview.rejected, "reasons": [asdict(each) for each in overview.reasons.values()]},
-        "totals_rows": {"rows": overview.totals_rows, "lines": overview.totals_lines},
+        "totals_rows": {
+            "rows": overview.totals_rows,
+            "lines": overview.totals_lines,
+            "amount": ledger.totals_amount,
+        },
         "excluded": [asdict(each) for each in ledger.excluded],
         "suggestions": [
             {
@@ -183,6 +187,10 @@ def overview_lines(overview: Overview) -> Iterator[str]:
     yield f"rejected: {plural(overview.rejected, 'row')}"
     for group in sorted(overview.reasons.values(), key=lambda each: -each.rows):
         yield f"  {plural(group.rows, 'row')}, first on line {group.line}: {escape_unprintable(group.reason)}"
+    if overview.totals_rows:
+        lines = ", ".join(map(str, overview.totals_lines)) + (" …" if overview.totals_rows > _MAX_SHOWN else "")
+        word = "line" if overview.totals_rows == 1 else "lines"
+        yield f"totals: {ledger.totals_amount:,} on {word} {lines}, which would be counted twice"
     yield from (f"suggestion: {escape_unprintable(str(each))}" for each in ledger.suggestions)
     yield from (f"warning: {escape_unprintable(warning)}" for warning in ledger.warnings)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -92,12 +93,12 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
     confirm_after = judging.confirm_after_seconds
     if dry_run:
-        with source.open(ledger, rules, streams) as entries:
-            _show(entries, connection.max_concurrency, streams)
+        with _opened(ledger, source, other, rules, streams) as (entries, statement):
+            _show(entries, statement, connection.max_concurrency, streams)
         return 0
     previous, rules = _past_run(judging.previous, out, output), judging.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
-        with source.open(ledger, rules, streams) as entries, other.open(rules, entries) as statement:
+        with _opened(ledger, source, other, rules, streams) as (entries, statement):
             _tell_columns({} if output.quiet else {"": entries, " of the statement": statement}, streams)
             job = Reconciliation(
                 ledger=entries,
@@ -122,6 +123,17 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     return _measured(summary, output.exit_status(summary), metrics)
 
 
+@contextmanager
+def _opened(
+    path: Path, source: LedgerSource, other: StatementSource, rules: Rules, streams: Streams
+) -> Generator[tuple[Ledger, Ledger | None]]:
+    with (
+        source.open(path, rules, streams) as ledger,
+        other.open(rules, ledger, allow_empty=source.allow_empty) as statement,
+    ):
+        yield ledger, statement
+
+
 def _said(summary: Summary, worst: Worst, rules: Rules, out: Path, streams: Streams) -> list[str]:
     return [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
 
@@ -138,11 +150,16 @@ def _past_run(previous: Path | None, out: Path, output: Output) -> PastRun | Non
     return open_past_run(previous)
 
 
-def _show(ledger: Ledger, concurrency: int, streams: Streams) -> None:
+def _show(ledger: Ledger, statement: Ledger | None, concurrency: int, streams: Streams) -> None:
     overview = Overview(ledger)
     overview.read()
     for line in (*overview_lines(overview), *question_lines(overview, concurrency)):
         streams.write(line)
+    if statement is not None:
+        overview = Overview(statement)
+        overview.read()
+        for line in ("", "the statement:", *map(about_statement, overview_lines(overview))):
+            streams.write(line)
 
 
 def _measured(summary: Summary, status: int, metrics: Path | None) -> int:

@@ -19,7 +19,7 @@ from payclient.ledger import Dialect, Entry, Ledger, LedgerError, RejectedEntry,
 from payclient.reconcile import Rules, StatementTotals, read_duration
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
-_OPTION = re.compile(r"--(?!statement-)[a-z]")
+_OPTION = re.compile(r"--(?!statement-|allow-empty)[a-z]")
 
 
 @Parameter(name="*", group=Group("Statement", sort_key=7))
@@ -92,9 +92,9 @@ class StatementSource:
         return int(re.sub("[,_ ]", "", self.payout))
 
     @contextmanager
-    def open(self, rules: Rules, ledger: Ledger) -> Generator[Ledger | None]:
+    def open(self, rules: Rules, ledger: Ledger, *, allow_empty: bool = False) -> Generator[Ledger | None]:
         """
-        Open the statement, as the rules declare it; None without one.
+        Open the statement, as the rules declare it; None without one. It may have no rows if *allow_empty* says so.
 
         Raises:
             LedgerError: When it cannot be trusted; the message begins with the name of the file.
@@ -109,7 +109,7 @@ class StatementSource:
                 "choose one with --column created_at=NAME, or leave settles_within out"
             )
             raise ConfigurationError(message)
-        with _opened(self.statement, rules) as statement:
+        with _opened(self.statement, rules, allow_empty=allow_empty) as statement:
             yield statement
 
 
@@ -121,7 +121,7 @@ def _profile(name: str) -> Dialect:
         raise ConfigurationError(message) from error
 
 
-def _opened(path: Path, rules: Rules) -> Ledger:
+def _opened(path: Path, rules: Rules, *, allow_empty: bool) -> Ledger:
     how = rules.statement
     kind = {} if how.kind is None else {"kind": how.kind.column}
     try:
@@ -129,7 +129,7 @@ def _opened(path: Path, rules: Rules) -> Ledger:
             path,
             columns={**how.columns, **kind} or None,
             ignore=how.ignore_columns,
-            allow_empty=False,
+            allow_empty=allow_empty,
             dialect=how.reading,
             time_zone=rules.time_zone,
             is_statement=True,

@@ -8,7 +8,7 @@ from attrs import astuple, define, field
 
 from payclient._escape import escape_unprintable, plural
 from payclient.cli._streams import aligned
-from payclient.reconcile import Bucket, Pattern, Row, Rules, Summary, TieOut, expiry_rule
+from payclient.reconcile import Bucket, Pattern, Row, Rules, Summary, TieOut, Verdict, expiry_rule
 from payclient.report import BridgeLine, TopRows, bridge_lines, money_by_status, payout_sentence, settlement_lines
 
 _MAX_SHOWN = 5
@@ -33,7 +33,7 @@ class Worst:
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
     """Yield the lines of the report for a terminal; free of control characters."""
     yield f"{summary.verdict.upper()}: {summary.sentence}"
-    if not summary.rows:
+    if summary.verdict is Verdict.EMPTY:
         return
     if summary.compared.remark:
         yield summary.compared.remark

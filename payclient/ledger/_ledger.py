@@ -123,6 +123,11 @@ class Ledger:
         self._scope.on_left_out = take
 
     @property
+    def totals_amount(self) -> int:
+        """Sum of the amounts on totals rows that are rejected, so far; added to the others, it would be twice there."""
+        return self._scope.totals_amount
+
+    @property
     def currency(self) -> str:
         """The currency of its amounts, in capitals; empty where it states none, or before a row has been read."""
         return self._scope.currency

@@ -80,6 +80,7 @@ class Scope:
 
     Attributes:
         is_statement: As given.
+        totals_amount: Sum of the amounts on totals rows that are not left out.
         on_left_out: Is given the reference of each row with another currency or time; None if not wanted.
 
     Raises:
@@ -90,6 +91,7 @@ class Scope:
         self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None, *, is_statement: bool = False
     ) -> None:
         self.is_statement: bool = is_statement
+        self.totals_amount: int = 0
         self._dialect = dialect
         self._time_zone = time_zone
         self._start, self._stop = bounds(dialect)
@@ -120,6 +122,8 @@ class Scope:
         """Return whether a totals row on *line* is outside, which is then counted."""
         if self._dialect.skip_totals:
             self._add("a total of other rows", line, amount)
+        elif isinstance(amount, int):
+            self.totals_amount += amount
         return self._dialect.skip_totals
 
     def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:

@@ -106,8 +106,10 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _is_claim(line: Entry, rules: Rules) -> bool:
+    """Return whether a line says that money was paid out, or taken back."""
     status = rules.read_status(line.status) if isinstance(line.status, str) else Status.PAID
-    return status in (Status.PAID, Status.REFUNDED)
+    is_back = (stated_money(line) or 0) < 0 or rules.statement.kind_of(line.kind) is Kind.REFUND
+    return status is Status.PAID or (status is Status.REFUNDED and is_back)
 
 
 def _is_fee_alone(line: RejectedEntry, rules: Rules) -> bool:
@@ -164,7 +166,9 @@ def statement_findings(
     if settled is None:
         if found is not None and is_paid and side.is_in_ledger:
             line = side.unusable_line
-            listed = "does not list it" if line is None else f"lists it only on line {line}, which cannot be used"
+            listed = (
+                "does not list it as settled" if line is None else f"lists it only on line {line}, which cannot be used"
+            )
             sentence = f"{name} is paid at the service, {found.amount}, and the statement {listed}"
             yield Finding(Code.NOT_SETTLED, sentence, service=found.amount, waived=_is_young(entry, at, rules))
     elif found is not None and is_paid:

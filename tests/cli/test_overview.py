@@ -57,6 +57,7 @@ listed again: 1 row
 rejected: 2 rows
   1 row, first on line 5: reference: the cell is empty; amount: 'abc' is not a number; if it stands for an empty cell, --null 'abc' says so
   1 row, first on line 6: is a totals row: it says 'TOTAL'; its amount is not added to the total
+totals: 37,000 on line 6, which would be counted twice
 """  # noqa: E501  as it is printed
     )
 
@@ -77,6 +78,18 @@ def test_json(ledger):
     assert [way["value"] for way in amounts["readings"]] == ["15000", "15"]
     assert (amounts["is_ambiguous"], times["is_ambiguous"], times["rows"]) == (True, False, 1)
     assert times["readings"][0]["options"] == [["--date-format", "%d/%m/%Y"]]
+
+
+def test_totals(ledger):
+    """The sum that totals rows would add is said, and their first lines; with --skip-totals it is among the rest."""
+    rows = "".join(f"T{n},5\nTotal,{5 * n}\n" for n in range(1, 8))
+    content = f"reference,amount\n{rows}"
+    assert "\ntotals: 140 on lines 3, 5, 7, 9, 11 …, which would be counted twice\n" in ledger(content=content).out
+    shown = json.loads(ledger("--json", content=content).out)
+    assert shown["totals_rows"] == {"rows": 7, "lines": [3, 5, 7, 9, 11], "amount": 140}
+    shown = json.loads(ledger("--json", "--skip-totals", content=content).out)
+    assert shown["totals_rows"] == {"rows": 0, "lines": [], "amount": 0}
+    assert [each["amount"] for each in shown["excluded"]] == [140]
 
 
 def test_many_words(ledger):

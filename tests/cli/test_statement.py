@@ -119,6 +119,32 @@ def test_told_what_is_left_out(reconcile, tmp_path):
     assert "payclient: 2 lines of the statement left out, as the rules say: -8,995" in result.err.splitlines()
 
 
+def test_without_rows(reconcile, configured, tmp_path):
+    """A statement without rows is refused unless that is allowed; a ledger without rows still has the whole report."""
+    result = reconcile(lines=[])
+    assert (result.status, result.err.splitlines()[-1]) == (
+        2,
+        "payclient: the statement settlement.csv: it has a header and no rows; --allow-empty accepts that",
+    )
+    result = reconcile("--allow-empty", lines=[])
+    assert (result.status, "T1: high, not_settled" in result.out) == (1, True)
+    (tmp_path / "empty.csv").write_text("reference,amount\n")
+    (tmp_path / "settlement.csv").write_text("reference,amount\nT1,15000\n")
+    command = ("reconcile", str(tmp_path / "empty.csv"), "--out", str(tmp_path / "other"), "--allow-empty")
+    result = configured(*command, "--statement", str(tmp_path / "settlement.csv"))
+    assert (result.status, "T1: critical, not_in_ledger" in result.out) == (1, True)
+
+
+def test_dry_run(reconcile, tmp_path):
+    """A dry run shows how both sides are read, with the options of each, and makes no folder."""
+    result = reconcile("--dry-run", header="reference;amount", lines=["T1;15.000,00"])
+    ledger, _, statement = result.out.partition("\nthe statement:\n")
+    assert (result.status, (tmp_path / "report").exists()) == (0, False)
+    assert "rows: 2, with 2 different references" in ledger
+    assert "rejected: 1 row" in statement
+    assert "such options are keys of [statement.reading]" in statement
+
+
 def test_profile(reconcile):
     """A profile reads the statement, and an unknown one is refused with those that there are."""
     result = reconcile("--statement-profile", "excel-de", header="Referenz;Betrag", lines=["T1;15.000,00"])

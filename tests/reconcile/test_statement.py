@@ -39,6 +39,11 @@ def settled(*lines, rules=PLAIN):
         ([{"amount": 100, "kind": "charge"}, {"amount": -3, "kind": "fee"}], BY_KIND, (100, 97, 97)),
         ([{"amount": 100, "status": "Paid"}, {"amount": 5, "status": "Expired"}], PLAIN, (100, None, 100)),
         ([{"amount": 100, "status": "Failed"}], PLAIN, None),
+        ([{"amount": 100, "status": "Refunded"}], PLAIN, None),
+        ([{"amount_received": 97, "status": "Refunded"}], PLAIN, None),
+        ([{"amount": -100, "status": "Refunded"}], PLAIN, (-100, None, -100)),
+        ([{"amount": 100, "status": "Paid"}, {"amount": -9, "status": "Refunded"}], PLAIN, (91, None, 91)),
+        ([{"amount": 100, "status": "Refunded", "kind": "refund"}], BY_KIND, (-100, None, -100)),
         ([], PLAIN, None),
     ],
 )
