@@ -15,7 +15,7 @@ from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.reconcile import DecisionError, rules_from_json, utc_now
-from payclient.report import DECISIONS, MANIFEST, add_decisions
+from payclient.report import DECISIONS, GZIP_ROWS, MANIFEST, ROWS, add_decisions, rows_file
 from payclient.report import verify as verify_manifest
 from payclient.report._work_list import Taker, read_work_list
 
@@ -30,7 +30,7 @@ Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised wit
 Exit status: 0 when everything was taken; 2 when anything is refused, and then nothing was.
 """
 
-_READ = ("summary.json", "rows.jsonl", MANIFEST)
+_READ = ("summary.json", ROWS, GZIP_ROWS, MANIFEST)
 
 
 class Action(StrEnum):
@@ -83,7 +83,7 @@ def decisions(
         approval=rules_from_json(rules).approval,
         at=utc_now(),
     )
-    found = taker.take(read_work_list(workbook, run), run_folder / "rows.jsonl")
+    found = taker.take(read_work_list(workbook, run), rows_file(run_folder))
     added = add_decisions(run_folder, found) if found else ()
     known = len(found) - len(added)
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"

@@ -37,6 +37,7 @@ class Output:
     Output and exit status.
 
     Attributes:
+        gzip_rows: Compress `rows.jsonl` to about a tenth, as `rows.jsonl.gz`. A report that is written again stays so.
         all_rows: Add a sheet with every row to `report.xlsx`. Slow for a large ledger; `rows.jsonl` has every row too.
         fail_on: The least severe break that makes the exit status 1.
         fail_on_new: The same, of breaks that are new, changed or reopened since the previous run; others do not count.
@@ -44,6 +45,7 @@ class Output:
         quiet: Print errors only; with `--json`, also the summary.
     """
 
+    gzip_rows: Annotated[bool, _FLAG] = False
     all_rows: Annotated[bool, _FLAG] = False
     fail_on: Severity = Severity.MEDIUM
     fail_on_new: Severity | None = None

@@ -24,7 +24,7 @@ from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
 from payclient.reconcile import Bucket, Rules, StoppedError, Summary
-from payclient.report import PastRun, open_past_run, verdict_wording
+from payclient.report import PastRun, open_past_run, rows_file, verdict_wording
 
 EXAMPLES = """
 ```console
@@ -113,7 +113,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 canary=canary,
                 previous=previous,
                 is_durable=durable,
-                all_rows=output.all_rows,
+                output=output,
                 progress=output.mode(progress),
                 is_quiet=output.quiet,
                 streams=streams,
@@ -205,7 +205,8 @@ def _tell_columns(ledgers: Mapping[str, Ledger | None], streams: Streams) -> Non
 
 def _next_steps(summary: Summary, worst: Worst, out: Path, streams: Streams) -> list[str]:
     """Say where everything is, and which command comes next."""
-    lines = ["", f"Report: {out / 'report.html'}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json"]
+    beside = f"report.xlsx, breaks.csv, {rows_file(out).name}, summary.json"
+    lines = ["", f"Report: {out / 'report.html'}, and beside it {beside}"]
     if summary.lacking_probe:
         lines.append(verdict_wording(summary).advice)
     elif summary.buckets[Bucket.UNRESOLVED].rows:

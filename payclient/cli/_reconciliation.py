@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 
 from payclient import AsyncClient
 from payclient._escape import plural
+from payclient.cli._options import Output
 from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._statement import about_statement, left_out_sentence, statement_lines
 from payclient.cli._status import Exit, status_of
@@ -51,7 +52,7 @@ OnRow: TypeAlias = Callable[[Row], object]
 
 _ABOUT = "about"
 _STARTED = "started"
-_ALL_ROWS = "all rows"
+_ALL_ROWS, _GZIP_ROWS = "all rows", "gzip rows"
 _STATEMENT = "about the statement"
 
 
@@ -73,7 +74,7 @@ class Reconciliation:
         canary: A reference that is known to exist.
         previous: The run before; None without one.
         is_durable: Whether each commit waits for the disk.
-        all_rows: Whether the workbook has a sheet with every row.
+        output: Which files to write.
         progress: How to show progress.
         is_quiet: Whether to leave out the line about a resumed run.
         streams: Of the process.
@@ -92,7 +93,7 @@ class Reconciliation:
     canary: str | None = None
     previous: PastRun | None = None
     is_durable: bool = False
-    all_rows: bool = False
+    output: Output = field(factory=Output)
     progress: ProgressMode
     is_quiet: bool = False
     streams: Streams
@@ -130,8 +131,13 @@ class Reconciliation:
 
     def _files(self, journal: Journal) -> ReportFiles:
         previous = None if self.previous is None else self.previous.previous
-        all_rows = _noted_all_rows(journal, self.all_rows)
-        return ReportFiles(self.out, rules=self.rules, previous=previous, all_rows=all_rows)
+        return ReportFiles(
+            self.out,
+            rules=self.rules,
+            previous=previous,
+            all_rows=_noted(journal, _ALL_ROWS, self.output.all_rows),
+            gzip_rows=_noted(journal, _GZIP_ROWS, self.output.gzip_rows),
+        )
 
     def _statement(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
         """Yield the statement, and then note what was read, which is known only at its end."""
@@ -225,7 +231,11 @@ def journal_path(folder: Path) -> Path:
     return folder / "journal.sqlite"
 
 
-def write_again(folder: Path, *on_row: OnRow, all_rows: bool = False) -> tuple[Summary, Rules]:
+def write_again(
+    folder: Path,
+    *on_row: OnRow,
+    output: Output = Output(),  # noqa: B008  frozen
+) -> tuple[Summary, Rules]:
     """
     Write the report of *folder* again from its journal: the same bytes, without a network and without a key.
 
@@ -238,8 +248,13 @@ def write_again(folder: Path, *on_row: OnRow, all_rows: bool = False) -> tuple[S
     """
     with Journal(journal_path(folder), must_exist=True) as journal:
         about = about_of(journal)
-        all_rows = _noted_all_rows(journal, all_rows)
-        with ReportFiles(folder, rules=about.rules, previous=journal.previous, all_rows=all_rows) as files:
+        with ReportFiles(
+            folder,
+            rules=about.rules,
+            previous=journal.previous,
+            all_rows=_noted(journal, _ALL_ROWS, output.all_rows),
+            gzip_rows=_noted(journal, _GZIP_ROWS, output.gzip_rows),
+        ) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
@@ -249,11 +264,11 @@ def write_again(folder: Path, *on_row: OnRow, all_rows: bool = False) -> tuple[S
             return files.finish(about), about.rules
 
 
-def _noted_all_rows(journal: Journal, wanted: bool) -> bool:
-    """Return whether a sheet with every row was ever asked for, so that a report written again has it too."""
+def _noted(journal: Journal, option: str, wanted: bool) -> bool:
+    """Return whether *option* was ever asked for, so that a report written again has the same files."""
     if wanted:
-        journal.set_note(_ALL_ROWS, "yes")
-    return journal.note(_ALL_ROWS) is not None
+        journal.set_note(option, "yes")
+    return journal.note(option) is not None
 
 
 def about_of(journal: Journal) -> About:

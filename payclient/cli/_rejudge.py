@@ -80,7 +80,7 @@ def rejudge(
     remarks = _judge_copy(folder, out, given)
     carry_log(folder, out)
     worst = Worst()
-    summary, judged_by = write_again(out, worst.add, all_rows=output.all_rows)
+    summary, judged_by = write_again(out, worst.add, output=output)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
     output.write([verdict, *remarks, *rest, "", *_next_steps(folder, out)], out, streams)
     return output.exit_status(summary)

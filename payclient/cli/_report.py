@@ -38,7 +38,7 @@ def report(
         streams: Of the process.
     """
     worst = Worst()
-    summary, rules = write_again(folder, worst.add, all_rows=output.all_rows)
+    summary, rules = write_again(folder, worst.add, output=output)
     lines = [*verdict_lines(summary, worst, rules=rules), "", f"Report: {folder / 'report.html'}"]
     output.write(lines, folder, streams)
     return output.exit_status(summary)

@@ -14,7 +14,7 @@ from payclient._own_file import own
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
-from payclient.report import MANIFEST, markdown_lines, worst_breaks
+from payclient.report import GZIP_ROWS, MANIFEST, ROWS, markdown_lines, open_rows, rows_file, worst_breaks
 from payclient.report import verify as verify_manifest
 
 EXAMPLES = """
@@ -26,7 +26,7 @@ $ payclient show reports/2026-11-21 --markdown >> "$GITHUB_STEP_SUMMARY"
 Exit status: 0, whatever the verdict; 2 when there is no report, or it was changed.
 """
 
-_READ = ("summary.json", "rows.jsonl")
+_READ = ("summary.json", ROWS, GZIP_ROWS, MANIFEST)
 _MARKS = re.compile(r"\*\*|`")
 
 
@@ -52,12 +52,12 @@ def show(
     """
     check_count("worst", worst)
     for problem in verify_manifest(folder):
-        if problem.file in (*_READ, MANIFEST):
+        if problem.file in _READ:
             message = f"{folder} cannot be shown: {problem.file}: {problem.what}"
             raise ConfigurationError(message)
     with open(folder / "summary.json", "rb", opener=own) as file:
         summary = json.load(file)
-    with open(folder / "rows.jsonl", "rb", opener=own) as file:
+    with open_rows(rows_file(folder)) as file:
         lines = markdown_lines(summary, worst_breaks(file, worst))
     for line in lines:
         streams.write(line if markdown else _MARKS.sub("", line))

@@ -24,6 +24,10 @@ from payclient.report._past_run import JOURNAL as JOURNAL
 from payclient.report._past_run import PastRun as PastRun
 from payclient.report._past_run import open_past_run as open_past_run
 from payclient.report._rows import row_as_json
+from payclient.report._rows_file import GZIP_ROWS as GZIP_ROWS
+from payclient.report._rows_file import ROWS as ROWS
+from payclient.report._rows_file import open_rows as open_rows
+from payclient.report._rows_file import rows_file as rows_file
 from payclient.report._summary_shape import summary_as_json
 from payclient.report._wording import BridgeLine as BridgeLine
 from payclient.report._wording import bridge_lines as bridge_lines

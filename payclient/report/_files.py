@@ -21,6 +21,7 @@ from payclient.report._decision_file import read_log
 from payclient.report._manifest import FORMATS, HISTORY, MANIFEST, manifest_as_json
 from payclient.report._matrix import Matrix
 from payclient.report._rows import break_lines, gone_lines, row_lines
+from payclient.report._rows_file import GZIP_ROWS, ROWS, GzipText
 from payclient.report._summary_shape import summary_as_json
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class ReportFiles:
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
         all_rows: Whether `report.xlsx` has a sheet with every row. That takes most of the time of a report;
             `rows.jsonl` has every row anyway.
+        gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
+            kind is removed.
 
     Note:
         Use it as a context manager: `add` each row in the order of the ledger, then `finish`. Each file appears
@@ -61,13 +64,15 @@ class ReportFiles:
         formats: Collection[str] | None = None,
         previous: PreviousRun | None = None,
         all_rows: bool = False,
+        gzip_rows: bool = False,
     ) -> None:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
         if unknown := [name for name in formats if name not in FORMATS]:
             message = f"formats must be some of {', '.join(FORMATS)}, got {unknown[0]!r}"
             raise ValueError(message)
-        self._formats = [name for name in FORMATS if name in formats]
+        rows, other_rows = (GZIP_ROWS, ROWS) if gzip_rows else (ROWS, GZIP_ROWS)
+        self._formats = [rows if name == ROWS else name for name in FORMATS if name in formats]
         if previous is not None:
             self._formats.append(HISTORY)
         self._rules = rules
@@ -87,7 +92,10 @@ class ReportFiles:
         self._folder = Path(folder)
         self._log = read_log(self._folder)
         self._workbook: ReportWorkbook | None = None
-        self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST])
+        obsolete = [other_rows] if ROWS in formats else []
+        self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST], obsolete=obsolete)
+        self._rows_name = rows
+        self._zipped_rows: GzipText | None = None
         self._tally, self._matrix = Tally(rules, self._log.latest, previous), Matrix()
         self._take: list[Callable[[Row], object]] = [self._tally.add, self._matrix.add]
         self._take_gone: list[Callable[[BreakChange], object]] = [self._tally.add_gone]
@@ -100,8 +108,11 @@ class ReportFiles:
         return self
 
     def _begin(self, new: AtomicFiles, resources: ExitStack) -> None:
-        if "rows.jsonl" in self._formats:
-            self._take.append(row_lines(new.text("rows.jsonl")))
+        if ROWS in self._formats:
+            self._take.append(row_lines(new.text(ROWS)))
+        if GZIP_ROWS in self._formats:
+            self._zipped_rows = GzipText(new.binary(GZIP_ROWS))
+            self._take.append(row_lines(self._zipped_rows))
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
@@ -113,6 +124,7 @@ class ReportFiles:
                     file,
                     folder,
                     all_rows=self._all_rows,
+                    rows_name=self._rows_name,
                     has_previous=HISTORY in self._formats,
                     decisions=self._log.latest,
                 )
@@ -173,6 +185,8 @@ class ReportFiles:
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
+        if self._zipped_rows is not None:
+            self._zipped_rows.finish()
         if "summary.json" in self._formats:
             self._write_json("summary.json", summary_as_json(summary, about, self._matrix))
         if self._workbook is not None:

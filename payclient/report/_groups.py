@@ -9,6 +9,7 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from payclient.reconcile import Bucket, Code, Row, Severity, Total, amount_at_stake, reff_key
+from payclient.report._rows_file import GZIP_ROWS, ROWS
 from payclient.report._wording import CASE_ONLY, CODES
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
@@ -95,9 +96,9 @@ def kind_of(row: Row) -> Kind:
 
 
 _SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.TOLERATED_DEVIATION})
-_HAS_BREAKS = ("breaks.csv", "rows.jsonl", "report.xlsx")
-_HAS_BUCKET = ("rows.jsonl", "report.xlsx")
-_HAS_ALL = ("rows.jsonl",)
+_HAS_BREAKS = ("breaks.csv", ROWS, GZIP_ROWS, "report.xlsx")
+_HAS_BUCKET = (ROWS, GZIP_ROWS, "report.xlsx")
+_HAS_ALL = (ROWS, GZIP_ROWS)
 
 UNRESOLVED = "Nothing is known about these yet, not even that they are missing. The next run asks again."
 REJECTED = "These lines of the ledger cannot be used. Correct them in the ledger, and run again."

@@ -20,6 +20,7 @@ from payclient.report._chart import bridge_chart, settlement_chart
 from payclient.report._facts import facts, when
 from payclient.report._groups import RowGroups, TopRows, breaks, of_bucket, remarks
 from payclient.report._matrix import Matrix, grid
+from payclient.report._rows_file import GZIP_ROWS, ROWS
 from payclient.report._wording import (
     BUCKETS,
     bridge_lines,
@@ -33,7 +34,8 @@ FILES = {
     "report.xlsx": "a work list with room for owner, resolution and comment",
     "breaks.csv": "every break, with both sides",
     "history.jsonl": "breaks of earlier runs that are gone, or not known",
-    "rows.jsonl": "every row, with both sides in full",
+    ROWS: "every row, with both sides in full",
+    GZIP_ROWS: "every row, with both sides in full, compressed",
     "rows.parquet": "every row as a table, for a database or a notebook",
     "summary.json": "the figures of this page, for programs",
     "manifest.json": "fingerprints of all files, to detect changes",

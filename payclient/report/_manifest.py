@@ -16,6 +16,7 @@ from payclient._own_file import own
 from payclient.ledger import dialect_as_json
 from payclient.reconcile import Compared
 from payclient.report._about import About, judged_again_as_json
+from payclient.report._rows_file import GZIP_ROWS
 from payclient.report._summary_shape import compared_as_json
 
 MANIFEST: str = "manifest.json"
@@ -28,7 +29,7 @@ FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "rows.parquet", "break
 HISTORY = "history.jsonl"
 """The file that a report has with a previous run only."""
 
-_ALL = (*FORMATS, HISTORY)
+_ALL = (*FORMATS, GZIP_ROWS, HISTORY)
 _MAX_BYTES = 1 << 20
 
 

@@ -23,9 +23,10 @@ from payclient.reconcile import (
 )
 from payclient.report._manifest import HISTORY, MANIFEST, verify
 from payclient.report._row_reader import RowLine, row_lines_of
+from payclient.report._rows_file import GZIP_ROWS, ROWS, open_rows, rows_file
 
 JOURNAL = "journal.sqlite"
-_NEEDED = ("summary.json", "rows.jsonl")
+_NEEDED = (("summary.json",), (ROWS, GZIP_ROWS))
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
@@ -75,7 +76,7 @@ class PastRun:
 
     def lines(self) -> Iterator[RowLine]:
         """Yield each row, in the order of the ledger."""
-        with open(self.folder / "rows.jsonl", "rb", opener=own) as file:
+        with open_rows(rows_file(self.folder)) as file:
             yield from row_lines_of(file)
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
@@ -148,8 +149,8 @@ def _problem(folder: Path) -> str:
     for each in verify(folder):
         return f"{each.file}: {each.what}"
     listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
-    if missing := [name for name in _NEEDED if name not in listed]:
-        return f"it was written without {missing[0]}"
+    if missing := [names for names in _NEEDED if listed.isdisjoint(names)]:
+        return f"it was written without {missing[0][0]}"
     if os.path.lexists(journal):  # a report may be kept without it
         try:
             verify_journal(journal)

@@ -21,6 +21,7 @@ from payclient.reconcile import (
     Row,
     known_as_json,
 )
+from payclient.report._rows_file import GzipText
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What starts a formula in a spreadsheet, the full-width forms included."""
@@ -209,7 +210,7 @@ def _time(time: datetime | None) -> str | None:
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 
 
-def row_lines(file: IO[str]) -> Callable[[Row], object]:
+def row_lines(file: IO[str] | GzipText) -> Callable[[Row], object]:
     """Return what writes each row to `rows.jsonl`, which is open for text."""
     return lambda row: file.write(f"{_encode(row_as_json(row))}\n")
 

@@ -17,6 +17,7 @@ from attrs import frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
 from payclient._escape import escape_unprintable
+from payclient.report._rows_file import ROWS
 
 MAX_ROWS = 1_048_576
 """Rows of a sheet, the header included. Source: Excel specifications and limits."""
@@ -95,7 +96,7 @@ class SheetWriter:
         has_filter: bool = True,
         max_rows: int = MAX_ROWS,
         max_bytes: int = MAX_BYTES,
-        rest: str = "rows.jsonl",
+        rest: str = ROWS,
     ) -> None:
         self._sheet = sheet
         self._text = formats[Style.TEXT]

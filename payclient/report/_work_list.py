@@ -12,7 +12,6 @@ from typing import IO, Any
 from attrs import frozen
 
 from payclient._escape import escape_unprintable, quote
-from payclient._own_file import own
 from payclient.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile import (
     UNRESOLVED,
@@ -24,6 +23,7 @@ from payclient.reconcile import (
     read_resolution,
 )
 from payclient.report._facts import RUN_TERM
+from payclient.report._rows_file import open_rows
 from payclient.report._sheet import shown
 from payclient.report._workbook import COLUMNS
 
@@ -176,7 +176,7 @@ class Taker:
 
         Args:
             items: What was written.
-            rows: `rows.jsonl` of the run.
+            rows: `rows.jsonl` or `rows.jsonl.gz` of the run.
 
         Raises:
             DecisionError: When one of them is no row of the run, or cannot be decided like this.
@@ -247,7 +247,7 @@ class Taker:
 def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tuple[WorkItem, dict[str, Any], bytes]]:
     """Yield each item with its row of the report, and the line that it was read from."""
     numbers = {b'{"line":%d,' % line for line in wanted}
-    with open(rows, "rb", opener=own) as file:
+    with open_rows(rows) as file:
         for text in file:
             if text[: text.find(b",") + 1] not in numbers:
                 continue

@@ -14,6 +14,7 @@ from payclient.report._about import About
 from payclient.report._facts import facts, when
 from payclient.report._matrix import Cell, Matrix, meaning
 from payclient.report._rows import both_sides, difference, in_words
+from payclient.report._rows_file import ROWS
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, Style, Value
 from payclient.report._wording import (
     BUCKETS,
@@ -85,6 +86,7 @@ class ReportWorkbook:
         has_previous: Whether there is a sheet with the breaks of earlier runs that are gone.
         decisions: What was decided, by reference and code; the columns for work show it.
         max_rows: Rows that fit in a sheet, the header included.
+        rows_name: Name of the file that has every row.
 
     Note:
         Use it as a context manager: give each row to `add`, in the order of the ledger, then call `finish`. Memory does
@@ -100,14 +102,15 @@ class ReportWorkbook:
         has_previous: bool = False,
         decisions: Decisions | None = None,
         max_rows: int = MAX_ROWS,
+        rows_name: str = ROWS,
     ) -> None:
         self._book = BookWriter(file, folder)
-        self._all_rows = all_rows
+        self._all_rows, self._rows_name = all_rows, rows_name
         self._decisions = decisions or {}
         for name, columns in COLUMNS.items():
             if (name == _ALL_ROWS and not all_rows) or (name == _GONE and not has_previous):
                 continue
-            rest = _REST.get(name, "rows.jsonl")
+            rest = _REST.get(name, rows_name)
             self._book.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
 
     def __enter__(self) -> Self:
@@ -155,7 +158,8 @@ class ReportWorkbook:
     def _remarks(self) -> Iterator[str]:
         """Yield what a reader of this workbook might miss in it."""
         if not self._all_rows:
-            yield "Matched rows are not listed here: rows.jsonl has every row, and --all-rows adds a sheet with them."
+            every = f"{self._rows_name} has every row"
+            yield f"Matched rows are not listed here: {every}, and --all-rows adds a sheet with them."
         for name in (*((_ALL_ROWS,) if self._all_rows else ()), "Breaks", "Open", "Unresolved", "Rejected"):
             if left_out := self._book.left_out(name):
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."

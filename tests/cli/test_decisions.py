@@ -144,6 +144,20 @@ def test_refused(run, command, tmp_path):
     assert "rows.jsonl: it was changed" in command(*arguments, "--by", "ana").err
 
 
+def test_gzip_rows(run, command, tmp_path):
+    """The evidence of a decision is the same line, whether the rows are compressed or not."""
+    evidence = []
+    for options in ((), ("--gzip-rows",)):
+        run("first", *options)
+        write(tmp_path / "first" / "report.xlsx", T1="corrected in the ledger")
+        assert command("decisions", "take", str(tmp_path / "first" / "report.xlsx"), "--by", "ana").status == 0
+        line = (tmp_path / "first" / "decisions.jsonl").read_text().splitlines()[0]
+        evidence.append(json.loads(line)["evidence"])
+        (tmp_path / "first" / "decisions.jsonl").unlink()
+    assert (tmp_path / "first" / "rows.jsonl.gz").exists()
+    assert evidence[0] == evidence[1]
+
+
 def test_no_such_folder(run, tmp_path):
     """Decisions of a folder that is not there are refused before anything is asked."""
     result = run("second", "--decisions", str(tmp_path / "nowhere"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -55,6 +56,22 @@ def test_same_bytes(night, first, command, tmp_path):
     assert {name for name in before if before[name] != after[name]} <= {"journal.sqlite"}
     assert command("verify", "21").status == 0
     assert command("diff", "moved", "21", "--quiet").status == 1
+
+
+def test_gzip_rows(night, first, command, tmp_path):
+    """A run before with compressed rows says the same as one with plain rows."""
+    lines = ["T1,15000,Paid", "T3,1,Paid"]
+    results = [night("21", "--previous", "20", lines=lines), command("diff", "20", "21", "--json")]
+    rows = (tmp_path / "21" / "rows.jsonl").read_bytes().splitlines()
+    (tmp_path / "21").rename(tmp_path / "plain")
+    assert command("report", "20", "--gzip-rows", "--quiet").status == 1
+    results += [night("21", "--previous", "20", "--gzip-rows", lines=lines), command("diff", "20", "21", "--json")]
+    with gzip.open(tmp_path / "21" / "rows.jsonl.gz") as file:
+        again = file.read().splitlines()
+    states = [[(row["history"] or {}).get("state") for row in map(json.loads, each)] for each in (rows, again)]
+    assert states == [[None, "new", "still_open"]] * 2
+    assert results[0].out.splitlines()[0] == results[2].out.splitlines()[0]
+    assert json.loads(results[1].out)["counts"] == json.loads(results[3].out)["counts"]
 
 
 def test_explain(night, first, command, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import signal
 from zoneinfo import available_timezones
@@ -108,6 +109,23 @@ def test_all_rows(reconcile, configured, report):
         assert run().status == 0
         sheets.append("All rows" in openpyxl.load_workbook(report / "report.xlsx").sheetnames)
     assert sheets == [False, True, True, True]
+
+
+def test_gzip_rows(reconcile, configured, command, report):
+    """Compressed rows are there on request, and then in every later report of the folder; they can be checked."""
+    lines, found = ["T1,15000,Paid"], []
+    for run in (
+        lambda: reconcile(lines=lines),
+        lambda: reconcile("--gzip-rows", lines=lines),
+        lambda: configured("report", str(report)),
+        lambda: reconcile(lines=lines),
+    ):
+        assert (run().status, command("verify", str(report)).status) == (0, 0)
+        found.append({path.name for path in report.glob("rows.jsonl*")})
+    assert found == [{"rows.jsonl"}, *3 * [{"rows.jsonl.gz"}]]
+    with gzip.open(report / "rows.jsonl.gz", "rt") as file:
+        assert [json.loads(line)["reference"] for line in file] == ["T1"]
+    assert ", rows.jsonl.gz, summary.json" in reconcile(lines=lines).out
 
 
 def test_json(reconcile, report):

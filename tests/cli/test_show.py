@@ -56,3 +56,21 @@ def test_count(command, report):
     """At least one break can be shown."""
     result = command("show", str(report), "--worst", "0")
     assert (result.status, "worst must be" in result.err) == (2, True)
+
+
+def test_gzip_rows(command, report):
+    """Compressed rows are shown as the plain ones are, and refused if they were changed."""
+    before = command("show", str(report))
+    assert command("report", str(report), "--gzip-rows", "--quiet").status == 1
+    assert command("show", str(report)) == before
+    with (report / "rows.jsonl.gz").open("ab") as file:
+        file.write(b"\0")
+    assert "cannot be shown: rows.jsonl.gz: it was changed" in command("show", str(report)).err
+
+
+def test_both_kinds_of_rows(command, report):
+    """Where somebody has put plain rows beside the compressed ones, it is not guessed which count."""
+    rows = (report / "rows.jsonl").read_bytes()
+    command("report", str(report), "--gzip-rows", "--quiet")
+    (report / "rows.jsonl").write_bytes(rows)
+    assert "rows.jsonl: the manifest does not list it" in command("show", str(report)).err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import gzip
 import io
 import json
 import os
@@ -363,3 +364,39 @@ async def test_both_sides_in_full(tmp_path, service_of):
     (cells,) = breaks_of(tmp_path)
     assert (cells["ledger_fee"], cells["service_fee"], cells["ledger_amount"]) == ("5", "6", "")
     assert (cells["ledger_payment_code"], cells["service_payment_code"], cells["difference"]) == ("007", "008", "")
+
+
+async def test_gzip_rows(report_in, tmp_path):
+    """Compressed rows are the same rows; every other file names them, and the plain file is removed."""
+    await report_in(tmp_path / "plain")
+    await report_in(tmp_path / "zipped")
+    await report_in(tmp_path / "zipped", gzip_rows=True)
+    plain, zipped = content(tmp_path / "plain"), content(tmp_path / "zipped")
+    assert zipped.keys() == {name if name != "rows.jsonl" else "rows.jsonl.gz" for name in ALL}
+    assert gzip.decompress(zipped["rows.jsonl.gz"]) == plain["rows.jsonl"]
+    assert (b'href="rows.jsonl.gz"' in zipped["report.html"], b'href="rows.jsonl"' in zipped["report.html"]) == (1, 0)
+    assert verify(tmp_path / "zipped") == ()
+    await report_in(tmp_path / "zipped")
+    assert content(tmp_path / "zipped") == plain
+
+
+async def test_gzip_rows_reproducible(report_in, tmp_path):
+    """The same rows give the same compressed bytes, whenever and wherever they are written."""
+    for name in ("one", "another"):
+        await report_in(tmp_path / name, gzip_rows=True)
+    assert content(tmp_path / "one") == content(tmp_path / "another")
+
+
+def test_gzip_rows_left(tmp_path):
+    """Until the report is finished, the plain rows of the old one stay."""
+    (tmp_path / "rows.jsonl").write_bytes(b"old")
+    with ReportFiles(tmp_path, gzip_rows=True) as files:
+        files.add(Row(entry=Entry(line=1, reference="T1"), bucket=Bucket.OPEN))
+    assert content(tmp_path) == {"rows.jsonl": b"old"}
+
+
+async def test_gzip_rows_not_among_formats(report_in, tmp_path):
+    """A report without rows leaves those of an older one alone."""
+    (tmp_path / "rows.jsonl").write_bytes(b"old")
+    await report_in(tmp_path, formats=["summary.json"], gzip_rows=True)
+    assert (tmp_path / "rows.jsonl").read_bytes() == b"old"
