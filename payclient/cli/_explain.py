@@ -60,6 +60,8 @@ def _lines(case: Case, row: Row) -> Iterator[str]:
         yield f"  why: {row.reason}"
     if row.carried_from:
         yield f"  carried over from the run {row.carried_from}: the ledger does not list it any more"
+    if row.reused_from:
+        yield f"  reused: the answer is from the run {row.reused_from}; this run did not look it up"
     for finding in row.findings:
         yield f"  {finding.severity.word} {finding.code}: {finding.sentence}"
         if (age := finding.history) is not None and age.first_seen is not None:

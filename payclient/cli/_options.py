@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,6 +80,15 @@ class Output:
         return ProgressMode.NONE if self.quiet else progress
 
 
+def duration_option(option: str, text: str) -> timedelta:
+    """Return the duration that *text* is, as the value of an option."""
+    duration = read_duration(text)
+    if duration is None:
+        message = f"{option} must be a duration such as '90m', '36h' or '3d', got {text!r}"
+        raise ConfigurationError(message)
+    return duration
+
+
 @Parameter(name="*", group=Group("Judging", sort_key=6))
 @frozen(kw_only=True)
 class Judging:
@@ -95,6 +105,8 @@ class Judging:
         confirm_after: Time to wait before a difference is looked up again, such as `10m`.
         previous: Folder of the run before. Its breaks, open and unresolved rows that the ledger does not list any more
             are looked up again, and each break says whether it is new, and since when. That folder is only read.
+        reuse: Age, such as `7d`, up to which an answer of the run before is used again, for a row that matched, is the
+            same in the ledger and has a final status. Default: look up every row.
     """
 
     rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
@@ -104,6 +116,7 @@ class Judging:
     decisions: Path | None = None
     confirm_after: str | None = None
     previous: Path | None = None
+    reuse: str | None = None
 
     def decided(self, rules: Rules, out: Path) -> Rules:
         """
@@ -146,13 +159,19 @@ class Judging:
         Seconds to wait before the second lookup.
 
         Raises:
-            ConfigurationError: When it is not a duration.
+            ConfigurationError: When it is not a duration, or an option that it needs is missing.
         """
-        duration = read_duration(self.confirm_after or "0s")
-        if duration is None:
-            message = f"--confirm-after must be a duration such as '90m', '12h' or '1d 12h', got {self.confirm_after!r}"
+        return duration_option("--confirm-after", self.confirm_after or "0s").total_seconds()
+
+    @property
+    def max_age(self) -> timedelta | None:
+        """The age up to which answers are reused; None if none are. Raises as `confirm_after_seconds`."""
+        if self.reuse is None:
+            return None
+        if self.previous is None:
+            message = "--reuse needs --previous, the folder of the run before"
             raise ConfigurationError(message)
-        return duration.total_seconds()
+        return duration_option("--reuse", self.reuse)
 
 
 @Parameter(name="*", group=Group("Ledger", sort_key=5))

@@ -31,6 +31,7 @@ EXAMPLES = """
 $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta --column amount=Betrag
 $ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
+$ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --reuse 7d
 $ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ payclient reconcile ledger.csv --out report --statement settlement.csv --settles-within 3d --payout 12,345,000
@@ -91,11 +92,10 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     """
     _check_ledger(ledger, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
-    confirm_after = judging.confirm_after_seconds
+    confirm_after, max_age = judging.confirm_after_seconds, judging.max_age
     if dry_run:
-        with _opened(ledger, source, other, rules, streams) as (entries, statement):
-            _show(entries, statement, connection.max_concurrency, streams)
-        return 0
+        with _opened(ledger, source, other, rules, streams) as sides:
+            return _show(*sides, connection.max_concurrency, streams)
     previous, rules = _past_run(judging.previous, out, output), judging.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
@@ -112,6 +112,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 rules=rules,
                 canary=canary,
                 previous=previous,
+                max_age=max_age,
                 is_durable=durable,
                 output=output,
                 progress=output.mode(progress),
@@ -150,7 +151,7 @@ def _past_run(previous: Path | None, out: Path, output: Output) -> PastRun | Non
     return open_past_run(previous)
 
 
-def _show(ledger: Ledger, statement: Ledger | None, concurrency: int, streams: Streams) -> None:
+def _show(ledger: Ledger, statement: Ledger | None, concurrency: int, streams: Streams) -> int:
     overview = Overview(ledger)
     overview.read()
     for line in (*overview_lines(overview), *question_lines(overview, concurrency)):
@@ -160,6 +161,7 @@ def _show(ledger: Ledger, statement: Ledger | None, concurrency: int, streams: S
         overview.read()
         for line in ("", "the statement:", *map(about_statement, overview_lines(overview))):
             streams.write(line)
+    return 0
 
 
 def _measured(summary: Summary, status: int, metrics: Path | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,9 +26,11 @@ from payclient.reconcile import (
     Journal,
     PreviousRun,
     Records,
+    Reuse,
     Row,
     Rules,
     Summary,
+    duration_text,
     gone_breaks,
     reconcile,
     replay,
@@ -42,6 +44,7 @@ from payclient.report import (
     StatementAbout,
     about_as_json,
     about_from_json,
+    answers_of,
     records_of,
     run_name,
     statement_as_json,
@@ -73,6 +76,7 @@ class Reconciliation:
         rules: How differences are judged.
         canary: A reference that is known to exist.
         previous: The run before; None without one.
+        max_age: The age up to which its answers are reused; None if none are.
         is_durable: Whether each commit waits for the disk.
         output: Which files to write.
         progress: How to show progress.
@@ -92,6 +96,7 @@ class Reconciliation:
     rules: Rules = STRICT
     canary: str | None = None
     previous: PastRun | None = None
+    max_age: timedelta | None = None
     is_durable: bool = False
     output: Output = field(factory=Output)
     progress: ProgressMode
@@ -153,11 +158,18 @@ class Reconciliation:
             identity["statement"] = "one"
         if self.previous is not None:
             identity["previous"] = self.previous.sha256
+        if self.max_age is not None:
+            identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
         declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
         return {**identity, "ledger": _as_options(declared)} if declared else identity
 
     def _previous(self) -> tuple[PreviousRun, Records] | None:
         return None if self.previous is None else (self.previous.previous, records_of(self.previous))
+
+    def _reuse(self) -> Reuse | None:
+        if self.previous is None or self.max_age is None:
+            return None
+        return Reuse(max_age=self.max_age, answers=answers_of(self.previous))
 
     def _tell_resumed(self, journal: Journal) -> None:
         if self.is_quiet or not journal.is_ledger_complete:
@@ -185,6 +197,7 @@ class Reconciliation:
                     clock=self.clock,
                     on_progress=on_progress,
                     previous=self._previous(),
+                    reuse=self._reuse(),
                     statement=None if self.statement is None else self._statement(self.statement, journal),
                 )
                 async with aclosing(rows):

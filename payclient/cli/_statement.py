@@ -13,10 +13,10 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient._escape import plural
-from payclient.cli._options import chosen_columns
+from payclient.cli._options import chosen_columns, duration_option
 from payclient.errors import ConfigurationError
 from payclient.ledger import Dialect, Entry, Ledger, LedgerError, RejectedEntry, open_ledger
-from payclient.reconcile import Rules, StatementTotals, read_duration
+from payclient.reconcile import Rules, StatementTotals
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OPTION = re.compile(r"--(?!statement-|allow-empty)[a-z]")
@@ -62,10 +62,7 @@ class StatementSource:
             raise ConfigurationError(message)
         statement, _ = rules.statement, self.payout_amount
         if self.settles_within is not None:
-            within = read_duration(self.settles_within)
-            if within is None:
-                message = f"--settles-within must be a duration such as '36h' or '3d', got {self.settles_within!r}"
-                raise ConfigurationError(message)
+            within = duration_option("--settles-within", self.settles_within)
             statement = attrs.evolve(statement, settles_within=within)
         if self.statement_profile is not None:
             statement = attrs.evolve(statement, reading=_profile(self.statement_profile))

@@ -54,6 +54,9 @@ from payclient.reconcile._patterns import amount_at_stake as amount_at_stake
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import gone_breaks as gone_breaks
 from payclient.reconcile._replay import replay
+from payclient.reconcile._reuse import EarlierAnswers as EarlierAnswers
+from payclient.reconcile._reuse import Reuse as Reuse
+from payclient.reconcile._rule_values import duration_text as duration_text
 from payclient.reconcile._rule_values import read_duration as read_duration
 from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json
 from payclient.reconcile._rules import changed_rules as changed_rules

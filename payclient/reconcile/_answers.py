@@ -85,6 +85,29 @@ class Answers:
         found = self._database.fetch(schema.EARLIER_OF, (reference,))
         return Since(earlier=earlier_from(reference, found[0][0] if found else None), run="", previous="")
 
+    def pending(self, reference: str) -> PendingLookup | None:
+        """Return the lookup of *reference*; None if it has an answer, or no usable row has it."""
+        self.write()
+        for position, first, *cells in self._database.fetch(schema.TO_ASK_ABOUT, (reference,)):
+            since = self._since(reference, has_previous=self._has_previous())
+            return PendingLookup(reference, position, self._entries(first, cells), since)
+        return None
+
+    def forget_reused(self) -> bool:
+        """Delete the reused answers that need confirmation, to look both up in this run; return whether any was."""
+        self.count_to_confirm()
+        return self._forget(schema.FORGET_REUSED)
+
+    def forget_one_reused(self) -> bool:
+        """Delete one reused answer if a lookup must be a probe for what was not found; return whether any was."""
+        return self._forget(schema.FORGET_ONE_REUSED)
+
+    def _forget(self, statement: str) -> bool:
+        self.write()
+        with self._database.writing() as db:
+            count = db.execute(statement).rowcount
+        return count > 0
+
     # The answers
 
     def add(
@@ -186,7 +209,7 @@ class Answers:
     # What they say
 
     def count_found(self) -> int:
-        """Count the references that were found at least once."""
+        """Count the references that were found at least once, in this run."""
         return int(self._value(schema.COUNT_FOUND))
 
     def known_good(self) -> Any:

@@ -146,7 +146,7 @@ class Cases:
         if isinstance(entry, RejectedEntry):
             return Case(entry=entry)
         first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
-        is_found = any(each is not None and each.transaction is not None for each in (first, second))
+        is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
         same_reff = paid_reff, first_position or position
         paid_with = [] if paid_reff is None else self._database.fetch(schema.PAID_WITH, same_reff)
         return Case(

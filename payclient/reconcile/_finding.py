@@ -191,6 +191,7 @@ class Row:
             about again; empty for a row of the ledger.
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
         other_side: What the statement lists for the reference; None without a statement.
+        reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
     """
 
     entry: Entry | RejectedEntry
@@ -210,6 +211,7 @@ class Row:
     carried_from: str = ""
     earlier_bucket: Bucket | None = None
     other_side: OtherSide | None = None
+    reused_from: str = ""
 
     @property
     def is_of_statement(self) -> bool:

@@ -365,4 +365,5 @@ def _row(
         service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
         parts=case.parts,
         other_side=case.other_side,
+        reused_from=seen.reused_from if seen else "",
     )

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from payclient import errors
 from payclient.policies import classify
-from payclient.protocol import Found, Outcome, Transaction
+from payclient.protocol import Found, Outcome, Transaction, check_reference
 
 
 class Answer(Enum):
@@ -46,6 +46,7 @@ class Observation:
         message: The error's text.
         status_code: Of the last attempt; None when it got no response, or was not watched.
         attempts: HTTP exchanges, those of earlier passes included; 0 when they were not watched.
+        reused_from: Name of the earlier run that it is from; empty for an answer of this run.
 
     A journal keeps neither `status_code` nor `attempts`.
     """
@@ -57,6 +58,7 @@ class Observation:
     message: str = ""
     status_code: int | None = None
     attempts: int = 0
+    reused_from: str = ""
 
     @property
     def is_usable(self) -> bool:
@@ -96,6 +98,15 @@ def observe(
         status_code=status_code,
         attempts=attempts,
     )
+
+
+def check_canary(canary: object) -> None:
+    """Refuse what cannot be a reference, with a `ConfigurationError`."""
+    try:
+        check_reference(canary)
+    except errors.InvalidReferenceError as error:
+        message = f"canary must be a reference that is known to exist: {error.message}"
+        raise errors.ConfigurationError(message) from error
 
 
 async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:

@@ -133,7 +133,7 @@ COLUMN_FIELDS = FIELDS
 
 _LISTS = ("require", "ignore_columns", "not_found_messages")
 _OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
-_NOT_JUDGING = (*_OF_THE_LEDGER, "approval")
+_NOT_JUDGING = (*_OF_THE_LEDGER, "approval", "final_statuses")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
@@ -170,6 +170,22 @@ def _to_status(word: str, meaning: object) -> Status:
         message = f"statuses: {quote(word)} is not a word; a number cannot have a meaning, because it may have several"
         raise RulesError(message, key=("statuses", word))
     return Status(meaning)
+
+
+def _to_final(value: Any) -> tuple[Status, ...]:
+    """Return the statuses in their own order, so that equal lists are equal."""
+    words = _to_texts(value)
+    if not isinstance(words, tuple):
+        raise problem("final_statuses", "a list of statuses", value)
+    final = {to_member(Status, "final_statuses", word) for word in cast("tuple[object, ...]", words)}
+    if Status.PENDING in final:
+        message = "final_statuses must not have pending, which is not the end of a payment"
+        raise RulesError(message, key=("final_statuses",))
+    return tuple(status for status in Status if status in final)
+
+
+_FINAL = (Status.PAID, Status.REFUNDED)
+"""A payment that was canceled or has expired may still be paid late."""
 
 
 def _to_assumed(value: Assumed | str) -> Assumed:
@@ -256,6 +272,7 @@ class Rules:
         tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
         statuses: What other words for a state mean, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
+        final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
         fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
         accepted: Accepted differences, in the order of their references.
         approval: Which decisions need a second person; it does not change how a row is judged.
@@ -281,6 +298,7 @@ class Rules:
     not_found_messages: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
     tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=_to_tolerances, validator=_is_table_of(*MONEY))
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
+    final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
     fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=_to_fees)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
@@ -315,7 +333,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again.
 
     Note:
-        The lists of texts, `ledger`, and what concerns several rows, are left out where nothing is said.
+        The lists, `ledger`, and what concerns several rows, are left out where nothing is said.
     """
     declared = dialect_as_json(rules.ledger)
     lists = {name: list(getattr(rules, name)) for name in _LISTS if getattr(rules, name)}
@@ -328,6 +346,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
         **({"ledger": declared} if declared else {}),
         "tolerances": {name: _given(each) for name, each in rules.tolerances.items()},
         "statuses": {word: status.value for word, status in rules.statuses.items()},
+        **({} if rules.final_statuses == _FINAL else {"final_statuses": [each.value for each in rules.final_statuses]}),
         "fees": {method: _given(each) for method, each in rules.fees.items()},
         "accepted": [_given(each) for each in rules.accepted],
         **({} if rules.approval is None else {"approval": _given(rules.approval)}),

@@ -21,23 +21,24 @@ from payclient._defaults import STALL_TIMEOUT
 from payclient._escape import quote
 from payclient._stream import LookupFunction, stream
 from payclient.errors import (
-    ConfigurationError,
     InvalidReferenceError,
     PayClientError,
     TransactionNotFoundError,
 )
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import classify
-from payclient.protocol import Found, Outcome, Transaction, check_reference, fresh_references
+from payclient.protocol import Found, Outcome, Transaction, fresh_references
 from payclient.reconcile._earlier import PreviousRun, Records
 from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import differing, paid_reff_of
 from payclient.reconcile._line_rules import IgnoredCount
-from payclient.reconcile._observation import Answer, Observation, ask_canary, observe, utc_now
+from payclient.reconcile._observation import Answer, Observation, ask_canary, check_canary, observe, utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import replay
+from payclient.reconcile._reuse import NOTE as REUSED
+from payclient.reconcile._reuse import Reuse, take_over
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._statement import StatementSum, stated_money, usable_line
 from payclient.reconcile._stored import PendingLookup
@@ -63,6 +64,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     on_progress: OnProgress | None = None,
     previous: tuple[PreviousRun, Records] | None = None,
     statement: Iterable[Entry | RejectedEntry] | None = None,
+    reuse: Reuse | None = None,
 ) -> AsyncGenerator[Row, None]:
     """
     Compare each ledger entry with what the service says about its reference.
@@ -86,6 +88,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
             ledger does not have any more are asked about again, and come after all others.
         statement: A second list of references, such as a settlement report. What is in it and not in the ledger is
             looked up too, and comes after all other rows.
+        reuse: Which answers of the run before stand for rows that matched in it; None to look up every reference.
 
     Note:
         Yields one final row per entry, in the order of the ledger. A reference is looked up once for all its rows,
@@ -104,7 +107,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         message = f"entries must be ledger entries, got {type(entries).__name__}; read a file with open_ledger"
         raise TypeError(message)
     if canary is not None:
-        _check_canary(canary)
+        check_canary(canary)
     check_count("concurrency", concurrency)
     check_seconds("stall_timeout", stall_timeout)
     if on_progress is not None:
@@ -114,6 +117,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         run = _Reconciler(kept, lookup, *limits, rules, stop, clock, on_progress, previous)
         await run.read(entries)
         await run.read_statement(statement)
+        await run.reuse(reuse)
         if kept.count_references():
             await run.ask(canary)
         for row in replay(kept, rules=rules):
@@ -122,17 +126,6 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 await run.yield_to_loop(Phase.JUDGING, kept.rows)
         if run.ended_by is not None:
             raise run.ended_by
-
-
-def _check_canary(canary: object) -> None:
-    try:
-        check_reference(canary)
-    except InvalidReferenceError as error:
-        problem = error.message
-    else:
-        return
-    message = f"canary must be a reference that is known to exist: {problem}"
-    raise ConfigurationError(message)
 
 
 @define
@@ -200,6 +193,13 @@ class _Reconciler:
         if not ignored.takes(entry.kind, entry.amount):
             self._journal.add(entry)
 
+    async def reuse(self, reuse: Reuse | None) -> None:
+        """Take answers of the run before over, before the first lookup."""
+        if reuse is not None:
+            for _ in take_over(self._journal, reuse, rules=self._rules, now=self._now()):
+                if self.is_turn_over():
+                    await self.yield_to_loop(Phase.READING, None)
+
     # Ask
 
     async def ask(self, canary: str | None) -> None:
@@ -210,17 +210,16 @@ class _Reconciler:
             if canary is not None:
                 self._is_canary_found = await ask_canary(canary, self._stream(self._lookup, [canary]))
                 self._known = canary if self._is_canary_found else None
-            total = self._journal.count_references()
-            await self._ask_all(
-                Phase.ASKING, self._journal.answers.to_ask(), total, total - self._journal.answers.count_to_ask()
-            )
+            await self._ask_once()
+            if not self._has_probe() and self._journal.answers.forget_one_reused():
+                await self._ask_once()
             # Confirmed answers can make another row need confirmation, so repeat until none is left.
             # When nothing was found, "not found" proves nothing, even if it is repeated.
-            while (self._is_canary_found or self._journal.answers.count_found()) and (
-                unconfirmed := self._journal.answers.count_to_confirm()
-            ):
+            while self._has_probe() and (unconfirmed := self._journal.answers.count_to_confirm()):
                 await self._wait_to_confirm(unconfirmed)
                 await self._ask_all(Phase.CONFIRMING, self._journal.answers.to_confirm(), unconfirmed, 0)
+                if self._forget_reused():
+                    await self._ask_once()
         except StoppedError:
             self._journal.answers.commit()
             raise
@@ -229,6 +228,20 @@ class _Reconciler:
         self._begin()
         ended_by = None if self.ended_by is None else observe(self.ended_by, at=self._now())
         self._journal.end(ended_by, is_canary_found=self._is_canary_found)
+
+    async def _ask_once(self) -> None:
+        """Look up what has no answer, and then what was reused and needs two answers of this run after all."""
+        total, is_left = self._journal.count_references(), True
+        while is_left:
+            left = self._journal.answers.count_to_ask()
+            await self._ask_all(Phase.ASKING, self._journal.answers.to_ask(), total, total - left)
+            is_left = self._forget_reused()
+
+    def _has_probe(self) -> bool:
+        return self._is_canary_found or self._journal.answers.count_found() > 0
+
+    def _forget_reused(self) -> bool:
+        return self._journal.note(REUSED) is not None and self._journal.answers.forget_reused()
 
     async def _wait_to_confirm(self, unconfirmed: int) -> None:
         """Wait for the state to settle; the time counts from the first answer, even in a resumed run."""

@@ -10,13 +10,14 @@ Design rules:
   table: of the notes always, of the ledger once it is complete, and of the answers once a run has ended. Without
   the count, a missing answer is looked up again.
 - `paid_reff` is the merchant_reff of an answer that says paid. Of two answers the second counts.
+- `reused_from` is the run that an answer of an earlier run is from. Such an answer confirms nothing in this run.
 """
 
 from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 7
+VERSION = 8
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
@@ -32,7 +33,7 @@ TRANSACTION_COLUMNS = (
     *("reference", "merchant_reff", "payment_method", "payment_name", "amount", "fee", "amount_received"),
     *("payment_code", "expdate", "status", "deviations"),
 )
-ANSWER_COLUMNS = ("answer", "at", "error", "message", *TRANSACTION_COLUMNS)
+ANSWER_COLUMNS = ("answer", "at", "error", "message", "reused_from", *TRANSACTION_COLUMNS)
 
 _ENTRY = ", ".join(ENTRY_COLUMNS)
 _ANSWER = ", ".join(ANSWER_COLUMNS)
@@ -149,6 +150,12 @@ COUNT_TO_ASK = f"SELECT count(*) {_UNANSWERED}"
 NEXT_TO_ASK = (
     f"SELECT position, first, line, rejected, {_ENTRY} {_UNANSWERED} AND position > ? ORDER BY position LIMIT 500"
 )
+TO_ASK_ABOUT = f"SELECT position, first, line, rejected, {_ENTRY} {_UNANSWERED} AND reference = ?"
+FORGET_REUSED = "DELETE FROM answers WHERE reused_from IS NOT NULL AND needs_confirmation"
+FORGET_ONE_REUSED = """
+    DELETE FROM answers WHERE id = (SELECT min(id) FROM answers WHERE reused_from IS NOT NULL)
+    AND EXISTS (SELECT 1 FROM answers WHERE answer IN ('not found', 'unusable'))
+"""
 _UNCONFIRMED = """
     FROM answers AS given JOIN entries ON position = given.id / 2
     WHERE given.needs_confirmation AND given.id % 2 = 0 AND NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
@@ -168,11 +175,12 @@ FORGET_FAILURES = """
     DELETE FROM answers WHERE answer = 'failed' OR answer = 'unusable' AND id % 2 = 1
     AND NOT EXISTS (SELECT 1 FROM answers AS given WHERE given.id = answers.id - 1 AND given.answer = 'unusable')
 """
+_FOUND = "FROM answers WHERE answer = 'found' AND reused_from IS NULL"
 # One that is found is no probe for itself.
-FORGET_UNBELIEVED = """
+FORGET_UNBELIEVED = f"""
     DELETE FROM answers WHERE answer IN ('not found', 'unusable')
-    AND coalesce((SELECT max(id / 2) FROM answers WHERE answer = 'found'), id / 2) = id / 2
-    AND coalesce((SELECT min(id / 2) FROM answers WHERE answer = 'found'), id / 2) = id / 2
+    AND coalesce((SELECT max(id / 2) {_FOUND}), id / 2) = id / 2
+    AND coalesce((SELECT min(id / 2) {_FOUND}), id / 2) = id / 2
 """
 COUNT_ANSWERS = "SELECT count(*) FROM answers"
 IS_UNUSABLE = "SELECT count(*) FROM answers WHERE id = ? AND answer = 'unusable'"
@@ -186,7 +194,7 @@ COUNT_DIFFERENCES = f"""
         WHERE given.needs_confirmation AND given.id % 2 = 0
     )
 """
-COUNT_FOUND = "SELECT count(DISTINCT id / 2) FROM answers WHERE answer = 'found'"
+COUNT_FOUND = f"SELECT count(DISTINCT id / 2) {_FOUND}"
 
 _LATEST_PAID = """
     SELECT id, paid_reff FROM answers AS given WHERE paid_reff IS NOT NULL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
 
 from attrs import define, field, frozen
@@ -29,6 +30,9 @@ class SincePrevious:
         changed_rules: Names of the rules that differ from those of that run.
         removed_by_rules: Rows that would be breaks, or wait for a second lookup, by the earlier rules alone.
         added_by_rules: Breaks that would not be breaks by the earlier rules.
+        reused: Rows that were not looked up, because an answer of an earlier run was reused.
+        oldest_reused_at: Time of the oldest such answer; None without one.
+        newest_reused_at: Time of the newest one.
     """
 
     previous: PreviousRun
@@ -38,6 +42,19 @@ class SincePrevious:
     changed_rules: tuple[str, ...] = ()
     removed_by_rules: int = 0
     added_by_rules: int = 0
+    reused: int = 0
+    oldest_reused_at: datetime | None = None
+    newest_reused_at: datetime | None = None
+
+    @property
+    def reused_sentence(self) -> str:
+        """How many rows were not looked up, and how old their answers are; empty if all were looked up."""
+        if self.oldest_reused_at is None or self.newest_reused_at is None:
+            return ""
+        first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (self.oldest_reused_at, self.newest_reused_at))
+        when = f"of {first}" if first == last else f"from {first} to {last}"
+        rows = "1 row that matched before was" if self.reused == 1 else f"{self.reused:,} rows that matched before were"
+        return f"{rows} not looked up again: the answers are {when} UTC."
 
     @property
     def carried_rows(self) -> int:
@@ -81,11 +98,18 @@ class SinceTally:
     _news: Counter[Severity] = field(init=False, factory=Counter)
     _removed: int = field(init=False, default=0)
     _added: int = field(init=False, default=0)
+    _reused: int = field(init=False, default=0)
+    _oldest: datetime | None = field(init=False, default=None)
+    _newest: datetime | None = field(init=False, default=None)
 
     def add(self, row: Row) -> None:
         """Count *row*."""
         if row.carried_from:
             self._carried[row.bucket] += 1
+        if row.reused_from and (at := row.observed_at) is not None:
+            self._reused += 1
+            self._oldest = at if self._oldest is None else min(self._oldest, at)
+            self._newest = at if self._newest is None else max(self._newest, at)
         if row.history is not None:
             self._states[row.history.state] += 1
         news = [each.severity for each in row.findings if each.history is not None and each.history.state.is_news]
@@ -113,4 +137,7 @@ class SinceTally:
             changed_rules=changed_rules(self._previous.rules, self._rules),
             removed_by_rules=self._removed,
             added_by_rules=self._added,
+            reused=self._reused,
+            oldest_reused_at=self._oldest,
+            newest_reused_at=self._newest,
         )

@@ -95,7 +95,8 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
 
 def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     """Return `ANSWER_COLUMNS` for *observation*."""
-    head = (observation.answer.value, observation.at.isoformat(), observation.error, observation.message or None)
+    said = (observation.answer.value, observation.at.isoformat(), observation.error, observation.message or None)
+    head = (*said, observation.reused_from or None)
     found = observation.transaction
     if found is None:
         return (*head, *_NO_TRANSACTION)
@@ -117,7 +118,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
     """Return what `observation_cells` was given; `Transaction.raw` is not kept. None where there is no answer."""
-    answer, at, error, message, *found = cells
+    answer, at, error, message, reused_from, *found = cells
     if answer is None:
         return None
     return Observation(
@@ -126,6 +127,7 @@ def observation_from(cells: Sequence[Any]) -> Observation | None:
         transaction=None if found[0] is None else _transaction(found),
         error=error,
         message=message or "",
+        reused_from=reused_from or "",
     )
 
 

@@ -94,7 +94,7 @@ class Summary:
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
         changed_during_run: Rows whose two answers differ.
         lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
-        first_observed_at: Time of the first answer.
+        first_observed_at: Time of the first answer; answers of earlier runs do not count.
         last_observed_at: Time of the last answer, second lookups included.
         tie_out: The bridge from the ledger's paid total to the service's.
         compared: What was compared, and what was not.
@@ -142,7 +142,8 @@ class Summary:
     @property
     def completeness(self) -> str:
         """What the report cannot say, in one sentence."""
-        return COMPLETENESS if self.settlement is None else BOTH_WAYS
+        sentence = COMPLETENESS if self.settlement is None else BOTH_WAYS
+        return f"{sentence} {self.since.reused_sentence}" if self.since and self.since.reused else sentence
 
     @property
     def sentence(self) -> str:
@@ -158,7 +159,8 @@ class Summary:
             return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
         carried = self.since.carried_rows
         more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
-        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}; {self.since.gone}."
+        reused = f"; {plural(self.since.reused, 'answer')} reused" if self.since.reused else ""
+        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}; {self.since.gone}{reused}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
         if bucket is Bucket.BREAK:
@@ -268,7 +270,7 @@ class Tally:
             self._since.add_gone(change)
 
     def _note_times(self, row: Row) -> None:
-        if row.observed_at is None:
+        if row.observed_at is None or row.reused_from:
             return
         last = row.confirmed_at or row.observed_at
         self._first = row.observed_at if self._first is None else min(self._first, row.observed_at)

@@ -19,6 +19,7 @@ from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.report._markdown import markdown_lines as markdown_lines
 from payclient.report._markdown import worst_breaks as worst_breaks
 from payclient.report._matrix import Cell, Matrix
+from payclient.report._past_records import answers_of as answers_of
 from payclient.report._past_records import records_of as records_of
 from payclient.report._past_run import JOURNAL as JOURNAL
 from payclient.report._past_run import PastRun as PastRun

@@ -65,6 +65,8 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Canary", (about.canary or "none was given",), bool(about.canary))
     window = f"{when(summary.first_observed_at)} to {when(summary.last_observed_at)} UTC"
     yield Fact("Answers came", (window if summary.first_observed_at else "none came",))
+    if summary.since is not None and summary.since.reused:
+        yield Fact("Reused answers", (summary.since.reused_sentence,))
     yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))
     yield from _rules(about.rules)
     if summary.still_there:

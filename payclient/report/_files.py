@@ -197,7 +197,7 @@ class ReportFiles:
             page = self._replacement.text("report.html")
             self._page.write(page, summary, about, matrix=self._matrix, files=(*self._formats, MANIFEST))
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
-        self._write_json(MANIFEST, manifest_as_json(about, summary.compared, sealed, self._log.as_json()))
+        self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
         self._replacement.commit()
         return summary
 

@@ -14,10 +14,10 @@ from attrs import frozen
 from payclient._atomic import Fingerprint
 from payclient._own_file import own
 from payclient.ledger import dialect_as_json
-from payclient.reconcile import Compared
+from payclient.reconcile import Summary
 from payclient.report._about import About, judged_again_as_json
 from payclient.report._rows_file import GZIP_ROWS
-from payclient.report._summary_shape import compared_as_json
+from payclient.report._summary_shape import compared_as_json, reused_as_json
 
 MANIFEST: str = "manifest.json"
 MANIFEST_VERSION = 1
@@ -48,7 +48,7 @@ class Problem:
 
 
 def manifest_as_json(
-    about: About, compared: Compared, files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
+    about: About, summary: Summary, files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return `manifest.json`; the key is not in it, only its fingerprint."""
     ledger, other = about.ledger, None if about.statement is None else about.statement.file
@@ -68,7 +68,8 @@ def manifest_as_json(
             "assume_status": about.rules.assume_status.value,
             "ledger": dialect_as_json(about.rules.ledger),
         },
-        "compared": compared_as_json(compared),
+        "compared": compared_as_json(summary.compared),
+        "reused": None if summary.since is None else reused_as_json(summary.since),
         "ledger": None if ledger is None else _file(ledger.name, ledger.size_bytes, ledger.sha256),
         "statement": None if other is None else _file(other.name, other.size_bytes, other.sha256),
         "decisions": decisions,

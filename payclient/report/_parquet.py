@@ -36,7 +36,7 @@ COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("first_seen",), _AT),
     **dict.fromkeys(("first_run",), _TEXT),
     **dict.fromkeys(("age_days",), _NUMBER),
-    **dict.fromkeys(("carried_from",), _TEXT),
+    **dict.fromkeys(("carried_from", "reused_from"), _TEXT),
     **dict.fromkeys(("line",), _NUMBER),
     **dict.fromkeys(("reference", "bucket", "code", "severity", "sentence", "waived"), _TEXT),
     "other_codes": _arrow.list_(_TEXT),
@@ -134,7 +134,7 @@ def _cells(row: Row, run: str) -> Sequence[Cell]:
     age = row.history
     aged = (None,) * 4 if age is None else (age.state.value, age.first_seen, age.first_run or None, age.age_days)
     return (
-        *(run or None, *aged, row.carried_from or None),
+        *(run or None, *aged, row.carried_from or None, row.reused_from or None),
         *(row.line, row.reference, row.bucket.value, *finding, [each.code.value for each in others]),
         *(row.reason or None, row.error, None if ours is None or theirs is None else theirs - ours),
         *_sides(row),

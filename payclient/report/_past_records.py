@@ -11,7 +11,19 @@ from itertools import groupby
 from operator import itemgetter
 
 from payclient.ledger import Entry
-from payclient.reconcile import Bucket, Earlier, KnownBreak, Records, Row, Status, known_from_json, seen_of
+from payclient.reconcile import (
+    Answer,
+    Bucket,
+    Earlier,
+    EarlierAnswers,
+    KnownBreak,
+    Observation,
+    Records,
+    Row,
+    Status,
+    known_from_json,
+    seen_of,
+)
 from payclient.report._past_run import PastRun
 from payclient.report._row_reader import RowLine, row_from_json
 
@@ -42,6 +54,23 @@ def _records(run: PastRun, is_listed: Callable[[str], bool]) -> Iterator[tuple[E
         stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
         for reference, group in groupby(stored, key=itemgetter(0)):
             yield _record(run, reference, [text for _, text in group], is_listed=is_listed(reference))
+
+
+def answers_of(run: PastRun) -> EarlierAnswers:
+    """Return what yields the answers of *run* that a run after it may reuse."""
+    return partial(_answers, run)
+
+
+def _answers(run: PastRun) -> Iterator[tuple[Sequence[Entry], Observation]]:
+    for line in run.lines():
+        if line.bucket != Bucket.MATCHED.value or line.is_listed_again:
+            continue
+        row = row_from_json(json.loads(line.text))
+        at = row.confirmed_at or row.observed_at
+        entries = [entry for entry in row.parts or (row.entry,) if isinstance(entry, Entry)]
+        if row.transaction is not None and at is not None and entries and not row.carried_from:
+            asked_by = row.reused_from or run.name
+            yield entries, Observation(answer=Answer.FOUND, at=at, transaction=row.transaction, reused_from=asked_by)
 
 
 def _kept(run: PastRun, is_listed: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:

@@ -74,6 +74,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
         service_status=_status(status["service_meaning"]),
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
         carried_from=data.get("carried_from", ""),
+        reused_from=data.get("reused_from", ""),
     )
 
 

@@ -84,6 +84,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "status": _statuses(row),
         "history": None if row.history is None else history_as_json(row.history),
         "carried_from": row.carried_from,
+        "reused_from": row.reused_from,
         "is_repeat": row.is_repeat,
         "is_changed_during_run": row.is_changed_during_run,
         "observed_at": _time(row.observed_at),

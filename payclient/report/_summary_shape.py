@@ -87,6 +87,16 @@ def _since(since: SincePrevious) -> dict[str, Any]:
         "changed_rules": list(since.changed_rules),
         "removed_by_rules": since.removed_by_rules,
         "added_by_rules": since.added_by_rules,
+        "reused": reused_as_json(since),
+    }
+
+
+def reused_as_json(since: SincePrevious) -> dict[str, Any]:
+    """Return how many answers of earlier runs were reused, and how old they are, in plain values."""
+    return {
+        "rows": since.reused,
+        "oldest_at": _time(since.oldest_reused_at),
+        "newest_at": _time(since.newest_reused_at),
     }
 
 

@@ -122,6 +122,11 @@ def test_files(night, first, tmp_path):
     ("arguments", "message"),
     [
         (["--fail-on-new", "low"], "--fail-on-new needs --previous"),
+        (["--reuse", "7d"], "--reuse needs --previous, the folder of the run before"),
+        (
+            ["--previous", "20", "--reuse", "often"],
+            "--reuse must be a duration such as '90m', '36h' or '3d', got 'often'",
+        ),
         (["--previous", "21"], "--previous and --out are the same folder, 21"),
         (["--previous", "none"], "there is no report at none"),
         (["--previous", "20", "--environment", "live"], "and that of this run is 'http"),
@@ -153,3 +158,91 @@ def test_changed_rules(night, first, tmp_path):
         "They alone made 2 differences no longer counted as a break."
         for line in said
     )
+
+
+@pytest.fixture
+def reusing(night, service):
+    """Make two nights: in the second, one of four rows is looked up."""
+    for number in range(3):
+        service.add(reference=f"P{number}", amount=number, status="Paid")
+    lines = [f"P{number},{number},Paid" for number in range(3)]
+    night("20", lines=[*lines, "T1,14000,Paid"])
+    before = service.total
+    result = night("21", "--previous", "20", "--reuse", "7d", lines=[*lines, "T1,15000,Paid"])
+    return result, service.total - before
+
+
+def test_reuse(reusing, tmp_path):
+    """Requests are sent for the rows that are not reused, and every file says how many are, and since when."""
+    result, sent = reusing
+    assert (result.status, sent) == (0, 1)
+    assert result.out.startswith(
+        "CLEAN: amount and status of 4 ledger rows: 4 matched; 1 resolved since; 3 answers reused."
+    )
+    then = [json.loads(line) for line in (tmp_path / "20" / "rows.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (tmp_path / "21" / "rows.jsonl").read_text().splitlines()]
+    summary, manifest = (json.loads((tmp_path / "21" / name).read_text()) for name in ("summary.json", "manifest.json"))
+    run = json.loads((tmp_path / "20" / "summary.json").read_text())["run"]
+    assert [row["reused_from"] for row in rows] == [run] * 3 + [""]
+    assert [row["observed_at"] for row in rows[:3]] == [row["observed_at"] for row in then[:3]]
+    times = [row["observed_at"] for row in then[:3]]
+    expected = {"rows": 3, "oldest_at": min(times), "newest_at": max(times)}
+    assert (summary["since"]["reused"], manifest["reused"]) == (expected, expected)
+    assert (summary["first_observed_at"], summary["tie_out"]["residual"]) == (rows[3]["observed_at"], 0)
+    said = "3 rows that matched before were not looked up again: the answers are "
+    assert said in summary["completeness"]
+    assert said in result.out
+    assert said in (tmp_path / "21" / "report.html").read_text()
+
+
+def test_reuse_offline(reusing, command, tmp_path):
+    """Everything that reads the folder works without the folder of the run before: with the same bytes."""
+    before = contents(tmp_path / "21")
+    (tmp_path / "20").rename(tmp_path / "moved")
+    assert command("report", "21", "--quiet").status == 0
+    after = contents(tmp_path / "21")
+    assert {name for name in before if before[name] != after[name]} <= {"journal.sqlite"}
+    assert command("verify", "21").status == 0
+    run = json.loads((tmp_path / "moved" / "summary.json").read_text())["run"]
+    said = command("explain", "21", "P1").out.splitlines()
+    assert said[1] == f"  reused: the answer is from the run {run}; this run did not look it up"
+    again = command("rejudge", "21", "--grace", "1h", "--out", "again")
+    assert (again.status, "4 matched; 1 resolved since; 3 answers reused." in again.out) == (0, True)
+    rows = [(tmp_path / name / "rows.jsonl").read_bytes() for name in ("21", "again")]
+    assert rows[0] == rows[1].replace(
+        *(json.loads((tmp_path / name / "summary.json").read_text())["run"].encode() for name in ("again", "21"))
+    )
+
+
+def test_reuse_judged_again(night, service, command, tmp_path):
+    """A reused answer that differs by other rules is unresolved, and then looked up twice, not once."""
+    service.add(reference="T3", amount=1, status="Paid")
+    (tmp_path / "mild.toml").write_text("[tolerances.amount]\nbelow = 5\n")
+    (tmp_path / "strict.toml").write_text("")
+    lines = ["T3,2,Paid", "T1,15000,Paid"]
+    night("20", "--rules", "mild.toml", lines=lines)
+    night("21", "--rules", "mild.toml", "--previous", "20", "--reuse", "7d", lines=lines)
+    before = service.count("T3")
+    again = command("rejudge", "21", "--rules", "strict.toml", "--out", "again")
+    assert (again.status, "1 matched, 1 unresolved; none resolved since; 2 answers reused." in again.out) == (75, True)
+    done = night("again", "--rules", "strict.toml", "--previous", "20", "--reuse", "7d", lines=lines)
+    assert (done.status, "1 matched, 1 break (1 new); none resolved since; 1 answer reused." in done.out) == (1, True)
+    assert service.count("T3") - before == 2
+
+
+def test_reuse_resumed(night, service, tmp_path):
+    """A resumed run reuses what it reused, and must be given the same option."""
+    service.add(reference="T3", amount=1, status="Paid")
+    lines = ["T3,1,Paid", "T1,15000,Paid"]
+    night("20", lines=["T3,1,Paid"])
+    service.script("T1", Reply(status=403), Reply(status=403))
+    before = service.count("T3")
+    result = night("21", "--previous", "20", "--reuse", "7d", lines=lines)
+    assert result.out.startswith("INCOMPLETE: ")
+    for _ in range(3):
+        result = night("21", "--previous", "20", "--reuse", "7d", lines=lines)
+    assert (result.status, "2 matched; none resolved since; 1 answer reused." in result.out) == (0, True)
+    assert service.count("T3") == before
+    for other in ([], ["--reuse", "8d"]):
+        refused = night("21", "--previous", "20", *other, lines=lines)
+        assert (refused.status, "belongs to another run: reuse was 7d of paid, refunded" in refused.err) == (2, True)

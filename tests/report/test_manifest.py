@@ -138,6 +138,7 @@ def test_content(report):
         },
         "rules": {"fingerprint": known.rules.fingerprint, "assume_status": "paid", "ledger": {}},
         "compared": json.loads((report / "summary.json").read_text())["compared"],
+        "reused": None,
         "ledger": {
             "name": known.ledger.name,
             "size_bytes": known.ledger.size_bytes,

@@ -67,7 +67,7 @@ class Nights:
     def __init__(self, folder, *, formats=FORMATS):
         self._folder, self._formats, self._count = folder, formats, 0
 
-    async def __call__(self, entries, answers, *, previous=None, rules=STRICT, name=None, service=None):
+    async def __call__(self, entries, answers, *, previous=None, rules=STRICT, name=None, service=None, **options):
         """Reconcile *entries*; a lone answer is given to every lookup of its reference, and CANARY is always there."""
         self._count += 1
         name = name or f"night-{self._count}"
@@ -89,10 +89,10 @@ class Nights:
                     service or Service(known | {"CANARY": [paid("CANARY")]}),
                     journal=journal,
                     clock=Clock(FIRST + timedelta(days=self._count)),
-                    canary="CANARY",
                     concurrency=1,
                     rules=rules,
                     previous=given,
+                    **{"canary": "CANARY", **options},
                 )
                 try:
                     async for row in found:

@@ -1,0 +1,94 @@
+"""
+Reuse answers of the previous run, instead of looking all references up again.
+
+Design rules:
+
+- Only of rows that matched then and match now, with a status that the rules list as final, and whose ledger row is the
+  same. What is not certain is looked up.
+- The age counts from the answer, and stays when an answer is reused again.
+- A reused answer confirms nothing in this run: it is no probe, and no difference rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from attrs import frozen
+
+from payclient.ledger import COMPARED, Entry
+from payclient.reconcile._finding import Bucket
+from payclient.reconcile._journal import Journal
+from payclient.reconcile._judge import Case, judge, paid_reff_of
+from payclient.reconcile._observation import Observation
+from payclient.reconcile._rules import Rules
+from payclient.reconcile._sum import judged_entries
+
+EarlierAnswers: TypeAlias = Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]
+"""Yields the rows that matched in the previous run: the entries of each, and the answer with the run that asked."""
+
+NOTE = "reused"
+"""The note of a journal that answers were taken over into."""
+
+_SAME = (*COMPARED, "kind")
+
+
+@frozen(kw_only=True)
+class Reuse:
+    """
+    Which answers are reused.
+
+    Attributes:
+        max_age: The age of the oldest, at the start of this run.
+        answers: Those of the previous run.
+    """
+
+    max_age: timedelta
+    answers: EarlierAnswers
+
+
+def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[None]:
+    """
+    Store the answers that can be reused, once for each journal.
+
+    Args:
+        journal: Of the run, with its whole ledger and statement.
+        reuse: Which answers.
+        rules: How differences are judged.
+        now: When the run began.
+
+    Yields:
+        None after each answer, so that the caller can give the event loop a turn.
+
+    Raises:
+        JournalWriteError: When they cannot be written.
+    """
+    if journal.note(NOTE) is not None:
+        return
+    for entries, answer in reuse.answers():
+        if timedelta(0) <= now - answer.at <= reuse.max_age:
+            _take(journal, entries, answer, rules)
+        yield
+    journal.answers.write()
+    journal.set_note(NOTE, "done")
+
+
+def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules: Rules) -> None:
+    found = answer.transaction
+    if found is None or rules.read_status(found.status) not in rules.final_statuses:
+        return
+    pending = journal.answers.pending(entries[0].reference)
+    if pending is None or _fields(pending.entries) != _fields(entries):
+        return
+    judged = judged_entries(pending.entries, found, rules)
+    if len(judged) > 1:
+        return
+    side = journal.statement_lines.side(pending.reference, position=pending.position, rules=rules)
+    case = Case(entry=judged[0], first=answer, other_side=side, since=pending.since)
+    if judge(case, rules=rules).bucket is Bucket.MATCHED:
+        journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))
+
+
+def _fields(entries: Sequence[Entry]) -> list[str]:
+    return sorted(repr([getattr(entry, name) for name in _SAME]) for entry in entries)
