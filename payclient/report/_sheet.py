@@ -15,7 +15,6 @@ from typing import IO, Any, Self, TypeAlias
 import xlsxwriter  # type: ignore[import-untyped]
 from attrs import frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
-from xlsxwriter.utility import xl_col_to_name  # type: ignore[import-untyped]
 
 from payclient._escape import escape_unprintable
 from payclient.report._rows_file import ROWS
@@ -32,8 +31,8 @@ _EXACT = 10**15
 _MAX_TEXT = 10_000
 """Far below the 32,767 UTF-16 units that a cell holds, whatever the characters are."""
 
-_PLAIN = re.compile("(?! )[ -%'-;=?-~]*(?<! )")
-"""Text that XML holds as it is: ASCII without markup or spaces at an end. `_x` may begin an escape, though."""
+_PLAIN = re.compile("(?! )[ -%'-;=?-^`-~]*(?<! )")
+"""Text that XML holds as it is: ASCII without markup, spaces at an end, or `_`, which may begin an escape."""
 
 _SHARED_ESCAPE = re.compile("(?<=_x[0-9A-Fa-f]{4})_(?=x[0-9A-Fa-f]{4}_)")
 """The middle of `_x0041_x0042_`. XlsxWriter escapes only the first of two escapes that share an underscore."""
@@ -102,11 +101,6 @@ class SheetWriter:
         self._sheet = sheet
         self._text = formats[Style.TEXT]
         self._numbers = [formats[column.number] for column in columns]
-        self._cells = [
-            (f'<c r="{xl_col_to_name(place)}', f'" s="{style._get_xf_index()}"><v>')  # noqa: SLF001
-            for place, style in enumerate(self._numbers)
-        ]
-        self._text_cell = f'" s="{self._text._get_xf_index()}" t="inlineStr"><is><t>'  # noqa: SLF001
         self._has_filter = has_filter
         self._max_rows = max_rows
         self._max_bytes = max_bytes
@@ -152,13 +146,6 @@ class SheetWriter:
     def _write(self, values: Sequence[Value]) -> None:
         row = self._rows
         self._rows += 1
-        if (xml := self._plain_row(row + 1, values)) is not None:
-            # Not by XlsxWriter, which takes ten times as long: this writes the one before, and expects this one.
-            self._sheet._write_single_row(row)  # noqa: SLF001
-            self._sheet.row_data_fh.write(xml)
-            self._sheet.dim_rowmax = row
-            self._bytes += len(xml)
-            return
         self._bytes += 25
         for place, value in enumerate(values):
             if isinstance(value, int) and -_EXACT < value < _EXACT:
@@ -166,31 +153,13 @@ class SheetWriter:
                 self._bytes += 50
             elif value is not None and value != "":
                 text = str(value)
-                if not _is_plain(text):
+                if len(text) > _MAX_TEXT or not _PLAIN.fullmatch(text):
                     text = shown(text)
                     self._bytes += 30 + 4 * len(
                         text
                     )  # an upper bound: `&amp;` has five bytes, an escape `_x005F_` seven
                 self._sheet.write_string(row, place, text, self._text)
                 self._bytes += 60 + len(text)
-
-    def _plain_row(self, number: int, values: Sequence[Value]) -> str | None:
-        """Return the XML of a row whose cells need no escapes, as XlsxWriter writes it; None for any other row."""
-        cells = []
-        for (begin, numeric), value in zip(self._cells, values, strict=False):
-            if value is None or value == "":
-                continue
-            if isinstance(value, int) and -_EXACT < value < _EXACT:
-                cells.append(f"{begin}{number}{numeric}{value:d}</v></c>")
-            elif _is_plain(text := str(value)):
-                cells.append(f"{begin}{number}{self._text_cell}{text}</t></is></c>")
-            else:
-                return None
-        return f'<row r="{number}">{"".join(cells)}</row>' if cells else None
-
-
-def _is_plain(text: str) -> bool:
-    return len(text) <= _MAX_TEXT and _PLAIN.fullmatch(text) is not None and "_x" not in text
 
 
 def shown(text: str) -> str:

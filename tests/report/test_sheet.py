@@ -117,24 +117,6 @@ def test_too_long_a_number(sheet_of, number):
     assert text_of(cells(sheet_of([[number]]))["A2"]) == str(number)
 
 
-PLAIN = ["T1", 7, "amount is 5 in the ledger's_own", -1, "0012", 10**15 - 1, None, "", "=1+1", "a_b", True]
-
-
-@pytest.mark.parametrize("mixed", [("&", None), ("_x000A_", None), (None, " x ")], ids=repr)
-def test_plain_row(sheet_of, mixed):
-    """A row that is written without XlsxWriter has the same cells as one that XlsxWriter writes, in any order."""
-    columns = [Column(str(place), 9, Style.PLAIN if place % 2 else Style.MONEY) for place in range(13)]
-    rows = [(*PLAIN, None, None), (*PLAIN, *mixed), (*PLAIN, None, None), (), (*PLAIN, *mixed), ("T1",)]
-    root = sheet_of(rows, columns=columns)
-    rows = list(root.iter(f"{M}row"))
-    found = [[(cell.get("s"), cell.get("t"), "".join(cell.itertext())) for cell in row][:9] for row in rows]
-    assert [int(row.get("r")) for row in rows] == [1, 2, 3, 4, 6, 7]
-    assert [cell.get("r") for cell in rows[2]][:9] == [f"{column}3" for column in "ABCDEFIJK"]
-    assert [cell.get("r") for cell in rows[1]] == [f"{column}2" for column in "ABCDEFIJK"]
-    assert found[1:5] == [found[1]] * 4
-    assert root.find(f"{M}dimension").get("ref") == "A1:M7"
-
-
 def test_nothing(sheet_of):
     """An absent value has no cell, and the cells after it keep their column."""
     assert list(cells(sheet_of([[None, 1], ["", 2], []]))) == ["A1", "B1", "B2", "B3"]
