@@ -128,7 +128,7 @@ class Reconciliation:
                     self.streams.tell(f"payclient: {ignored.sentence}")
                 if about.statement is not None and about.statement.totals.ignored_lines:
                     self.streams.tell(f"payclient: {left_out_sentence(about.statement.totals)}")
-                for change in gone_breaks(journal, rules=self.rules):
+                for change in gone_breaks(journal, rules=self.rules, ledger_sha256=about.ledger_sha256):
                     files.add_gone(change)
                 if self.statement is not None:
                     self.statement.check_unchanged()
@@ -272,7 +272,7 @@ def write_again(
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
-            for change in gone_breaks(journal, rules=about.rules):
+            for change in gone_breaks(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
                 files.add_gone(change)
             return files.finish(about), about.rules
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import differing, paid_reff_of
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
+from payclient.reconcile._settled import OtherSide
 from payclient.reconcile._stored import PendingLookup, entry_from, observation_cells, observation_from
 
 _ANSWERS_PER_WRITE = 500
@@ -189,8 +190,14 @@ class Answers:
             for statement in schema.FIND_PAID_TWICE:
                 db.execute(statement)
 
-    def mark_again(self, rules: Rules) -> None:
-        """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
+    def mark_again(self, rules: Rules, side: Callable[..., OtherSide | None]) -> None:
+        """
+        Decide by other rules which answers a second lookup must confirm, and which say paid.
+
+        Args:
+            rules: Those.
+            side: `StatementLines.side`, what the statement lists for a reference.
+        """
         self.write()
         last, has_previous = 0, self._has_previous()
         while page := self._database.fetch(schema.NEXT_ANSWERED, (last,)):
@@ -199,7 +206,8 @@ class Answers:
                 assert observation is not None  # noqa: S101  each answer is one
                 entries = self._entries(first, cells)
                 since = self._since(entries[0].reference, has_previous=has_previous)
-                is_different = bool(differing(entries, observation, rules=rules, since=since))
+                other = side(entries[0].reference, position=last // 2, rules=rules)
+                is_different = bool(differing(entries, observation, rules=rules, since=since, other_side=other))
                 derived = [int(is_different), paid_reff_of(observation, rules=rules)]
                 if marks != derived:
                     row = (last, *derived, *answer)

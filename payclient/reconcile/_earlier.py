@@ -68,6 +68,7 @@ class PreviousRun:
         rules: By which its rows were judged.
         buckets: How many rows it had in each bucket.
         trend: The runs before it, the oldest first: name and number of breaks.
+        ledger_sha256: Of its ledger; empty where that was not a file.
         rows: The rows of this run's ledger; those after them in the journal are carried over.
     """
 
@@ -77,6 +78,7 @@ class PreviousRun:
     rules: Rules = STRICT
     buckets: Mapping[str, int] = field(factory=dict[str, int])
     trend: tuple[tuple[str, int], ...] = ()
+    ledger_sha256: str = ""
     rows: int = 0
 
     @property

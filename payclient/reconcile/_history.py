@@ -10,7 +10,7 @@ Design rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TypeAlias
@@ -174,7 +174,13 @@ def _compared(side: object) -> tuple[object, ...]:
     return tuple(getattr(side, name) for name in COMPARED)
 
 
-def changes_of(was: Seen, now: Seen, *, is_judged: Callable[[str], bool] = lambda _: True) -> Iterator[BreakChange]:
+def changes_of(
+    was: Seen,
+    now: Seen,
+    *,
+    is_judged: Callable[[str], bool] = lambda _: True,
+    unchanged: Collection[ResolvedBy] = (),
+) -> Iterator[BreakChange]:
     """
     Yield what became of each break of one reference, by code.
 
@@ -183,13 +189,14 @@ def changes_of(was: Seen, now: Seen, *, is_judged: Callable[[str], bool] = lambd
         now: What the later run says about the same reference.
         is_judged: Whether the later run could judge a reference: a payment made twice is gone only when the run knows
             of the other reference too.
+        unchanged: What is the same in both runs as a whole, so that it cannot have resolved anything.
     """
     for code in Code:
         before, after = was.breaks.get(code), now.breaks.get(code)
         if after is not None and after.is_present:
             yield _present(before, after, now)
         elif before is not None:
-            yield _absent(before, was, now, is_judged)
+            yield _absent(before, was, now, is_judged, unchanged)
 
 
 def _present(was: KnownBreak | None, now: KnownBreak, seen: Seen) -> BreakChange:
@@ -204,11 +211,13 @@ def _present(was: KnownBreak | None, now: KnownBreak, seen: Seen) -> BreakChange
     return BreakChange(reference=seen.reference, was=was, now=now, history=_history(now, seen.at))
 
 
-def _absent(was: KnownBreak, before: Seen, now: Seen, is_judged: Callable[[str], bool]) -> BreakChange:
+def _absent(
+    was: KnownBreak, before: Seen, now: Seen, is_judged: Callable[[str], bool], unchanged: Collection[ResolvedBy]
+) -> BreakChange:
     why, then = "", was
     if not was.is_resolved:
         why = _unknown(was, now, is_judged)
-        by = None if why else _resolved_by(was, now)
+        by = None if why else _resolved_by(was, now, unchanged)
         then = evolve(was, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
     return BreakChange(
         reference=before.reference,
@@ -267,17 +276,18 @@ _OF_EXISTENCE: Mapping[Code, ResolvedBy] = {
 }
 
 
-def _resolved_by(was: KnownBreak, now: Seen) -> ResolvedBy:
+def _resolved_by(was: KnownBreak, now: Seen, unchanged: Collection[ResolvedBy]) -> ResolvedBy:
     waiver = now.waived.get(was.code, "")
     if waiver.startswith(ACCEPTED_BY):
         return ResolvedBy.ACCEPTANCE
-    if was.code in _OF_EXISTENCE and not waiver:
+    may_be_ours, may_be_theirs = (side not in unchanged for side in (ResolvedBy.LEDGER, ResolvedBy.SERVICE))
+    if was.code in _OF_EXISTENCE and not waiver and _OF_EXISTENCE[was.code] not in unchanged:
         return _OF_EXISTENCE[was.code]
-    ours = was.ledger != _fingerprint(was.code, now.ledger)
-    theirs = was.service != _fingerprint(was.code, now.service)
-    if was.code is Code.PAID_TWICE and not ours and not theirs:
+    ours = may_be_ours and was.ledger != _fingerprint(was.code, now.ledger)
+    theirs = may_be_theirs and was.service != _fingerprint(was.code, now.service)
+    if was.code is Code.PAID_TWICE and not ours and not theirs and may_be_theirs:
         return ResolvedBy.SERVICE  # the other payment is no longer paid there
-    if was.code is Code.REVERSED and not ours and not theirs:
+    if was.code is Code.REVERSED and not ours and not theirs and may_be_ours:
         return ResolvedBy.LEDGER  # it said so when that was reported
     if ours and theirs:
         return ResolvedBy.BOTH

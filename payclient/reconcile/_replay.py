@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
+from payclient.reconcile._break_state import ResolvedBy
 from payclient.reconcile._finding import Row
 from payclient.reconcile._history import BreakChange, changes_of, seen_of
 from payclient.reconcile._journal import Journal
@@ -31,13 +32,14 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
     return (_judged(case, rules, before) for case in journal.cases(reference, rules=rules))
 
 
-def gone_breaks(journal: Journal, *, rules: Rules = STRICT) -> Iterator[BreakChange]:
+def gone_breaks(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
     """
     Yield what became of the breaks of the previous run that are not breaks of this one, by reference.
 
     Args:
         journal: Of a run that has read its whole ledger.
         rules: How differences are judged.
+        ledger_sha256: Of the ledger; what the same ledger does not say any more, the rules have settled.
 
     Note:
         Lazily; nothing without a previous run. Breaks that were resolved before it are among them, so that one that
@@ -46,11 +48,12 @@ def gone_breaks(journal: Journal, *, rules: Rules = STRICT) -> Iterator[BreakCha
     previous = journal.previous
     if previous is None:
         return
+    unchanged = [ResolvedBy.LEDGER] if ledger_sha256 and ledger_sha256 == previous.ledger_sha256 else []
     for earlier, cases in journal.earlier_cases(rules=rules):
         rows = [judge(case, rules=rules) for case in cases]
         was = seen_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
         now = seen_of(earlier.reference, rows, run=journal.run)
-        for change in changes_of(was, now, is_judged=journal.is_judged):
+        for change in changes_of(was, now, is_judged=journal.is_judged, unchanged=unchanged):
             if not change.now.is_present:
                 yield change
 

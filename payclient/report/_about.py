@@ -122,11 +122,15 @@ class About:
     statement: StatementAbout | None = None
     payclient_version: str = field(factory=lambda: version("payclient"))
 
+    @property
+    def ledger_sha256(self) -> str:
+        """Of the ledger; empty where that was not a file."""
+        return "" if self.ledger is None else self.ledger.sha256
+
 
 def run_name(about: About, started_at: datetime) -> str:
     """Return the name of the run that *about* describes; it stays when the run is resumed, or judged again alike."""
-    ledger = "" if about.ledger is None else about.ledger.sha256
-    parts = ledger, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint
+    parts = about.ledger_sha256, about.base_url, about.environment, about.key_fingerprint, about.rules.fingerprint
     fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{fingerprint[:8]}"
 

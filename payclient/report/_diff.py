@@ -22,6 +22,7 @@ from payclient.reconcile import (
     BreakState,
     Bucket,
     KnownBreak,
+    ResolvedBy,
     Row,
     Seen,
     Severity,
@@ -179,11 +180,20 @@ class RunDiff:
             for place, table in enumerate(("earlier", "later"))
         )
         merged: Iterator[_Stored] = merge(*sides, key=itemgetter(0))
+        unchanged = self._unchanged()
         for reference, lines in groupby(merged, key=itemgetter(0)):
             was, now = self._seen(reference, lines)
-            for change in changes_of(was, now, is_judged=self._is_judged):
+            for change in changes_of(was, now, is_judged=self._is_judged, unchanged=unchanged):
                 if not change.is_old:
                     yield self._taken(change)
+
+    def _unchanged(self) -> list[ResolvedBy]:
+        """Return which sides are the same in both runs: the whole ledger, and the answers of a second judgement."""
+        one, other = self.earlier, self.later
+        is_ledger = one.ledger_sha256 == other.ledger_sha256 != ""
+        times = [(run.first_observed_at, run.last_observed_at) for run in (one, other)]
+        are_answers = is_ledger and other.judged_run == one.name and times[0] == times[1]
+        return [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
 
     def _seen(self, reference: str, lines: Iterable[_Stored]) -> tuple[Seen, Seen]:
         """Return what each run says about one reference, from its rows in both."""

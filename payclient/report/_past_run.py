@@ -44,6 +44,8 @@ class PastRun:
         rows: How many it has.
         buckets: How many rows it has in each bucket.
         trend: The runs before it, the oldest first: name and number of breaks.
+        ledger_sha256: Of its ledger; empty where that was not a file.
+        judged_run: Name of the run whose answers were judged again; empty where it is no second judgement.
         has_history: Whether it has a previous run itself.
         first_observed_at: Time of its first answer; None if there was none.
         last_observed_at: Time of its last answer.
@@ -57,6 +59,8 @@ class PastRun:
     rows: int
     buckets: Mapping[str, int]
     trend: tuple[tuple[str, int], ...]
+    ledger_sha256: str
+    judged_run: str
     has_history: bool
     first_observed_at: datetime | None
     last_observed_at: datetime | None
@@ -72,6 +76,7 @@ class PastRun:
             rules=self.rules,
             buckets=self.buckets,
             trend=self.trend,
+            ledger_sha256=self.ledger_sha256,
         )
 
     def lines(self) -> Iterator[RowLine]:
@@ -130,6 +135,8 @@ def open_past_run(folder: Path) -> PastRun:
         rows=summary["rows"],
         buckets={name: total["rows"] for name, total in summary["buckets"].items()},
         trend=_trend(summary.get("since")),
+        ledger_sha256=(manifest["ledger"] or {}).get("sha256", ""),
+        judged_run=(manifest["judged_again"] or {}).get("run", ""),
         has_history=any(file["name"] == HISTORY for file in manifest["files"]),
         first_observed_at=_time(summary["first_observed_at"]),
         last_observed_at=_time(summary["last_observed_at"]),

@@ -217,3 +217,56 @@ def test_previous_run(run, rejudge, command, tmp_path):
     for name in ("rows.jsonl", "breaks.csv", "history.jsonl"):
         assert (tmp_path / "again" / name).read_bytes() == (night / name).read_bytes()
     assert command("verify", str(tmp_path / "again")).status == 0
+
+
+def resolved(command, folder, other):
+    """Return what `payclient diff` says resolved each break, by code."""
+    result = command("diff", str(folder), str(other), "--json")
+    return {change["code"]: change["resolved_by"] for change in json.loads(result.out)["resolved"]}
+
+
+TWICE = "reference,amount,status\nT1,10000,Paid\nT1,5000,Paid\n"
+SUM = '[lines]\nof_one_reference = "sum"\n'
+
+
+def test_resolved_by_rule(run, rejudge, command, tmp_path):
+    """What went away in a second judgement was resolved by a rule: neither side says anything else."""
+    folder = run(ledger=TWICE)
+    rejudge(folder, rules=SUM)
+    assert resolved(command, folder, tmp_path / "again") == {"duplicate_reference": "rule", "overpaid": "rule"}
+
+
+def test_invoice_resolved_by_rule(run, rejudge, command, service, tmp_path):
+    """A payment that is a part of an invoice by the new rules is made twice no more: by a rule."""
+    for reference, amount in (("I1", 4), ("I2", 5)):
+        service.add(reference=reference, amount=amount, status="Paid", merchant_reff="M")
+    folder = run(ledger="reference,merchant_reff,amount,status\nI1,M,4,Paid\nI2,M,5,Paid\n")
+    rejudge(folder, rules='[invoices]\nsum = true\namount = "part"\n')
+    assert resolved(command, folder, tmp_path / "again") == {"paid_twice": "rule"}
+
+
+def test_same_ledger_resolved_by_rule(run, command, tmp_path):
+    """The same ledger cannot have resolved a break in the next run; another one can."""
+    first = run(ledger=TWICE)
+    second = run("second", SUM, "--previous", str(first), ledger=TWICE)
+    third = run("third", "", "--previous", str(first), ledger="reference,amount,status\nT1,15000,Paid\n")
+    for folder, by in ((second, "rule"), (third, "ledger")):
+        gone = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+        assert {each["resolved_by"] for each in gone if each["code"] == "duplicate_reference"} == {by}
+        assert resolved(command, first, folder)["duplicate_reference"] == by
+
+
+def test_statement(run, rejudge, configured, service, tmp_path):
+    """What is not in the statement by the new rules needs a second lookup, which the same run takes."""
+    (tmp_path / "statement.csv").write_text("reference,amount\nT3,1\n")
+    service.add(reference="T3", amount=1, status="Paid")
+    ledger = "reference,amount,status,created_at\nT1,15000,Paid,2026-11-01\nT3,1,Paid,2026-11-01\n"
+    statement = ("--statement", str(tmp_path / "statement.csv"))
+    folder = run("night", '[statement]\nsettles_within = "30000d"\n', *statement, ledger=ledger)
+    assert told(folder)["buckets"]["open"]["rows"] == 1
+    again = rejudge(folder, rules="")
+    assert (again.status, "1 reference needs a second lookup" in again.out) == (75, True)
+    arguments = ("--out", str(tmp_path / "again"), "--rules", str(tmp_path / "new.toml"), *statement)
+    done = configured("reconcile", str(tmp_path / "ledger.csv"), *arguments)
+    assert (done.status, told(tmp_path / "again")["findings"]["not_settled"]["rows"]) == (1, 1)
+    assert told(tmp_path / "again")["buckets"]["unresolved"]["rows"] == 0
