@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import re
 import subprocess
@@ -16,7 +17,8 @@ from docs.blocks import Reader
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "reconcile-every-night.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 STUBS = {
-    "payclient": 'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; echo VERDICT; exit "$status"',
+    "payclient": '[ "$1" = verify ] && { [ -e "$2/whole" ]; exit; }; '
+    'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; echo VERDICT; exit "$status"',
     "mail": '{ echo "$2: $3"; cat; } >>mails.txt',
     "sleep": 'echo "$1" >>slept.txt',
 }
@@ -31,7 +33,7 @@ def night(tmp_path):
 
     def night(*statuses, stubs=tuple(STUBS), folders=(), **environment):
         bin_ = tmp_path / "bin"
-        bin_.mkdir()
+        bin_.mkdir(exist_ok=True)
         for name in stubs:
             (bin_ / name).write_text(f"#!/usr/bin/env bash\n{STUBS[name]}\n")
             (bin_ / name).chmod(0o755)
@@ -90,15 +92,39 @@ def test_without_payclient(night):
     assert (status, mails[0]) == (127, "Ledger: failed with status 127: it@example.com")
 
 
+def test_first_night(night, tmp_path):
+    """Without an earlier night there is no previous run."""
+    assert night(0)[:2] == (0, 1)
+    assert "--previous" not in (tmp_path / "asked.txt").read_text()
+
+
+def test_last_whole_night(night, tmp_path):
+    """The previous run is the last night before this one whose report is whole, and then only news count."""
+    for name in ("2020-01-01/whole", "2020-01-02/whole", "2020-01-03/damaged", "9999-01-01/whole"):
+        (tmp_path / "reports" / name).mkdir(parents=True)
+    (tmp_path / "reports" / "2020-01-04.txt").touch()
+    assert night(75, 0)[:2] == (0, 2)
+    said = (tmp_path / "asked.txt").read_text().splitlines()
+    assert [line.partition(" --progress plain ")[2] for line in said] == [
+        "--previous reports/2020-01-02/ --fail-on-new medium"
+    ] * 2
+
+
 def test_for_real(night, tmp_path):
-    """With the sandbox, the script of the page writes its folder, resumes in it, and the report is there."""
+    """With the sandbox, the script writes its folder, and takes the night before it as the previous run."""
     (tmp_path / "ledger.csv").write_text("reference,amount,status\nT0000000001DEMO,150000,Paid\n")
     (tmp_path / "rules.toml").write_text('time_zone = "Asia/Jakarta"\n')
     with Reader(tmp_path) as somebody:
         line = somebody.adapted(somebody.start_sandbox("payclient sandbox"))
         settings = dict(pair.split("=") for pair in line.removeprefix("export ").split())
-        assert night(stubs=("mail", "sleep"), folders=[str(Path(sys.executable).parent)], **settings)[0] == 0
-    (folder,) = [path for path in (tmp_path / "reports").iterdir() if path.is_dir()]
+        real = {"stubs": ("mail", "sleep"), "folders": [str(Path(sys.executable).parent)], **settings}
+        assert night(**real)[0] == 0
+        (folder,) = [path for path in (tmp_path / "reports").iterdir() if path.is_dir()]
+        first = json.loads((folder / "summary.json").read_text())
+        folder.rename(folder.with_name("2020-01-01"))
+        assert night(**real)[0] == 0
+    second = json.loads((folder / "summary.json").read_text())
+    assert (first["since"], second["since"]["run"]) == (None, first["run"])
     assert (folder / "report.html").exists()
 
 
