@@ -86,7 +86,7 @@ class Cases:
         """Return the case of a row of `CASES`; None for one that is part of another."""
         case = self._answered(cells)
         side = self._state.statement.side(case.entry.reference or "", position=cells[0], rules=self._rules)
-        if isinstance(case.entry, Entry):
+        if side is not None and isinstance(case.entry, Entry):
             case = evolve(case, other_side=side)
         if (previous := self._state.previous) is not None:
             earlier = earlier_from(case.entry.reference or "", cells[4])

@@ -79,10 +79,10 @@ class _Count:
     amount: int = 0
     lines: tuple[int, ...] = ()
 
-    def add(self, row: Row) -> None:
-        """Count *row*."""
+    def add(self, row: Row, amount: int) -> None:
+        """Count *row*, with the amount at stake in it."""
         self.rows += 1
-        self.amount += amount_at_stake(row)
+        self.amount += amount
         if len(self.lines) < _MAX_LINES:
             self.lines = (*self.lines, row.line)
 
@@ -132,16 +132,18 @@ class _Sequence:
     _now: _Count = field(init=False, factory=_Count)
     _start: int = field(init=False, default=0)
 
-    def add(self, row: Row, *, holds: bool, is_break: bool) -> None:
-        """Take the next row."""
-        if not holds:
+    def end(self) -> None:
+        """Take the next row, of which it does not hold."""
+        if self._now.rows:
             self._now = _Count()
-        elif is_break:
-            if not self._now.rows:
-                self._start = row.line
-            self._now.add(row)
-            if self._now.rows >= self.longest.rows:
-                self.longest, self.first, self.last = self._now, self._start, row.line
+
+    def add(self, row: Row) -> None:
+        """Take the next row that is a break, of which it holds."""
+        if not self._now.rows:
+            self._start = row.line
+        self._now.add(row, amount_at_stake(row))
+        if self._now.rows >= self.longest.rows:
+            self.longest, self.first, self.last = self._now, self._start, row.line
 
 
 @define
@@ -162,32 +164,33 @@ class Patterns:
 
     def add(self, row: Row) -> None:
         """Take the next row."""
-        is_break = row.bucket is Bucket.BREAK
         self._rows += 1
-        self._breaks += is_break
-        for place in places(row):
-            self._places.of(place).rows += 1
-            if is_break:
-                self._places_of_breaks.of(place).add(row)
-        self._neighbours.add(row, holds=is_break, is_break=is_break)
         self._add_shifts(row)
-        if is_break:
-            for cause in dict.fromkeys(causes(row)):
-                self._causes.of(cause).add(row)
+        stands = tuple(places(row))
+        for place in stands:
+            self._places.of(place).rows += 1
+        if row.bucket is not Bucket.BREAK:
+            self._neighbours.end()
+            return
+        self._breaks += 1
+        self._neighbours.add(row)
+        amount = amount_at_stake(row)
+        for place in stands:
+            self._places_of_breaks.of(place).add(row, amount)
+        for cause in dict.fromkeys(causes(row)):
+            self._causes.of(cause).add(row, amount)
 
     def _add_shifts(self, row: Row) -> None:
         before, self._before = self._before, row
+        if before is None:
+            return
         for (name, place), sequence in self._shifted.items():
-            one, other = (row, before) if place == "above" else (before, row)
-            holds = one is not None and other is not None and _is_of(one, other, name)
             # The row that has the value of the next one is known only when that one comes.
-            counted = row if place == "above" else before
-            is_different = counted is not None and any(
-                each.code in _SHIFTS[name] and each.is_decisive for each in counted.findings
-            )
-            is_counted = counted is not None and is_different and counted.bucket is Bucket.BREAK
-            if counted is not None:
-                sequence.add(counted, holds=holds, is_break=is_counted)
+            one, other = (row, before) if place == "above" else (before, row)
+            if not _is_of(one, other, name):
+                sequence.end()
+            elif one.bucket is Bucket.BREAK and _is_different(one, name):
+                sequence.add(one)
 
     def patterns(self) -> tuple[Pattern, ...]:
         """Return what is found, those of the most rows first."""
@@ -225,6 +228,10 @@ class Patterns:
         for place, (cause, count) in enumerate(found):
             if not any(are_alike(cause, earlier) for earlier, _ in found[:place]):
                 yield cause, count
+
+
+def _is_different(row: Row, name: str) -> bool:
+    return any(each.code in _SHIFTS[name] and each.is_decisive for each in row.findings)
 
 
 def _is_of(row: Row, other: Row, name: str) -> bool:

@@ -42,7 +42,7 @@ class Fact:
 
 def when(time: datetime | None) -> str:
     """Return *time* in UTC, to the second; empty for None."""
-    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    return "" if time is None else time.astimezone(UTC).isoformat(" ", "seconds")[:19]
 
 
 def facts(summary: Summary, about: About) -> Iterator[Fact]:

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable
 from datetime import datetime
+from operator import attrgetter
 from typing import IO, Any
 
 from payclient._escape import escape_unprintable
@@ -34,6 +35,8 @@ def spreadsheet_cell(value: object) -> str | int:
     Source:
         OWASP, CSV injection.
     """
+    if isinstance(value, str) and value[:1].isalnum() and value.isprintable():  # nearly every cell
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     text = "" if value is None else escape_unprintable(str(value))
@@ -41,16 +44,18 @@ def spreadsheet_cell(value: object) -> str | int:
 
 
 _WRITTEN = ("reference", *COMPARED, "created_at", "kind")
+_written, _compared = attrgetter(*_WRITTEN), attrgetter(*COMPARED)
+_NOT_STATED = (ABSENT,) * len(COMPARED)
 
 
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
     """Return the fields that the ledger has, `line` not among them; an empty cell is null."""
-    values = ((name, getattr(entry, name)) for name in _WRITTEN)
-    return {name: _plain(value) for name, value in values if value is not ABSENT}
+    cells = zip(_WRITTEN, _written(entry), strict=True)
+    return {name: _plain(cell) for name, cell in cells if cell is not ABSENT}
 
 
-def _plain(value: Any) -> Any:
-    return value.isoformat(sep=" ") if isinstance(value, datetime) else value
+def _plain(cell: Any) -> Any:
+    return cell.isoformat(sep=" ") if isinstance(cell, datetime) else cell
 
 
 BREAK_COLUMNS = (
@@ -125,13 +130,10 @@ def _age_cells(row: Row) -> tuple[str | int | None, ...]:
 
 def both_sides(row: Row) -> list[str | int | None]:
     """Return each compared field, the ledger's value before the service's; None for what is not stated."""
-    entry, transaction = row.entry, row.transaction
-    cells: list[str | int | None] = []
-    for name in COMPARED:
-        ours = getattr(entry, name) if isinstance(entry, Entry) else ABSENT
-        theirs = ABSENT if transaction is None else getattr(transaction, name)
-        cells += [None if value is ABSENT else _plain(value) for value in (ours, theirs)]
-    return cells
+    ours = _compared(row.entry) if isinstance(row.entry, Entry) else _NOT_STATED
+    theirs = _NOT_STATED if row.transaction is None else _compared(row.transaction)
+    pairs = zip(ours, theirs, strict=True)
+    return [None if cell is ABSENT else _plain(cell) for pair in pairs for cell in pair]
 
 
 def difference(row: Row) -> int | None:
