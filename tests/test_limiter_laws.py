@@ -119,6 +119,7 @@ async def test_clients_share_fairly(seed):
 # Many workers with one key: 250 per second, which half of them leave for the others at last.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS[:2])
 @pytest.mark.parametrize("count", [1, 16, 64])
 @pytest.mark.parametrize(("name", "part"), [("token bucket", 1.0), ("fixed window", 0.95), ("sliding window", 0.95)])
@@ -131,6 +132,7 @@ async def test_split_is_never_refused(name, part, count, seed):
     assert sharing.fairness(5, 20) > 0.99, f"seed {seed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [16, 256])
 async def test_split_after_half_have_left(count):
     """When half of the workers leave, half of a split rate is used, and all of it once the others know."""
@@ -142,6 +144,7 @@ async def test_split_after_half_have_left(count):
     assert sharing.refused(0, 60) < 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS[:2])
 @pytest.mark.parametrize("name", ["token bucket", "fixed window", "sliding window"])
 async def test_workers_adapt_together(name, seed):

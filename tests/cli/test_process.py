@@ -171,6 +171,7 @@ def test_reconcile_interrupted(reconciling, asked, service, tmp_path, number):
     assert answered(report) == len({request.reference for request in service.requests}) < ROWS
 
 
+@pytest.mark.slow
 def test_reconcile_interrupted_twice(reconciling, asked, service, tmp_path):
     """The second signal ends a run at once, although lookups are under way, and what was answered is kept."""
     report = tmp_path / "report"
@@ -199,6 +200,7 @@ def test_reconcile_killed(reconciling, asked, service, tmp_path):
     assert ROWS <= service.total <= ROWS + CONCURRENCY
 
 
+@pytest.mark.slow
 def test_two_at_once(reconciling, server, service):
     """A second run on the same journal is refused, names the process that holds it, and does not disturb it."""
     arrived, released = threading.Event(), threading.Event()
@@ -213,6 +215,7 @@ def test_two_at_once(reconciling, server, service):
     assert (first.returncode, service.total) == (0, ROWS)
 
 
+@pytest.mark.slow
 def test_reconcile_closed_pipe(reconciling, tmp_path):
     """If standard output is closed, the report is still written, and the process ends without a traceback."""
     with reconciling("--progress", "none") as process:
@@ -222,6 +225,7 @@ def test_reconcile_closed_pipe(reconciling, tmp_path):
     assert "manifest.json" in names_in(tmp_path / "report")
 
 
+@pytest.mark.slow
 def test_report_alone(reconciling, tmp_path):
     """The report is written again with no network and no key in reach: the same bytes."""
     with reconciling() as process:
@@ -237,6 +241,7 @@ def test_report_alone(reconciling, tmp_path):
     assert [name for name in before if name != "journal.sqlite" and after.get(name) != before[name]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_bytes", [3_000, 9_000])
 def test_full_disk(reconciling, tmp_path, most_bytes):
     """When files cannot be written to their end, a run says so without a traceback, and an older report is intact."""
@@ -252,6 +257,7 @@ def test_full_disk(reconciling, tmp_path, most_bytes):
     assert (process.returncode, after == before, err.count("\n")) == (75, True, 1)
 
 
+@pytest.mark.slow
 def test_demo_interrupted(tmp_path):
     """Ctrl-C in the middle of the demo ends it, and the sandbox with it."""
     options = ("--rows", "10000", "--progress", "live", "--out", tmp_path)

@@ -19,6 +19,18 @@ from payclient._telemetry import logger
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = PROJECT / "docs" / "examples"
 PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
+STARTS_MANY_PROCESSES = frozenset(
+    {
+        "docs/how-to/fastapi.md",
+        "docs/how-to/ledger-from-excel.md",
+        "docs/how-to/testing.md",
+        "docs/how-to/wait.md",
+        "docs/how-to/work-on-the-breaks.md",
+        "docs/reference/cli.md",
+        "docs/second-night.md",
+        "docs/tutorial.md",
+    },
+)
 
 
 def name(file):
@@ -59,7 +71,11 @@ def logging_unconfigured():
         each.setLevel(level)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if name(page) not in RUN_ELSEWHERE], ids=name)
+def with_mark(page):
+    return pytest.param(page, marks=pytest.mark.slow) if name(page) in STARTS_MANY_PROCESSES else page
+
+
+@pytest.mark.parametrize("page", [with_mark(page) for page in PAGES if name(page) not in RUN_ELSEWHERE], ids=name)
 def test_page(page, reader):
     """Every block of the page runs as it is written, and prints what is shown."""
     if package := NEEDS.get(name(page)):

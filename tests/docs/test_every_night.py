@@ -110,6 +110,7 @@ def test_last_whole_night(night, tmp_path):
     ] * 2
 
 
+@pytest.mark.slow
 def test_for_real(night, tmp_path):
     """With the sandbox, the script writes its folder, and takes the night before it as the previous run."""
     (tmp_path / "ledger.csv").write_text("reference,amount,status\nT0000000001DEMO,150000,Paid\n")

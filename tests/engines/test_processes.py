@@ -29,6 +29,7 @@ def test_complete(served, tmp_path):
     assert ({each.rows for each in again}, service.fake.total) == ({ROWS // FILES}, ROWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [1, 250])
 def test_worker_killed(served, tmp_path, moment):
     """When a worker is killed, its file is begun again, and no other: the result is the same."""
@@ -51,6 +52,7 @@ def test_worker_killed(served, tmp_path, moment):
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.slow
 def test_run_killed(served, tmp_path):
     """When the whole run is killed, its workers end at once, and the same command goes on with what is missing."""
     service = served(3 * ROWS)

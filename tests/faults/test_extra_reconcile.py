@@ -38,7 +38,9 @@ def service(draw, share):
     return answer
 
 
-@pytest.mark.parametrize("carrier", ["own", "fast", "httpx", "httpx2"])
+@pytest.mark.parametrize(
+    "carrier", ["own", "fast", *(pytest.param(each, marks=pytest.mark.slow) for each in ("httpx", "httpx2"))]
+)
 async def test_reconciled(carrier, rows, row, record_property, caplog):
     """With an extra refusal behind 30 % of the answers, exactly the unknown references are missing."""
     row(f"extra refusals behind 30 % of the answers, reconciled over {carrier}", "missing_at_service")

@@ -293,6 +293,7 @@ async def test_cancelled(moment, kind, row):
         assert type(await ask(pay)) is Transaction
 
 
+@pytest.mark.slow
 async def test_storm(kind, storm, row, record_property):
     """After lookups through a proxy that are cancelled at any turn, no descriptor, slot or task is left."""
     row("proxy: a storm of cancelled lookups", Transaction.__name__)

@@ -66,6 +66,7 @@ async def test_over_tls(fault, row):
         assert (type(outcome), pay.stats.attempts) == (fault.verdict, fault.attempts)
 
 
+@pytest.mark.slow
 @each_carried
 async def test_passing(fault, carrier, row):
     """When the fault passes, what could be asked again has been asked again, and no more than needed."""
@@ -79,6 +80,7 @@ async def test_passing(fault, carrier, row):
         assert (type(outcome), pay.stats.attempts) == (verdict, attempts)
 
 
+@pytest.mark.slow
 @each_over_ours
 async def test_signal(fault, carrier, row):
     """Each fault gives the limiter the expected signal, and no other."""

@@ -297,6 +297,7 @@ def many(rows=MANY):
     return [Entry(line=line, reference=f"T{line}", amount=line) for line in range(2, rows + 2)]
 
 
+@pytest.mark.slow
 def test_reading_goes_on(path):
     """A ledger that was read in part is read on, and is complete only with its end."""
     with Journal(path) as journal:

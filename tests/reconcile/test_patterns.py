@@ -178,6 +178,7 @@ def test_waived():
     assert patterns.patterns() == ()
 
 
+@pytest.mark.slow
 def test_memory():
     """The values that are kept do not grow with the rows, and a common one is counted in full among them."""
     random = Random(1)

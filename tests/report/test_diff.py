@@ -192,6 +192,7 @@ def test_other_key(run):
         RunDiff(run("a", [], key_fingerprint="k1"), run("b", [], key_fingerprint="k2"))
 
 
+@pytest.mark.slow
 def test_flat_memory(run):
     """Memory does not grow with the breaks: it stays far below the rows that have to be read in full."""
     breaks = [[row(f"T{n}", Code.UNDERPAID, service=n, night=night) for n in range(1_500)] for night in (0, 1)]

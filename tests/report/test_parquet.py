@@ -83,6 +83,7 @@ def test_same_columns(tmp_path, rows):
     assert pq.read_schema(full / "rows.parquet") == pq.read_schema(empty / "rows.parquet")
 
 
+@pytest.mark.slow
 def test_many_rows(tmp_path):
     """A large table is written in parts, and has every row once and in order."""
     row = Row(entry=Entry(line=1, reference="A"), bucket=Bucket.MATCHED)
@@ -127,6 +128,7 @@ def test_left_early(tmp_path, rows):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "rows.parquet"]
 
 
+@pytest.mark.slow
 def test_year(tmp_path):
     """The tables of a year of nights are one table for DuckDB, from which one query tells when a break was there."""
     duckdb = pytest.importorskip("duckdb", reason="it reads the tables of many reports at once")

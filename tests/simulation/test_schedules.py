@@ -34,6 +34,7 @@ def test_every_order(name):
     assert explored.schedules > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("piece", "guard"),
     [
