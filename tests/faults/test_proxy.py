@@ -108,7 +108,7 @@ def password_is_not_shown(caplog, capfd):
     assert_secret([caplog.text, output.out, output.err])
 
 
-@pytest.fixture(params=[RawProxy, secure_proxy], ids=["http", "https"])
+@pytest.fixture(params=[RawProxy, pytest.param(secure_proxy, marks=pytest.mark.slow)], ids=["http", "https"])
 def kind(request):
     """Play a row over a plain proxy, and over one with TLS."""
     return request.param

@@ -26,7 +26,12 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize("name", PIECES)
+LONG = frozenset({"equal lookups", "equal lookups, first cancelled", "equal lookups, first fails"})
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in PIECES]
+)
 def test_every_order(name):
     """In no order is anything lost, left behind or done twice."""
     explored = explore(PIECES[name], most=MOST)
