@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from payclient._atomic import AtomicFiles
 from payclient.cli._options import Judging, Output
 from payclient.cli._reconciliation import about_of, journal_path, note_about, write_again
+from payclient.cli._statement import settling_within
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
@@ -49,6 +50,7 @@ def rejudge(
     time_zone: str | None = None,
     assume_status: Assumed | None = None,
     grace: str | None = None,
+    settles_within: str | None = None,
     output: Output = Output(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
@@ -66,18 +68,19 @@ def rejudge(
         time_zone: Zone of the service's expiry times, such as `Asia/Jakarta` or `+07:00`. Overrides the rules.
         assume_status: Status of every row when the ledger has no status column: `paid` or `none`. Overrides the rules.
         grace: Age below which a row may still differ, such as `90m`, `24h` or `1d 12h`. Overrides the rules.
+        settles_within: Time that a payment may take to be in the statement, such as `3d`. Overrides the rules.
         output: Output and exit status.
         streams: Streams of the process.
     """
     given = Judging(rules_file=rules, time_zone=time_zone, assume_status=assume_status, grace=grace)
-    given.rules()  # refuses what cannot be used before anything is copied
+    settling_within(given.rules(), settles_within)  # refuses what cannot be used before anything is copied
     if out.resolve().is_relative_to(folder.resolve()):
         message = f"--out must be another folder than {folder}, which is not changed"
         raise ConfigurationError(message)
     if not journal_path(folder).exists():
         message = f"there is no journal at {journal_path(folder)}"
         raise JournalError(message)
-    remarks = _judge_copy(folder, out, given)
+    remarks = _judge_copy(folder, out, given, settles_within)
     carry_log(folder, out)
     worst = Worst()
     summary, judged_by = write_again(out, worst.add, output=output)
@@ -91,7 +94,7 @@ def _next_steps(folder: Path, out: Path) -> list[str]:
     return [f"Report: {out / 'report.html'}", f"Next: {compare}, which says row by row what the rules changed"]
 
 
-def _judge_copy(folder: Path, out: Path, given: Judging) -> list[str]:
+def _judge_copy(folder: Path, out: Path, given: Judging, settles_within: str | None) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again; return what there is to say about it."""
     name = journal_path(out).name
     with AtomicFiles(out, [name]) as new:
@@ -100,7 +103,7 @@ def _judge_copy(folder: Path, out: Path, given: Judging) -> list[str]:
         copy_journal(journal_path(folder), new.binary(name))
         with Journal(new.path(name), must_exist=True) as journal:
             about = about_of(journal)
-            wanted = given.rules(without_file=about.rules)
+            wanted = settling_within(given.rules(without_file=about.rules), settles_within)
             rules = with_decisions(keep_reading(wanted, about.rules), read_log(folder).decisions)
             unconfirmed = judge_again(journal, rules=rules)
             again = JudgedAgain(
@@ -139,5 +142,5 @@ def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
         which = "1 reference needs" if unconfirmed == 1 else f"{unconfirmed:,} references need"
         yield (
             f"By these rules {which} a second lookup, which the run did not take, and cannot be judged without it. "
-            f"To take it: payclient reconcile with the same ledger and rules, and --out {shlex.quote(str(out))}"
+            f"To take it: payclient reconcile with the same files and rules, and --out {shlex.quote(str(out))}"
         )

@@ -60,10 +60,7 @@ class StatementSource:
         if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
             message = f"{name} needs --statement, the list that it is about"
             raise ConfigurationError(message)
-        statement, _ = rules.statement, self.payout_amount
-        if self.settles_within is not None:
-            within = duration_option("--settles-within", self.settles_within)
-            statement = attrs.evolve(statement, settles_within=within)
+        statement, _ = settling_within(rules, self.settles_within).statement, self.payout_amount
         if self.statement_profile is not None:
             statement = attrs.evolve(statement, reading=_profile(self.statement_profile))
         chosen = chosen_columns(self.statement_column, option="--statement-column")
@@ -108,6 +105,19 @@ class StatementSource:
             raise ConfigurationError(message)
         with _opened(self.statement, rules, allow_empty=allow_empty) as statement:
             yield statement
+
+
+def settling_within(rules: Rules, text: str | None) -> Rules:
+    """
+    Return *rules* with the time that a payment may take to be settled; as they are if it is not given.
+
+    Raises:
+        ConfigurationError: When it is not a duration.
+    """
+    if text is None:
+        return rules
+    within = duration_option("--settles-within", text)
+    return attrs.evolve(rules, statement=attrs.evolve(rules.statement, settles_within=within))
 
 
 def _profile(name: str) -> Dialect:

@@ -31,7 +31,7 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
     if not journal.is_ledger_complete:
         message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"
         raise JournalError(message)
-    journal.answers.mark_again(rules, journal.statement_lines.side)
+    journal.answers.mark_again(rules, journal.side_of)
     identity = json.loads(journal.note(_IDENTITY) or "{}")
     journal.set_note(_IDENTITY, json.dumps({**identity, "rules": rules.fingerprint}))
     return journal.answers.count_to_confirm()

@@ -190,13 +190,13 @@ class Answers:
             for statement in schema.FIND_PAID_TWICE:
                 db.execute(statement)
 
-    def mark_again(self, rules: Rules, side: Callable[..., OtherSide | None]) -> None:
+    def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], OtherSide | None]) -> None:
         """
-        Decide by other rules which answers a second lookup must confirm, and which say paid.
+        Decide by other *rules* which answers a second lookup must confirm, and which say paid.
 
         Args:
-            rules: Those.
-            side: `StatementLines.side`, what the statement lists for a reference.
+            rules: How differences are judged.
+            side_of: Returns what the statements list for a lookup.
         """
         self.write()
         last, has_previous = 0, self._has_previous()
@@ -206,8 +206,8 @@ class Answers:
                 assert observation is not None  # noqa: S101  each answer is one
                 entries = self._entries(first, cells)
                 since = self._since(entries[0].reference, has_previous=has_previous)
-                other = side(entries[0].reference, position=last // 2, rules=rules)
-                is_different = bool(differing(entries, observation, rules=rules, since=since, other_side=other))
+                side = side_of(PendingLookup(entries[0].reference, last // 2, entries, since), rules)
+                is_different = bool(differing(entries, observation, rules=rules, since=since, other_side=side))
                 derived = [int(is_different), paid_reff_of(observation, rules=rules)]
                 if marks != derived:
                     row = (last, *derived, *answer)

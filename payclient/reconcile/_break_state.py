@@ -46,6 +46,7 @@ class ResolvedBy(StrEnum):
     Attributes:
         LEDGER: The ledger says something else now.
         SERVICE: The service says something else now.
+        STATEMENT: The statement lists it otherwise now.
         BOTH: Both sides say something else now, and agree.
         RULE: Both say the same as before, and the rules judge it otherwise.
         ACCEPTANCE: The difference was accepted.
@@ -53,6 +54,7 @@ class ResolvedBy(StrEnum):
 
     LEDGER = "ledger"
     SERVICE = "service"
+    STATEMENT = "statement"
     BOTH = "both"
     RULE = "rule"
     ACCEPTANCE = "acceptance"
@@ -66,6 +68,7 @@ class ResolvedBy(StrEnum):
 _RESOLVERS = {
     ResolvedBy.LEDGER: "the ledger",
     ResolvedBy.SERVICE: "the service",
+    ResolvedBy.STATEMENT: "the statement",
     ResolvedBy.BOTH: "both sides",
     ResolvedBy.RULE: "a rule",
     ResolvedBy.ACCEPTANCE: "an acceptance",

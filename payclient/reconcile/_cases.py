@@ -85,12 +85,13 @@ class Cases:
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `CASES`; None for one that is part of another."""
         case = self._answered(cells)
-        side = self._state.statement.side(case.entry.reference or "", position=cells[0], rules=self._rules)
+        reference, previous = case.entry.reference or "", self._state.previous
+        earlier = None if previous is None else earlier_from(reference, cells[4])
+        side = self._state.statement.side(reference, position=cells[0], rules=self._rules, earlier=earlier)
         if side is not None and isinstance(case.entry, Entry):
             case = evolve(case, other_side=side)
-        if (previous := self._state.previous) is not None:
-            earlier = earlier_from(case.entry.reference or "", cells[4])
-            is_carried = cells[0] > previous.rows and (side is None or side.is_in_ledger)
+        if previous is not None and earlier is not None:
+            is_carried = previous.rows < cells[0] <= self._state.statement.last_of_ledgers
             since = Since(earlier=earlier, run=self._state.run, previous=previous.run, is_carried=is_carried)
             case = evolve(case, since=since)
         if self._rules.invoices.sum and case.paid_with:
@@ -161,7 +162,9 @@ class Cases:
         )
 
 
-def carry_over(database: Database, writing: sqlite3.Connection, records: Records, *, after: int) -> None:
+def carry_over(
+    database: Database, writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool
+) -> None:
     """
     Store what the previous run says, and its rows that are to be asked about again.
 
@@ -170,13 +173,14 @@ def carry_over(database: Database, writing: sqlite3.Connection, records: Records
         writing: Its connection, in a transaction.
         records: What the previous run says about each reference.
         after: The number of rows in the ledger.
+        has_statement: Whether what the statement alone had is to be asked about again.
     """
     position = after
     for earlier, entries in records(lambda reference: bool(database.fetch(schema.IS_LISTED, (reference, after)))):
-        if earlier.breaks or earlier.is_paid:
+        if earlier.is_known:
             cells: tuple[Any, ...] = (earlier.reference, earlier_cell(earlier))
             writing.execute(schema.ADD_EARLIER, (*cells, checksum(cells)))
-        for entry in entries:
+        for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
             cells = (position, None, *entry_cells(entry))
             writing.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))

@@ -22,6 +22,7 @@ from payclient.reconcile._history import KnownBreak, changes_of, seen_of
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import STRICT, Rules, rules_as_json
 from payclient.reconcile._rules_file import rules_from_json
+from payclient.reconcile._settled import Settled
 from payclient.reconcile._status import Status
 from payclient.reconcile._status_finding import ledger_status
 
@@ -37,11 +38,20 @@ class Earlier:
         reference: Of its rows.
         breaks: Its breaks, with those that it remembers.
         is_paid: Whether the service had it as paid.
+        settled: What its statement listed, with those before it; None if it did not.
+        is_in_ledger: Whether its ledger had the reference, and not its statement alone.
     """
 
     reference: str
     breaks: tuple[KnownBreak, ...] = ()
     is_paid: bool = False
+    settled: Settled | None = None
+    is_in_ledger: bool = True
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything that matters later."""
+        return bool(self.breaks or self.is_paid or self.settled or not self.is_in_ledger)
 
     @property
     def reversal(self) -> KnownBreak | None:
@@ -175,18 +185,35 @@ def known_from_json(value: dict[str, Any]) -> KnownBreak:
 
 
 def earlier_cell(earlier: Earlier) -> str:
-    """Return *earlier* as the journal stores it: empty for a reference that was paid and has no break."""
-    if not earlier.breaks:
+    """
+    Return *earlier* as the journal stores it.
+
+    It is empty for a reference of the ledger that was paid and has neither break nor settlement. Of any other, the
+    breaks come first, so that a query can tell whether there are any.
+    """
+    settled = earlier.settled
+    if not earlier.breaks and settled is None and earlier.is_in_ledger:
         return ""
-    return json.dumps([earlier.is_paid, [known_as_json(each) for each in earlier.breaks]])
+    money = None if settled is None else [settled.amount, settled.amount_received, settled.money]
+    return json.dumps([list(map(known_as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money])
 
 
 def earlier_from(reference: str, cell: str | None) -> Earlier:
     """Return what `earlier_cell` was given; None stands for a reference that the previous run does not know."""
     if not cell:
         return Earlier(reference=reference, is_paid=cell is not None)
-    is_paid, breaks = json.loads(cell)
-    return Earlier(reference=reference, is_paid=is_paid, breaks=tuple(map(known_from_json, breaks)))
+    known, is_paid, is_in_ledger, money = json.loads(cell)
+    return Earlier(
+        reference=reference,
+        is_paid=is_paid,
+        breaks=tuple(map(known_from_json, known)),
+        settled=None if money is None else _settled(*money),
+        is_in_ledger=is_in_ledger,
+    )
+
+
+def _settled(amount: int | None, received: int | None, money: int) -> Settled:
+    return Settled(lines=(), amount=amount, amount_received=received, money=money)
 
 
 def previous_as_json(previous: PreviousRun) -> dict[str, Any]:

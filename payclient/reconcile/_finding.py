@@ -215,8 +215,8 @@ class Row:
 
     @property
     def is_of_statement(self) -> bool:
-        """Whether the statement alone has it."""
-        return self.other_side is not None and not self.other_side.is_in_ledger
+        """Whether the statement of this run alone has it."""
+        return not self.carried_from and self.other_side is not None and not self.other_side.is_in_ledger
 
     @property
     def is_listed(self) -> bool:
@@ -231,9 +231,9 @@ class Row:
     @property
     def place(self) -> str:
         """Where it is listed, for people: `line 3`, of the statement or of the previous run's ledger if it is there."""
-        if self.is_of_statement:
-            return f"statement, line {self.line}"
-        return f"line {self.line}" + (f" of {self.carried_from}" if self.carried_from else "")
+        before = f" of {self.carried_from}" if self.carried_from else ""
+        is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
+        return f"line {self.line}{before}" if is_in_ledger else f"statement{before}, line {self.line}"
 
     @property
     def lines(self) -> tuple[int, ...]:

@@ -77,6 +77,7 @@ class Seen:
         breaks: Its breaks, with those that the run remembers from earlier ones.
         waived: Findings that do not count, each with the reason.
         unknown: Why a row could not be judged; empty if all were.
+        has_statement: Whether the run has a statement, as far as the rows tell.
         ledger: The compared fields of each row, in an order without meaning.
         service: The compared fields of the answer; empty without a transaction.
     """
@@ -86,6 +87,7 @@ class Seen:
     breaks: Mapping[Code, KnownBreak]
     waived: Mapping[Code, str]
     unknown: str
+    has_statement: bool
     ledger: Fields
     service: Fields
 
@@ -114,6 +116,7 @@ class BreakChange:
 
 _NOT_JUDGED = frozenset({Bucket.UNRESOLVED, Bucket.REJECTED})
 _NOT_ASKED = "the later run has no row with this reference, and did not ask about it"
+_NO_STATEMENT = "the later run has no statement"
 _OTHERS_UNKNOWN = "it was paid twice, and the later run does not know what became of the other payment"
 
 
@@ -159,6 +162,7 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
         breaks=breaks,
         waived=waived,
         unknown=_unjudged(rows),
+        has_statement=any(row.other_side is not None for row in rows),
         ledger=ledger,
         service=service,
     )
@@ -231,6 +235,8 @@ def _absent(
 
 def _unknown(was: KnownBreak, now: Seen, is_judged: Callable[[str], bool]) -> str:
     """Say why the later run cannot tell what became of a break that it does not have; empty if it can."""
+    if not now.unknown and was.code in _OF_STATEMENT and not now.has_statement:
+        return _NO_STATEMENT
     if now.unknown or was.code is not Code.PAID_TWICE:
         return now.unknown
     others = (other for ledger, _ in was.sides for other in str(ledger).split(", "))
@@ -254,6 +260,8 @@ def _days(first: datetime, last: datetime) -> int:
 # Why a break is gone
 
 _OF_STATUS = ("status", "expdate")
+_OF_STATEMENT = frozenset({Code.NOT_IN_LEDGER, Code.NOT_SETTLED, Code.SETTLED_DIFFERENTLY, Code.SETTLED_NOT_PAID})
+_OF_MONEY = ("amount", "amount_received", "status")
 _FIELDS: Mapping[Code, tuple[str, ...]] = {
     Code.MERCHANT_REFF_DIFFERS: ("merchant_reff",),
     Code.UNDERPAID: ("amount",),
@@ -266,6 +274,7 @@ _FIELDS: Mapping[Code, tuple[str, ...]] = {
     Code.PAYMENT_CODE_DIFFERS: ("payment_code",),
     Code.EXPIRY_DIFFERS: ("expdate",),
     Code.PAID_TWICE: ("merchant_reff", "status"),
+    **dict.fromkeys(_OF_STATEMENT, _OF_MONEY),
 }
 """The fields that a finding is about; a finding about the status is about `status` and `expdate`."""
 
@@ -285,6 +294,10 @@ def _resolved_by(was: KnownBreak, now: Seen, unchanged: Collection[ResolvedBy]) 
         return _OF_EXISTENCE[was.code]
     ours = may_be_ours and was.ledger != _fingerprint(was.code, now.ledger)
     theirs = may_be_theirs and was.service != _fingerprint(was.code, now.service)
+    if was.code in _OF_STATEMENT and not waiver and (may_be_ours or may_be_theirs):
+        if theirs:
+            return ResolvedBy.SERVICE
+        return ResolvedBy.LEDGER if was.code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT
     if was.code is Code.PAID_TWICE and not ours and not theirs and may_be_theirs:
         return ResolvedBy.SERVICE  # the other payment is no longer paid there
     if was.code is Code.REVERSED and not ours and not theirs and may_be_ours:

@@ -41,8 +41,15 @@ from payclient.reconcile._line_rules import IgnoredLines
 from payclient.reconcile._listed import KnownStatement, StatementLines
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._settled import StatementTotals
-from payclient.reconcile._stored import entry_cells, entry_from, how_different, observation_cells, observation_from
+from payclient.reconcile._settled import OtherSide, StatementTotals
+from payclient.reconcile._stored import (
+    PendingLookup,
+    entry_cells,
+    entry_from,
+    how_different,
+    observation_cells,
+    observation_from,
+)
 
 _ROWS_PER_COMMIT = 10_000
 
@@ -205,7 +212,11 @@ class Journal:
             raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
 
     def finish_ledger(
-        self, ignored: Sequence[IgnoredLines] = (), *, previous: tuple[PreviousRun, Records] | None = None
+        self,
+        ignored: Sequence[IgnoredLines] = (),
+        *,
+        previous: tuple[PreviousRun, Records] | None = None,
+        has_statement: bool = False,
     ) -> None:
         """
         Record that all rows were added.
@@ -213,6 +224,7 @@ class Journal:
         Args:
             ignored: What was left out by the rules, and not added.
             previous: The run before, and what it says about each reference.
+            has_statement: Whether a statement follows. Only then, what the statement alone had is looked up again.
 
         Raises:
             JournalError: When an earlier run had more, or fewer.
@@ -229,7 +241,7 @@ class Journal:
             if previous is not None:
                 run, records = previous
                 notes["previous"] = json.dumps(previous_as_json(evolve(run, rows=self._rows)))
-                carry_over(self._database, db, records, after=self._rows)
+                carry_over(self._database, db, records, after=self._rows, has_statement=has_statement)
             for statement in schema.FINISH_LEDGER:
                 db.execute(statement)
         self._counts = {
@@ -265,9 +277,16 @@ class Journal:
             JournalError: When an earlier run had more lines.
             JournalWriteError: When it cannot be written.
         """
-        if (known := self.statement_lines.finish(totals, after=self.rows)) is not None:
+        if (
+            known := self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
+        ) is not None:
             self._counts |= {"entries": self.rows, "statement": self._count(schema.COUNT_STATEMENT)}
             self.set_note("statement", known)
+
+    def side_of(self, pending: PendingLookup, rules: Rules) -> OtherSide | None:
+        """Return what the statements list for the reference of *pending*; None without a statement."""
+        earlier = None if pending.since is None else pending.since.earlier
+        return self.statement_lines.side(pending.reference, position=pending.position, rules=rules, earlier=earlier)
 
     def _write_batch(self) -> None:
         with self._database.writing() as db:

@@ -216,7 +216,8 @@ def _to_invoice_amount(value: InvoiceAmount | str) -> InvoiceAmount:
     return to_member(InvoiceAmount, "amount", value)
 
 
-def _is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
+def is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is neither true nor false."""
     if not isinstance(value, bool):
         raise problem(attribute.name, "true or false", value)
 
@@ -234,7 +235,7 @@ class Invoices:
         RulesError: When a value cannot be used.
     """
 
-    sum: bool = field(default=False, validator=_is_flag)
+    sum: bool = field(default=False, validator=is_flag)
     amount: InvoiceAmount = field(default=InvoiceAmount.EITHER, converter=_to_invoice_amount)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from attrs import asdict, frozen
@@ -11,10 +12,11 @@ from attrs import asdict, frozen
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._database import Database
+from payclient.reconcile._earlier import Earlier
 from payclient.reconcile._errors import JournalError
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._rules import Rules
-from payclient.reconcile._settled import OtherSide, StatementTotals
+from payclient.reconcile._settled import OtherSide, Settled, StatementTotals
 from payclient.reconcile._statement import settled_by
 from payclient.reconcile._stored import entry_cells, entry_from
 
@@ -29,11 +31,13 @@ class KnownStatement:
     Attributes:
         totals: Its sums.
         after: The last position in the journal before the references that only the statement has.
+        ledger_rows: The rows of the ledger; those of the previous run follow.
         left_out_after: The last position before those that the ledger has in rows that are left out.
     """
 
     totals: StatementTotals
     after: int
+    ledger_rows: int
     left_out_after: int
 
     def as_json(self) -> str:
@@ -43,9 +47,10 @@ class KnownStatement:
     @classmethod
     def from_json(cls, text: str) -> KnownStatement:
         """Return what `as_json` was given."""
-        value = json.loads(text)
-        totals: dict[str, Any] = {**value["totals"], "problems": tuple(value["totals"]["problems"])}
-        return cls(totals=StatementTotals(**totals), after=value["after"], left_out_after=value["left_out_after"])
+        value: dict[str, Any] = json.loads(text)
+        totals = value.pop("totals")
+        problems = tuple(totals.pop("problems"))
+        return cls(totals=StatementTotals(**totals, problems=problems), **value)
 
 
 class StatementLines:
@@ -65,6 +70,11 @@ class StatementLines:
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
         self._lines = 0
         self.known: KnownStatement | None = None
+
+    @property
+    def last_of_ledgers(self) -> float:
+        """The last position of a row of the ledger, or of the previous run."""
+        return inf if self.known is None else self.known.after
 
     def know(self, stored: str | None) -> None:
         """Take what the journal has noted about the statement, if it was read to its end."""
@@ -105,12 +115,13 @@ class StatementLines:
         elif stored != line:
             self._refuse(f"line {line.line} is different" if stored else "this one has more lines")
 
-    def finish(self, totals: StatementTotals, *, after: int) -> str | None:
+    def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> str | None:
         """
         Write what is left, and the references that no usable row of the ledger has, to be asked about as well.
 
         Args:
             totals: The sums of the statement.
+            ledger_rows: The rows of the ledger.
             after: The number of rows in the journal.
 
         Returns:
@@ -135,7 +146,7 @@ class StatementLines:
                 cells = (position, None, *entry_cells(Entry(line=line, reference=reference)))
                 db.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))
                 left_out_after += not is_left_out
-        self.known = KnownStatement(totals=totals, after=after, left_out_after=left_out_after)
+        self.known = KnownStatement(totals=totals, after=after, ledger_rows=ledger_rows, left_out_after=left_out_after)
         return self.known.as_json()
 
     def write(self) -> None:
@@ -149,14 +160,28 @@ class StatementLines:
         message = f"the journal {self._database.path} began with another statement: {how}"
         raise JournalError(message)
 
-    def side(self, reference: str, *, position: int, rules: Rules) -> OtherSide | None:
-        """Return what the statement lists for the *reference* of a row; None without a statement."""
+    def side(self, reference: str, *, position: int, rules: Rules, earlier: Earlier | None = None) -> OtherSide | None:
+        """
+        Return what the statement lists for the *reference* of a row; None without a statement.
+
+        Args:
+            reference: Of the row.
+            position: Of the row.
+            rules: What a line of the statement means.
+            earlier: What the previous run says about the reference, if there is one.
+        """
         if self.known is None:
             return None
         lines = [entry_from(cells) for cells in self._database.fetch(schema.STATEMENT_OF, (reference,))]
+        settled = settled_by([line for line in lines if isinstance(line, Entry)], rules)
+        if earlier is not None and earlier.settled is not None:
+            is_taken_back = settled is not None and (settled.stated or 0) < 0
+            if settled is None or is_taken_back or rules.statement.new_lines_only:
+                settled = (settled or Settled(lines=())).with_earlier(earlier.settled)
+        was_in_ledger = earlier is None or earlier.is_in_ledger
         return OtherSide(
-            settled=settled_by([line for line in lines if isinstance(line, Entry)], rules),
-            is_in_ledger=position <= self.known.after,
+            settled=settled,
+            is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
             is_left_out=position > self.known.left_out_after,
             unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
         )

@@ -377,6 +377,7 @@ def _statement(statement: StatementRules) -> dict[str, Any]:
         "ignore_columns": list(statement.ignore_columns),
         **({"reading": declared} if declared else {}),
         **_kinds(statement.kind),
+        "new_lines_only": statement.new_lines_only,
     }
 
 
@@ -387,8 +388,11 @@ def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
 
 
 def keep_reading(rules: Rules, run: Rules) -> Rules:
-    """Return *rules* with those of *run* that say how the ledger and the answers are read, which were read by them."""
-    return evolve(rules, **{name: getattr(run, name) for name in _OF_READING})
+    """Return *rules* with those of *run* that say how both sides and the answers are read, which were read by them."""
+    kept = {name: getattr(run.statement, name) for name in ("columns", "ignore_columns", "reading", "kind")}
+    return evolve(
+        rules, statement=evolve(rules.statement, **kept), **{name: getattr(run, name) for name in _OF_READING}
+    )
 
 
 STRICT = Rules()

@@ -115,7 +115,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     with Journal() if journal is None else nullcontext(journal) as kept:
         limits = concurrency, stall_timeout, confirm_after
         run = _Reconciler(kept, lookup, *limits, rules, stop, clock, on_progress, previous)
-        await run.read(entries)
+        await run.read(entries, has_statement=statement is not None)
         await run.read_statement(statement)
         await run.reuse(reuse)
         if kept.count_references():
@@ -157,7 +157,7 @@ class _Reconciler:
 
     # Read
 
-    async def read(self, entries: Entries) -> None:
+    async def read(self, entries: Entries, *, has_statement: bool) -> None:
         """Copy the whole ledger into the journal."""
         self._journal.begin_ledger()
         ignored = IgnoredCount(self._rules.lines)
@@ -171,7 +171,7 @@ class _Reconciler:
                 self._add(entry, ignored)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
-        self._journal.finish_ledger(ignored.counted(), previous=self._previous)
+        self._journal.finish_ledger(ignored.counted(), previous=self._previous, has_statement=has_statement)
         self._tell(Phase.READING, self._done)
 
     async def read_statement(self, statement: Iterable[Entry | RejectedEntry] | None) -> None:
@@ -336,7 +336,7 @@ class _Reconciler:
         )
 
     def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
-        side = self._journal.statement_lines.side(pending.reference, position=pending.position, rules=self._rules)
+        side = self._journal.side_of(pending, self._rules)
         different = differing(pending.entries, observation, rules=self._rules, since=pending.since, other_side=side)
         if not different:
             return False

@@ -279,5 +279,5 @@ IS_JUDGED = """
 EARLIER_CASES = f"""
     SELECT earlier.reference, {_CASE} FROM earlier
     LEFT JOIN entries ON entries.reference = earlier.reference {_ANSWERED}
-    WHERE earlier.data != '' ORDER BY earlier.reference, position
+    WHERE substr(earlier.data, 1, 3) = '[[{{' ORDER BY earlier.reference, position
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 _MAX_NAMED = 20
 
@@ -28,13 +28,15 @@ class Settled:
         lines: Of the statement.
         amount: What was paid, less refunds; None where no line states it.
         amount_received: What was paid out for it; None where no line states it.
-        money: What it adds to the statement's total: what was paid out or, where that is not stated, what was paid.
+        money: What was paid out or, where that is not stated, what was paid; it adds to the total of the statement.
+        before: What of it the statements of earlier runs have, and this one does not; None if they do not list it.
     """
 
     lines: tuple[int, ...]
     amount: int | None = None
     amount_received: int | None = None
     money: int = 0
+    before: int | None = None
 
     @property
     def stated(self) -> int | None:
@@ -44,7 +46,26 @@ class Settled:
     @property
     def where(self) -> str:
         """The lines in words."""
-        return f"{named_lines(self.lines)} of the statement"
+        if not self.lines:
+            return "the statement of an earlier run"
+        return f"{named_lines(self.lines)} of the statement" + ("" if self.before is None else " and on an earlier one")
+
+    def with_earlier(self, earlier: Settled) -> Settled:
+        """Return what this statement and those of earlier runs list together."""
+        return evolve(
+            self,
+            amount=_sum(earlier.amount, self.amount),
+            amount_received=None
+            if self.amount_received is None and earlier.amount_received is None
+            else self.money + earlier.money,
+            money=self.money + earlier.money,
+            before=earlier.money,
+        )
+
+
+def _sum(*numbers: int | None) -> int | None:
+    stated = [number for number in numbers if number is not None]
+    return sum(stated) if stated else None
 
 
 @frozen(kw_only=True)

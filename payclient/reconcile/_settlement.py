@@ -30,6 +30,7 @@ class SettlementStep(BridgeStep):
         NOT_SETTLED_YET: The same, and still in time.
         SETTLED_NOT_PAID: In the statement, and not paid at the service.
         REFUNDED: Taken back in the statement, and not paid at the service any more.
+        SETTLED_BEFORE: In the statement of an earlier run.
         UNRESOLVED: In the statement, and not known at the service.
         REJECTED: Lines of the statement that cannot be used.
     """
@@ -42,6 +43,7 @@ class SettlementStep(BridgeStep):
     NOT_SETTLED_YET = "not_settled_yet"
     SETTLED_NOT_PAID = "settled_not_paid"
     REFUNDED = "refunded"
+    SETTLED_BEFORE = "settled_before"
     UNRESOLVED = "unresolved"
     REJECTED = "rejected"
 
@@ -97,6 +99,8 @@ class SettlementBridge:
         settled, is_known = row.other_side.settled, row.transaction is not None and row.bucket is not Bucket.UNRESOLVED
         paid = row.service_amount if is_known and row.service_status is Status.PAID else None
         self._paid += paid or 0
+        if settled is not None and settled.before is not None:
+            self._differences.add(SettlementStep.SETTLED_BEFORE, -settled.before)
         if paid is not None and settled is not None:
             self._add_settled(row, settled, paid)
         elif paid is not None:

@@ -14,7 +14,7 @@ from payclient._escape import quote
 from payclient.ledger import FIELDS, PLAIN, Dialect
 from payclient.protocol import EMPTY
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._line_rules import Kind, Kinds
+from payclient.reconcile._line_rules import Kind, Kinds, is_flag
 from payclient.reconcile._rule_values import DURATION, problem, read_duration
 
 
@@ -66,6 +66,9 @@ class StatementRules:
         ignore_columns: Columns that need not be used, although they look like money or like a field.
         reading: How the statement is written.
         kind: Which of its lines are charges, refunds and fees; None where all are charges.
+        new_lines_only: Whether a statement has only lines that no statement before it has. What the statements of this
+            run and of earlier ones list for a reference is then summed. Otherwise the newest that lists it counts,
+            unless that only takes money back.
 
     Raises:
         RulesError: When a value cannot be used.
@@ -76,6 +79,7 @@ class StatementRules:
     ignore_columns: tuple[str, ...] = field(default=(), converter=_to_names, validator=_are_names)
     reading: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
+    new_lines_only: bool = field(default=False, validator=is_flag)
 
     def kind_of(self, word: object) -> Kind | None:
         """Return the kind of a line; None if its word is not listed."""

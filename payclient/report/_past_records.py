@@ -32,6 +32,7 @@ _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _UNFINISHED_WORDS = frozenset(bucket.value for bucket in _UNFINISHED)
 _PAID = b'"service_meaning":"paid"'
 _PAID_ALONE = b""
+_SETTLED = b'"statement":{"is_settled":true'
 
 
 def records_of(run: PastRun) -> Records:
@@ -79,8 +80,8 @@ def _kept(run: PastRun, is_listed: Callable[[str], bool]) -> Iterator[tuple[str,
             continue
         if _is_needed(line):
             yield line.reference, line.text
-        elif _PAID in line.text and is_listed(line.reference):
-            yield line.reference, _PAID_ALONE
+        elif is_listed(line.reference) and (_SETTLED in line.text or _PAID in line.text):
+            yield line.reference, line.text if _SETTLED in line.text else _PAID_ALONE
     yield from run.memory()
 
 
@@ -90,7 +91,6 @@ def _is_needed(line: RowLine) -> bool:
 
 def _record(run: PastRun, reference: str, texts: list[bytes], *, is_listed: bool) -> tuple[Earlier, Sequence[Entry]]:
     rows: list[Row] = []
-    of_ledger: list[Row] = []
     remembered: list[KnownBreak] = []
     is_paid = False
     for text in texts:
@@ -102,11 +102,16 @@ def _record(run: PastRun, reference: str, texts: list[bytes], *, is_listed: bool
             remembered.append(known_from_json(data["known"]))
         else:
             rows.append(row_from_json(data))
-            # What only a statement had is asked about again when a statement has it again.
-            of_ledger += rows[-1:] if data.get("statement", {}).get("is_in_ledger", True) else []
     is_paid = is_paid or any(row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows)
     seen = seen_of(reference, rows, run=run.name, remembered=remembered)
-    is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in of_ledger)
-    entries = [entry for row in of_ledger for entry in row.parts or (row.entry,)] if is_carried else []
-    earlier = Earlier(reference=reference, breaks=tuple(seen.breaks.values()), is_paid=is_paid)
+    is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
+    entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
+    sides = [row.other_side for row in rows if row.other_side is not None]
+    earlier = Earlier(
+        reference=reference,
+        breaks=tuple(seen.breaks.values()),
+        is_paid=is_paid,
+        settled=next((side.settled for side in sides if side.settled is not None), None),
+        is_in_ledger=all(side.is_in_ledger for side in sides),
+    )
     return earlier, [entry for entry in entries if isinstance(entry, Entry)]

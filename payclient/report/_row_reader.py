@@ -12,7 +12,7 @@ from attrs import frozen
 
 from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile import BreakState, Bucket, Code, Finding, History, Row, Severity, Status
+from payclient.reconcile import BreakState, Bucket, Code, Finding, History, OtherSide, Row, Settled, Severity, Status
 
 _HEAD = re.compile(rb'\{"line":-?\d+,"reference":"([^"\\]*)","bucket":"(\w+)"')
 _CODES = {code.value: code for code in Code}
@@ -57,7 +57,11 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
 
 
 def row_from_json(data: dict[str, Any]) -> Row:
-    """Return the row that `row_as_json` was given; whether it lacks a probe is not kept."""
+    """
+    Return the row that `row_as_json` was given.
+
+    Whether it lacks a probe is not kept, nor of the statement which lines cannot be used, or are left out.
+    """
     status, service = data["status"], data["service"]
     return Row(
         entry=_entry(data),
@@ -75,6 +79,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
         parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
         carried_from=data.get("carried_from", ""),
         reused_from=data.get("reused_from", ""),
+        other_side=_other_side(data.get("statement")),
     )
 
 
@@ -96,6 +101,20 @@ def _usable(line: int, ledger: dict[str, Any]) -> Entry:
     given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at", "kind") if name in ledger}
     given |= {name: _time(given[name]) for name in _TIMES if name in given}
     return Entry(line=line, **given)
+
+
+def _other_side(data: dict[str, Any] | None) -> OtherSide | None:
+    if data is None:
+        return None
+    return OtherSide(settled=_settled(data) if data["is_settled"] else None, is_in_ledger=data["is_in_ledger"])
+
+
+def _settled(data: dict[str, Any]) -> Settled:
+    amount, received = data["amount"], data["amount_received"]
+    money = (amount or 0) if received is None else received
+    return Settled(
+        lines=tuple(data["lines"]), amount=amount, amount_received=received, money=money, before=data.get("before")
+    )
 
 
 def _transaction(service: dict[str, Any]) -> Transaction:

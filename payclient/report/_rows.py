@@ -104,6 +104,8 @@ def _settled(side: OtherSide) -> dict[str, Any]:
     settled = side.settled
     listed = {} if settled is None else {"lines": list(settled.lines), "amount": settled.amount}
     received = {} if settled is None else {"amount_received": settled.amount_received}
+    if settled is not None and settled.before is not None:
+        received["before"] = settled.before
     return {"is_settled": settled is not None, "is_in_ledger": side.is_in_ledger, **listed, **received}
 
 

@@ -128,6 +128,7 @@ SETTLEMENT_STEPS: Mapping[SettlementStep, str] = {
     SettlementStep.NOT_SETTLED_YET: "the same, and still in time",
     SettlementStep.SETTLED_NOT_PAID: "in the statement, and not paid at the service",
     SettlementStep.REFUNDED: "taken back in the statement, and not paid at the service",
+    SettlementStep.SETTLED_BEFORE: "in the statement of an earlier run",
     SettlementStep.UNRESOLVED: "in the statement, and not known at the service",
     SettlementStep.REJECTED: "lines of the statement that cannot be used",
 }

@@ -183,3 +183,33 @@ def test_rows_left_out(configured, tmp_path):
     codes = [line.split(",")[1:3] for line in (tmp_path / "other" / "breaks.csv").read_text().splitlines()[1:]]
     assert codes == [["T9", "missing_at_service"], ["T1", "settled_differently"]]
     assert result.status == 1
+
+
+def test_rejudged(reconcile, command, tmp_path):
+    """A run is judged again with its statement, which is read as before, and by another time to settle."""
+    rules, folder, again = tmp_path / "rules.toml", tmp_path / "report", tmp_path / "again"
+    rules.write_text('[statement.kind]\ncolumn = "type"\ncharge = ["payment"]\nrefund = ["refund"]\n')
+    lines = ["payment,T1,15000", "refund,T1,1"]
+    assert reconcile("--rules", str(rules), header="type,reference,amount", lines=lines).status == 1
+    (tmp_path / "settlement.csv").unlink()
+    rules.write_text('grace = "1h"\n')
+    result = command("rejudge", str(folder), "--rules", str(rules), "--out", str(again))
+    assert (result.status, "Not applied: statement, which say how" in result.out) == (1, True)
+    settlements = [json.loads((each / "summary.json").read_text())["settlement"] for each in (folder, again)]
+    assert settlements[0] == settlements[1]
+    assert settlements[0]["statement_total"] == 14999
+    result = command("rejudge", str(folder), "--settles-within", "soon", "--out", str(again))
+    assert (result.status, "--settles-within must be a duration" in result.err) == (2, True)
+
+
+def test_rejudged_later(configured, command, tmp_path):
+    """A payment that is late by the new rules alone waits for a second lookup, which the same run then takes."""
+    ledger, statement, again = (tmp_path / name for name in ("ledger.csv", "settlement.csv", "again"))
+    ledger.write_text("reference,amount,created_at\nT1,15000,2020-01-01\n")
+    statement.write_text("reference,amount\n")
+    given = ("reconcile", str(ledger), "--statement", str(statement), "--allow-empty", "--out")
+    assert configured(*given, str(tmp_path / "report"), "--settles-within", "36500d").status == 0
+    result = command("rejudge", str(tmp_path / "report"), "--settles-within", "0s", "--out", str(again))
+    assert (result.status, "1 reference needs a second lookup" in result.out) == (75, True)
+    result = configured(*given, str(again))
+    assert (result.status, "T1: high, not_settled" in result.out) == (1, True)

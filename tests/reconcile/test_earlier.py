@@ -13,7 +13,20 @@ from hypothesis import strategies as st
 from payclient import errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile import BreakState, Bucket, Code, Journal, Lines, Rules, Step, Tolerance, replay
+from payclient.reconcile import (
+    BreakState,
+    Bucket,
+    Code,
+    Earlier,
+    Journal,
+    Lines,
+    Rules,
+    Settled,
+    StatementRules,
+    Step,
+    Tolerance,
+    replay,
+)
 from payclient.reconcile._earlier import earlier_cell, earlier_from
 from payclient.report import JOURNAL, records_of
 from support.chance import examples
@@ -362,3 +375,121 @@ async def test_table(tmp_path):
         {"state": "still_open", "first_seen": history.first_seen, "first_run": "night-1", "age_days": 1},
         dict.fromkeys(("state", "first_seen", "first_run", "age_days")),
     ]
+
+
+# Statements
+
+
+def line(reference, amount, number=2, **fields):
+    return Entry(line=number, reference=reference, amount=amount, **fields)
+
+
+def codes(night):
+    return {row.reference: row.primary.code.value for row in night.rows if row.bucket is Bucket.BREAK}
+
+
+def settlement(night):
+    return {each.step.value: each.amount for each in night.summary.settlement.steps if each.rows}
+
+
+ANSWERS = {
+    **{name: paid(name) for name in "ABDX"},
+    **{name: paid(name, status="Canceled") for name in "CY"},
+}
+LEDGER = [entry("A"), entry("B"), entry("C", status="Canceled"), entry("D")]
+STATEMENT = [line("A", 9), line("C", 9), line("D", 8), line("X", 9), line("Y", 9)]
+FIRST = {
+    "B": "not_settled",
+    "C": "settled_not_paid",
+    "D": "settled_differently",
+    "X": "not_in_ledger",
+    "Y": "settled_not_paid",
+}
+
+
+@pytest.mark.parametrize("ledger", [[], LEDGER], ids=["new rows alone", "all rows"])
+async def test_statement_follows(night, ledger):
+    """What a statement lists holds in the runs after it: a break stays open, with its age, until something changes."""
+    first = await night(LEDGER, ANSWERS, statement=STATEMENT)
+    assert codes(first) == FIRST
+    second = await night([*ledger, entry("E")], ANSWERS | {"E": paid("E")}, previous=first, statement=[line("B", 9)])
+    states = {reference: state for (reference, _), state in second.states.items()}
+    assert states == {"E": "new", "B": "resolved"} | dict.fromkeys("CDXY", "still_open")
+    assert second.memory["B", "not_settled"]["resolved_by"] == "statement"
+    assert codes(second) == {"E": "not_settled"} | {name: FIRST[name] for name in "CDXY"}
+    assert second["X"].history.age_days == 1
+    assert second.summary.settlement.residual == 0
+    assert settlement(second)["settled_before"] == -(44 if ledger else 35)
+    assert second.summary.settlement.not_in_ledger == 0
+    third = await night(
+        [entry("X"), *ledger],
+        ANSWERS | {"Y": paid("Y", status="Canceled"), "C": paid("C"), "D": paid("D", 8), "E": paid("E")},
+        previous=second,
+        statement=[line("E", 9)],
+    )
+    gone = {reference: each["resolved_by"] for (reference, _), each in third.memory.items() if not each["is_old"]}
+    assert gone == {"C": "service", "D": "service", "E": "statement", "X": "ledger"}
+    assert third.states["Y", "settled_not_paid"] == "still_open"
+
+
+async def test_no_statement_after(night):
+    """Without a statement, a run cannot tell what became of the breaks of one; and what it alone had is not asked."""
+    first = await night(LEDGER, ANSWERS, statement=STATEMENT)
+    second = await night(LEDGER, ANSWERS, previous=first)
+    assert set(second.states.values()) == {"not_known"}
+    assert [row.reference for row in second.rows] == ["A", "B", "C", "D"]
+    third = await night(LEDGER, ANSWERS, previous=second, statement=[line("B", 9)])
+    assert third.states["B", "not_settled"] == "resolved"
+    assert third.states["X", "not_in_ledger"] == "not_known"
+
+
+@pytest.mark.parametrize(
+    ("second", "new_lines_only", "expected"),
+    [
+        (9, False, {}),
+        (9, True, {"A": "settled_differently"}),
+        (-9, False, {"A": "settled_differently"}),
+        (-4, True, {"A": "settled_differently"}),
+    ],
+)
+async def test_listed_again(night, second, new_lines_only, expected):
+    """A reference that two statements list counts once, unless they have no line in common or money is taken back."""
+    rules = Rules(statement=StatementRules(new_lines_only=new_lines_only))
+    first = await night([entry("A")], ANSWERS, statement=[line("A", 9)], rules=rules)
+    again = await night([entry("A")], ANSWERS, previous=first, statement=[line("A", second)], rules=rules)
+    assert codes(again) == expected
+    assert again.summary.settlement.statement.total == second
+    assert again.summary.settlement.residual == 0
+    if expected:
+        assert "on line 2 of the statement and on an earlier one" in again["A"].primary.sentence
+
+
+async def test_taken_back(night):
+    """A payment that is refunded at the service may be taken back by a later statement."""
+    first = await night([entry("A")], ANSWERS, statement=[line("A", 9, amount_received=8)])
+    refunded = {"A": paid("A", status="Refunded")}
+    ledger = [entry("A", status="Refunded")]
+    back = [line("A", -9, amount_received=-8)]
+    again = await night(ledger, refunded, previous=first, statement=back)
+    assert (codes(again), settlement(again)) == ({}, {"refunded": 0, "settled_before": -8})
+    alone = await night(ledger, refunded, statement=back)
+    assert (codes(alone), settlement(alone)) == ({}, {"refunded": -8})
+    for other in ([], [line("B", 9)]):
+        kept = await night(ledger, refunded, previous=first, statement=other)
+        assert codes(kept)["A"] == "settled_not_paid"
+
+
+@pytest.mark.parametrize(
+    "settled",
+    [
+        None,
+        Settled(lines=(), amount=5, amount_received=None, money=5),
+        Settled(lines=(), amount=None, amount_received=4, money=4),
+    ],
+)
+@pytest.mark.parametrize("is_in_ledger", [True, False])
+def test_settled_cells(settled, is_in_ledger):
+    """What the journal stores about an earlier statement is read back as it was."""
+    record = Earlier(reference="A", is_paid=True, settled=settled, is_in_ledger=is_in_ledger)
+    assert earlier_from("A", earlier_cell(record)) == record
+    assert (earlier_cell(record) == "") == (settled is None and is_in_ledger)

@@ -12,6 +12,7 @@ TEXT = """
 [statement]
 settles_within = "3d"
 ignore_columns = ["Total"]
+new_lines_only = true
 [statement.columns]
 reference = "Psp Reference"
 [statement.reading]
@@ -30,6 +31,7 @@ def test_read():
     assert statement.settles_within == timedelta(days=3)
     assert statement.columns == {"reference": "Psp Reference"}
     assert statement.reading.decimal == ","
+    assert statement.new_lines_only
     assert [statement.kind_of(word) for word in ("settled", "REFUNDED", "x")] == [Kind.CHARGE, Kind.REFUND, None]
     assert StatementRules().kind_of("anything") is Kind.CHARGE
 
@@ -48,6 +50,7 @@ def test_kept():
         ('[statement]\nsettles_within = "soon"\n', "line 2: statement.settles_within must be a duration"),
         ("[statement.columns]\nfees = 'x'\n", "line 2: statement.columns: there is no field 'fees'"),
         ("[statement.columns]\nfee = ' '\n", "line 2: statement.columns.fee must be the name of a column"),
+        ("[statement]\nnew_lines_only = 1\n", "line 2: statement.new_lines_only must be true or false"),
         ('[statement]\nignore_columns = "x"\n', "line 2: statement.ignore_columns must be a list of names"),
         ('[statement.reading]\ndecimal = "x"\n', "line 2: statement.reading.decimal must be one of"),
         ("[statement.kind]\ncharge = ['x']\n", "line 1: statement.kind has no column"),

@@ -10,10 +10,20 @@ from attrs import evolve, frozen
 from payclient import errors
 from payclient.protocol import Transaction
 from payclient.reconcile import STRICT, Journal, Row, Summary, gone_breaks, reconcile
-from payclient.report import JOURNAL, About, PastRun, ReportFiles, open_past_run, records_of
+from payclient.report import (
+    JOURNAL,
+    About,
+    LedgerAbout,
+    PastRun,
+    ReportFiles,
+    StatementAbout,
+    open_past_run,
+    records_of,
+)
 from support.reconciling import Clock, Service
 
 FIRST = datetime(2026, 11, 20, 2, tzinfo=UTC)
+FILE = LedgerAbout(name="settlement.csv", format="csv", size_bytes=0, sha256="", columns={})
 FORMATS = ("summary.json", "rows.jsonl", "breaks.csv")
 
 
@@ -102,5 +112,6 @@ class Nights:
                     pass
                 for change in gone_breaks(journal, rules=rules):
                     files.add_gone(change)
-                summary = files.finish(evolve(About(rules=rules), run=name))
+                side = None if journal.statement is None else StatementAbout(file=FILE, totals=journal.statement.totals)
+                summary = files.finish(evolve(About(rules=rules), run=name, statement=side))
         return Night(open_past_run(self._folder / name), summary, tuple(rows))
