@@ -24,7 +24,7 @@ from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
 from payclient.reconcile import Bucket, Rules, StoppedError, Summary
-from payclient.report import PastRun, open_past_run, rows_file, verdict_wording
+from payclient.report import WORK_LIST, PastRun, open_past_run, read_log, rows_file, verdict_wording
 
 EXAMPLES = """
 ```console
@@ -96,7 +96,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     if dry_run:
         with _opened(ledger, source, other, rules, streams) as sides:
             return _show(*sides, connection.max_concurrency, streams)
-    previous, rules = _past_run(judging.previous, out, output), judging.decided(rules, out)
+    previous, rules = _past_run(judging.previous, out, output, streams), judging.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
             _tell_columns({} if output.quiet else {"": entries, " of the statement": statement}, streams)
@@ -139,7 +139,7 @@ def _said(summary: Summary, worst: Worst, rules: Rules, out: Path, streams: Stre
     return [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
 
 
-def _past_run(previous: Path | None, out: Path, output: Output) -> PastRun | None:
+def _past_run(previous: Path | None, out: Path, output: Output, streams: Streams) -> PastRun | None:
     if previous is None:
         if output.fail_on_new is not None:
             message = "--fail-on-new needs --previous, the folder of the run before"
@@ -148,7 +148,11 @@ def _past_run(previous: Path | None, out: Path, output: Output) -> PastRun | Non
     if previous.resolve() == out.resolve():
         message = f"--previous and --out are the same folder, {previous}; a new run needs a new folder"
         raise ConfigurationError(message)
-    return open_past_run(previous)
+    run = open_past_run(previous)
+    if run.is_work_list_edited and all(each.run != run.name for each in read_log(previous).decisions):
+        take = shlex.join(("payclient", "decisions", "take", str(previous / WORK_LIST), "--by"))
+        streams.tell(f"payclient: {previous / WORK_LIST} was edited; what it says counts once it is taken: {take} NAME")
+    return run
 
 
 def _show(ledger: Ledger, statement: Ledger | None, concurrency: int, streams: Streams) -> int:

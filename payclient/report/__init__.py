@@ -16,6 +16,7 @@ from payclient.report._diff import RunDiff as RunDiff
 from payclient.report._files import ReportFiles
 from payclient.report._groups import TopRows as TopRows
 from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
+from payclient.report._manifest import WORK_LIST as WORK_LIST
 from payclient.report._markdown import markdown_lines as markdown_lines
 from payclient.report._markdown import worst_breaks as worst_breaks
 from payclient.report._matrix import Cell, Matrix

@@ -26,6 +26,9 @@ MANIFEST_VERSION = 1
 FORMATS: tuple[str, ...] = ("summary.json", "rows.jsonl", "rows.parquet", "breaks.csv", "report.xlsx", "report.html")
 """The files of a report, in the order in which they take their places."""
 
+WORK_LIST: str = "report.xlsx"
+"""The file that people write into; nothing is read from it but their decisions, on request."""
+
 HISTORY = "history.jsonl"
 """The file that a report has with a previous run only."""
 

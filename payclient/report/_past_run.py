@@ -21,7 +21,7 @@ from payclient.reconcile import (
     rules_from_json,
     verify_journal,
 )
-from payclient.report._manifest import HISTORY, MANIFEST, verify
+from payclient.report._manifest import HISTORY, MANIFEST, WORK_LIST, verify
 from payclient.report._row_reader import RowLine, row_lines_of
 from payclient.report._rows_file import GZIP_ROWS, ROWS, open_rows, rows_file
 
@@ -46,6 +46,7 @@ class PastRun:
         trend: The runs before it, the oldest first: name and number of breaks.
         ledger_sha256: Of its ledger; empty where that was not a file.
         judged_run: Name of the run whose answers were judged again; empty where it is no second judgement.
+        is_work_list_edited: Whether its work list is another than was written; nothing is read from it.
         has_history: Whether it has a previous run itself.
         first_observed_at: Time of its first answer; None if there was none.
         last_observed_at: Time of its last answer.
@@ -61,6 +62,7 @@ class PastRun:
     trend: tuple[tuple[str, int], ...]
     ledger_sha256: str
     judged_run: str
+    is_work_list_edited: bool
     has_history: bool
     first_observed_at: datetime | None
     last_observed_at: datetime | None
@@ -116,12 +118,15 @@ def open_past_run(folder: Path) -> PastRun:
     Check the report in *folder*, and its journal if there is one, without changing anything.
 
     Raises:
-        PastRunError: When a file is missing or changed, the journal is damaged, or the run has not ended.
+        PastRunError: When a file is missing or changed, the journal is damaged, or the run has not ended. The work list
+            may be edited or missing, because nothing is read from it.
     """
     if not folder.is_dir():
         message = f"there is no report at {folder}"
         raise PastRunError(message)
-    if problem := _problem(folder):
+    problems = {each.file: each.what for each in verify(folder)}
+    edited = problems.pop(WORK_LIST, "")
+    if problem := _problem(folder, problems):
         message = f"{folder} cannot be compared: {problem} (see payclient verify {folder})"
         raise PastRunError(message)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
@@ -135,8 +140,9 @@ def open_past_run(folder: Path) -> PastRun:
         rows=summary["rows"],
         buckets={name: total["rows"] for name, total in summary["buckets"].items()},
         trend=_trend(summary.get("since")),
-        ledger_sha256=(manifest["ledger"] or {}).get("sha256", ""),
-        judged_run=(manifest["judged_again"] or {}).get("run", ""),
+        ledger_sha256=_of(manifest["ledger"], "sha256"),
+        judged_run=_of(manifest["judged_again"], "run"),
+        is_work_list_edited=bool(edited),
         has_history=any(file["name"] == HISTORY for file in manifest["files"]),
         first_observed_at=_time(summary["first_observed_at"]),
         last_observed_at=_time(summary["last_observed_at"]),
@@ -147,14 +153,14 @@ def _trend(since: Any) -> tuple[tuple[str, int], ...]:
     return () if since is None else tuple((each["run"], each["breaks"]) for each in since["trend"])
 
 
-def _problem(folder: Path) -> str:
-    """Say what is wrong with the files of a report; empty if nothing is."""
+def _problem(folder: Path, problems: Mapping[str, str]) -> str:
+    """Say what is wrong with the files of a report, of which some have *problems*; empty if nothing is."""
     journal = folder / JOURNAL
     # SQLite would put the log of a killed run into the journal, and so change the folder.
     if os.path.lexists(folder / f"{JOURNAL}-wal"):
         return f"{JOURNAL}-wal is there, so its run is under way or was killed; let it end first"
-    for each in verify(folder):
-        return f"{each.file}: {each.what}"
+    for name, what in problems.items():
+        return f"{name}: {what}"
     listed = {each["name"] for each in _read(folder / MANIFEST)["files"]}
     if missing := [names for names in _NEEDED if listed.isdisjoint(names)]:
         return f"it was written without {missing[0][0]}"
@@ -169,6 +175,10 @@ def _problem(folder: Path) -> str:
 def _read(path: Path) -> Any:
     with open(path, "rb", opener=own) as file:
         return json.load(file)
+
+
+def _of(part: Any, name: str) -> str:
+    return "" if part is None else str(part[name])
 
 
 def _time(text: str | None) -> datetime | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +139,37 @@ def test_refused(night, first, service, tmp_path, arguments, message):
     result = night("21", *arguments, lines=["T1,15000,Paid"])
     assert (result.status, message in result.err, service.total) == (2, True, asked)
     assert not (tmp_path / "21" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("edit", [lambda path: path.write_bytes(b"edited"), Path.unlink], ids=["edited", "gone"])
+def test_work_list(night, first, command, tmp_path, edit):
+    """A work list that was edited or moved away is no damage, and the command says how its decisions come to count."""
+    edit(tmp_path / "20" / "report.xlsx")
+    result = night("21", "--previous", "20", "--quiet", lines=["T1,14000,Paid"])
+    assert (result.status, result.err) == (
+        1,
+        (
+            "payclient: 20/report.xlsx was edited; what it says counts once it is taken: "
+            "payclient decisions take 20/report.xlsx --by NAME\n"
+        ),
+    )
+    assert command("diff", "20", "21", "--quiet").status == 0
+    assert command("verify", "20").status == 1
+    verified = command("verify", "20", "--allow-edits")
+    assert (verified.status, verified.out.splitlines()[0]) == (
+        0,
+        "every file but report.xlsx in 20 matches 20/manifest.json",
+    )
+
+
+@pytest.mark.parametrize("name", ["summary.json", "rows.jsonl", "rows.parquet", "breaks.csv", "report.html"])
+def test_other_files(night, first, command, tmp_path, name):
+    """Every other file must be as it was written."""
+    with (tmp_path / "20" / name).open("ab") as file:
+        file.write(b" ")
+    result = night("21", "--previous", "20", lines=["T1,14000,Paid"])
+    assert (result.status, f"20 cannot be compared: {name}: it was changed" in result.err) == (2, True)
+    assert command("verify", "20", "--allow-edits").status == 1
 
 
 def test_fail_on_new_without_previous(first, command):

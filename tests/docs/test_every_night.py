@@ -17,7 +17,7 @@ from docs.blocks import Reader
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "reconcile-every-night.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 STUBS = {
-    "payclient": '[ "$1" = verify ] && { [ -e "$2/whole" ]; exit; }; '
+    "payclient": '[ "$1" = verify ] && { [ -e "$3/whole" ]; exit; }; '
     'echo "$*" >>asked.txt; read -r status <next.txt; sed -i 1d next.txt; echo VERDICT; exit "$status"',
     "mail": '{ echo "$2: $3"; cat; } >>mails.txt',
     "sleep": 'echo "$1" >>slept.txt',
