@@ -188,7 +188,7 @@ class Lookup:
 
 def _too_slow(seconds: float, way: Way) -> AttemptTimeoutError:
     message = f"no whole answer within {seconds:g} s{_through(way)}"
-    return AttemptTimeoutError(message, step=way.step, address=way.address)
+    return AttemptTimeoutError(message, sent=way.sent, step=way.step, address=way.address)
 
 
 def _through(way: Way) -> str:

@@ -96,6 +96,7 @@ class TunnelledTlsSession(TlsSession):
     def __init__(self, context: ssl.SSLContext, host: str, outer: TlsSession) -> None:
         super().__init__(context, host)
         self._outer = outer
+        self._is_over = False
         self.receive = self._receive
 
     def handshake(self) -> bytes:
@@ -110,13 +111,20 @@ class TunnelledTlsSession(TlsSession):
         """Return what tells the service, and the proxy, that nothing follows."""
         return self._through(super().close_notify()) + self._outer.close_notify()
 
+    def decrypted(self) -> Iterator[bytes]:
+        """Yield what the service sent; `b""` is also the end of what the proxy says, which may keep the connection."""
+        yield from super().decrypted()
+        if self._is_over:
+            yield b""
+
     def _receive(self, data: bytes | memoryview) -> None:
         self._outer.receive(data)
         for plain in self._outer.decrypted():
             if plain:
                 self._incoming.write(plain)
             else:
-                self._incoming.write_eof()
+                self._is_over = True
+                self._incoming.write_eof()  # for the handshake
 
     def _through(self, message: bytes) -> bytes:
         return self._outer.encrypted(message) if message else b""

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import cast
 
-from payclient.errors import Step
+from payclient.errors import Sent, Step
 
 _MARK = "payclient_way"
+_BEFORE_SENDING = ("name", "connect", "proxy", "tls")
 
 
 class Way:
@@ -29,6 +30,13 @@ class Way:
         """Of the other side, with its port: of the proxy, if there is one. Before it is connected, those tried."""
         self.times: list[tuple[Step, float]] = []
         """When each step began, on the event loop's clock."""
+
+    @property
+    def sent(self) -> Sent:
+        """Whether a request has reached the service, as far as the step shows it."""
+        if self.step in _BEFORE_SENDING:
+            return "no"
+        return "yes" if self.step == "body" else "unknown"
 
     def enter(self, step: Step, at: float) -> None:
         """Begin a step."""

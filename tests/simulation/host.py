@@ -16,38 +16,55 @@ ADDRESSES = {NAME: ["10.0.0.1", "10.0.0.2"], "127.0.0.1": ["127.0.0.1"]}
 
 
 @functools.cache
-def contexts():
-    """Return what the service shows, and what a client that trusts it has."""
+def _authority(*, is_trusted):
     # RSA: its signatures have one length, so the same run has the same number of bytes.
-    authority = trustme.CA(key_type=trustme.KeyType.RSA)
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-    authority.issue_cert(NAME, key_type=trustme.KeyType.RSA).configure_cert(server)
-    authority.configure_trust(client)
-    return server, client
+    return trustme.CA(key_type=trustme.KeyType.RSA)
 
 
-class _Tls:
-    """The service's side of TLS."""
+@functools.cache
+def client_context():
+    """Return what a client has that trusts the service."""
+    context = ssl.create_default_context()
+    _authority(is_trusted=True).configure_trust(context)
+    return context
 
-    def __init__(self):
+
+@functools.cache
+def server_context(name, *, is_trusted=True):
+    """Return what a server of that name shows."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _authority(is_trusted=is_trusted).issue_cert(name, key_type=trustme.KeyType.RSA).configure_cert(context)
+    return context
+
+
+class Tls:
+    """A server's side of TLS."""
+
+    def __init__(self, context):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._ssl = contexts()[0].wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._is_established = False
+        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.is_established = False
 
     def receive(self, data):
         """Take what came; return what must be sent, and what was said."""
         self._incoming.write(data)
         plain = b""
         with suppress(ssl.SSLWantReadError, ssl.SSLZeroReturnError):
-            if not self._is_established:
+            if not self.is_established:
                 self._ssl.do_handshake()
-                self._is_established = True
+                self.is_established = True
             while part := self._ssl.read(65536):  # nothing: the client has said that nothing follows
                 plain += part
         return self._outgoing.read(), plain
 
     def encrypted(self, plain):
         self._ssl.write(plain)
+        return self._outgoing.read()
+
+    def close_notify(self):
+        """Return what says that nothing follows."""
+        with suppress(ssl.SSLError):  # the other side has not said it
+            self._ssl.unwrap()
         return self._outgoing.read()
 
 
@@ -65,7 +82,7 @@ class Peer:
 
     Args:
         connection: Of the network.
-        is_tls: Whether it speaks TLS.
+        tls: Its side of TLS; None without.
         on_request: Called with this and each request.
         on_bytes: Called with what came, as it came over the wire.
 
@@ -78,9 +95,9 @@ class Peer:
         requests: How many came.
     """
 
-    def __init__(self, connection, *, is_tls, on_request, on_bytes):
+    def __init__(self, connection, *, tls, on_request, on_bytes):
         self.connection = connection
-        self._tls = _Tls() if is_tls else None
+        self._tls = tls
         self._on_request, self._on_bytes = on_request, on_bytes
         self._text = b""
         self.is_open = True
@@ -127,10 +144,20 @@ class Peer:
         self._text = rest[size:]
         return Request(head, rest[:size])
 
+    @property
+    def is_established(self):
+        """Whether the handshake is done."""
+        return self._tls is not None and self._tls.is_established
+
     def send(self, data):
         """Say *data*."""
         if self.is_open and data:
             self.connection.to_client.send(data if self._tls is None else self._tls.encrypted(data))
+
+    def send_apart(self, data, more):
+        """Say both at once, each in a record of its own."""
+        if self.is_open:
+            self.connection.to_client.send(self._tls.encrypted(data) + self._tls.encrypted(more))
 
     def close(self):
         """Say no more."""

@@ -166,6 +166,12 @@ class SimulatedLoop(VirtualTimeLoop):
     async def sock_connect(self, sock, address):
         await self.network.connect_socket(sock, address)
 
+    async def sock_recv(self, sock, size):
+        return await sock.end.read(size)
+
+    async def sock_sendall(self, sock, data):
+        sock.send(data)
+
     async def create_connection(self, protocol_factory, host=None, port=None, *, sock=None, **_):
         transport = self.network.adopt(sock) if sock is not None else await self.network.connect((host, port))
         return transport.begin(protocol_factory()), transport.get_protocol()

@@ -7,8 +7,11 @@ import socket
 from collections import deque
 from itertools import pairwise
 
+from simulation.loop import StuckError
+
 END = "end"
 RESET = "reset"
+MAX_READS_AT_END = 100
 RESEND = 0.2
 """Seconds after which a lost segment is sent again; twice as many each further time."""
 
@@ -88,6 +91,24 @@ class _Socket:
             end.close()
 
 
+class SimulatedSocket(socket.socket):
+    """A socket of the system whose bytes go over the simulated network, before it is handed to a transport."""
+
+    end = None
+    """The transport, as long as nobody has adopted it."""
+
+    def send(self, data, *_):
+        return self.end.send(data)
+
+    def getpeername(self):
+        return self.end.get_extra_info("peername")
+
+    def close(self):
+        super().close()
+        if self.end is not None:
+            self.end.forget()
+
+
 class ClientTransport(asyncio.Transport):
     """The client's end of a connection: a transport as asyncio's own is."""
 
@@ -101,6 +122,9 @@ class ClientTransport(asyncio.Transport):
         self._is_reading, self._is_scheduled = True, False
         self.unread_since = None
         """When something came that has not been read yet; None if there is nothing."""
+        self.taken = 0
+        """Bytes that the client has read."""
+        self._arrival, self._reads_at_end = None, 0
         self._is_closing, self.is_lost, self._has_sent_end = False, False, False
         self._protocol = None
 
@@ -122,6 +146,8 @@ class ClientTransport(asyncio.Transport):
         else:
             self._end = item
         self._show_unread()
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
         self._schedule()
 
     def _show_unread(self):
@@ -155,16 +181,40 @@ class ClientTransport(asyncio.Transport):
     def _deliver_bytes(self):
         if isinstance(self._protocol, asyncio.BufferedProtocol):
             buffer = self._protocol.get_buffer(-1)
-            size = min(len(buffer), len(self._inbox))
-            buffer[:size] = self._inbox[:size]
-            del self._inbox[:size]
-            self._show_unread()
-            self._protocol.buffer_updated(size)
+            data = self._take(len(buffer))
+            buffer[: len(data)] = data
+            self._protocol.buffer_updated(len(data))
         else:
-            data = bytes(self._inbox)
-            self._inbox.clear()
-            self._show_unread()
-            self._protocol.data_received(data)
+            self._protocol.data_received(self._take(len(self._inbox)))
+
+    def _take(self, size):
+        data = bytes(self._inbox[:size])
+        del self._inbox[:size]
+        self.taken += len(data)
+        self._show_unread()
+        return data
+
+    # What a socket is asked for, before it is handed to a protocol
+
+    async def read(self, size):
+        """Return what has come; nothing at the end."""
+        while not self._inbox and self._end is None:
+            self._arrival = self._loop.create_future()
+            await self._arrival
+        self._reads_at_end += not self._inbox
+        if self._reads_at_end > MAX_READS_AT_END:
+            message = "somebody reads for ever at the end of a connection"
+            raise StuckError(message)
+        if not self._inbox and self._end == RESET:
+            raise ConnectionResetError(104, "Connection reset by peer")
+        return self._take(size)
+
+    def send(self, data):
+        """Send at once; return how much."""
+        if self._end == RESET:
+            raise ConnectionResetError(104, "Connection reset by peer")
+        self._connection.to_host.send(bytes(data))
+        return len(data)
 
     # What the protocol asks for
 
@@ -233,6 +283,8 @@ class ClientTransport(asyncio.Transport):
 
     def forget(self):
         """Give back what a connection holds that was made and never used."""
+        if self.is_lost:
+            return
         self._is_closing = self.is_lost = True
         self._socket.close()
         self._connection.to_host.send(END)
@@ -356,10 +408,14 @@ class Network:
     async def connect_socket(self, sock, address):
         """Connect a socket of the system, as far as its owner can see."""
         self.sockets.append(sock)
-        self._adopted[sock] = await self.connect(address)
+        self._adopted[sock] = end = await self.connect(address)
+        if isinstance(sock, SimulatedSocket):
+            sock.end = end
 
     def adopt(self, sock):
         """Return the transport for a connected socket."""
+        if isinstance(sock, SimulatedSocket):
+            sock.end = None
         sock.close()
         return self._adopted.pop(sock)
 

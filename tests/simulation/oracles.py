@@ -13,9 +13,11 @@ from payclient.policies._limiter import Limiter
 from payclient.policies._retry import Signal
 from payclient.transports import PooledTransport
 from payclient.transports.fast import FastTransport
+from simulation import proxy
 from simulation.service import amount_of, is_known
 from support.fakes import KEY
 
+SECRETS = (KEY, *proxy.SPELLINGS)
 STEPS = 60
 """Steps of the loop that may lie between a moment and what follows from it at once."""
 SCAN = 0.006
@@ -30,6 +32,8 @@ PASSING = (
     errors.UnexpectedResponseError,
 )
 """What a lookup may end with when something goes wrong that passes."""
+FINAL = (errors.TLSVerificationError, errors.ProxyRefusedError)
+"""What it may end with for a reason that does not pass; only a proxy gives one here."""
 
 
 def slack(world):
@@ -123,6 +127,8 @@ class ObservedLimiter(Limiter):
         self._world.signals[signal] = self._world.signals.get(signal, 0) + 1
         if signal is Signal.SILENT and retry_after:
             self._world.fail("pause", "a silent attempt brought a pause")
+        if retry_after and not any(each.pause for each in self._world.service.exchanges):
+            self._world.fail("pause", "the service has asked for none")
         super().release(ticket, signal, retry_after=retry_after)
 
 
@@ -133,6 +139,9 @@ def check_answer(world, reference, answer):
             world.fail("another transaction", f"{answer.reference}, {answer.amount} was returned for {reference}")
         return
     check_secret(world, answer)
+    if world.proxy is not None and isinstance(answer, errors.TransportError):
+        check_hop(world, reference, answer)
+        check_sent(world, reference, answer)
     kind = reference[0]
     if isinstance(answer, errors.AuthenticationError):
         if not world.service.has_revoked:
@@ -141,7 +150,7 @@ def check_answer(world, reference, answer):
         name, truth = ("rejected", "R") if isinstance(answer, errors.RejectedError) else ("not found", "U")
         if kind != truth:
             world.fail(name, f"said of {reference}, which the service knows: {answer}")
-    elif not _is_temporary(answer):
+    elif not (_is_temporary(answer) or is_of_the_proxy(world, answer)):
         world.fail("error", f"{type(answer).__name__} for {reference}: {answer}")
     elif world.is_quiet and kind != "C":
         world.fail("unanswered", f"{type(answer).__name__} for {reference}, where nothing went wrong: {answer}")
@@ -149,7 +158,31 @@ def check_answer(world, reference, answer):
 
 def _is_temporary(error):
     is_elsewhere = isinstance(error, errors.UnexpectedResponseError) and "base_url" in error.message
-    return isinstance(error, PASSING) and not isinstance(error, errors.TLSVerificationError) and not is_elsewhere
+    return isinstance(error, PASSING) and not isinstance(error, FINAL) and not is_elsewhere
+
+
+def is_of_the_proxy(world, error):
+    """Return whether the proxy has done what *error*, which is final, says of it."""
+    if world.proxy is None:
+        return False
+    if isinstance(error, errors.ProxyRefusedError):
+        return error.status_code in world.proxy.refusals
+    return isinstance(error, errors.TLSVerificationError) and world.proxy.has_spoilt_tls
+
+
+def check_hop(world, reference, error):
+    """Complain of an error that does not say that a proxy is on the way, and which."""
+    name = f"the proxy {proxy.NAME}:{proxy.PORT}"
+    hosts = {address.rpartition(":")[0] for address in error.address.split(", ")}
+    if name not in error.message or not hosts <= {"", *proxy.ADDRESSES[proxy.NAME]}:
+        world.fail("hop", f"{type(error).__name__} for {reference}, at {error.address!r}: {error.message}")
+
+
+def check_sent(world, reference, error):
+    """Complain of an error of a connection that was never made, and that may have sent a request."""
+    is_first = error.attempts == 1 or not any(peer.is_established for peer in world.service.peers)
+    if is_first and error.step in ("name", "connect", "proxy", "tls") and error.sent != "no":
+        world.fail("sent", f"{error.sent!r} of {reference} at step {error.step!r}: {error.message}")
 
 
 def check_secret(world, error):
@@ -158,7 +191,7 @@ def check_secret(world, error):
     if world.count("errors searched") <= 3:  # with locals it takes milliseconds
         shown = traceback.TracebackException.from_exception(error, capture_locals=True)
         texts.append("".join(shown.format()))
-    if any(KEY in text for text in texts):
+    if any(secret in text for secret in SECRETS for text in texts):
         world.fail("key", f"in what {type(error).__name__} shows")
 
 
@@ -171,7 +204,8 @@ def check_bytes(world, data):
 def check_request(world, request):
     """Complain of the key anywhere but in the header that is for it."""
     for line in (*request.head.split(b"\r\n"), request.body):
-        if KEY.encode() in line and not line.lower().startswith(b"authorization:"):
+        allowed = [KEY] if line.lower().startswith(b"authorization:") else []
+        if any(secret.encode() in line for secret in SECRETS if secret not in allowed):
             world.fail("key", f"in {line[:20]!r}")
 
 

@@ -38,6 +38,29 @@ TICKS = ("cancel", "close", "jump")
 AIMED = ("cancel as answered", "close as answered")
 """By the number of the request: so many seconds after its answer has been sent, spoilt or not."""
 
+TUNNELS = (
+    *("proxy 407", "proxy challenge", "proxy forbids", "proxy redirects", "proxy not found", "proxy unauthorized"),
+    *("proxy 502", "proxy 429", "proxy found", "proxy page", "proxy bytes before", "proxy bytes behind"),
+    *("proxy reset", "proxy end", "proxy reset in head", "proxy end in head", "proxy silence", "proxy announces"),
+    *("proxy drip", "proxy late", "proxy endless head", "proxy endless announcements", "proxy silence behind"),
+    *("proxy reset behind", "proxy end behind", "proxy http behind", "proxy stranger", "proxy garbles"),
+    *("proxy ends within", "proxy resets within", "proxy notify", "proxy notify behind", "proxy banner"),
+)
+"""By the number of the request for a tunnel."""
+
+PROXY_CONNECTING = (
+    "proxy refuse",
+    "proxy hang",
+    "proxy plain",
+    "proxy unproven",
+    "proxy reset first",
+    "proxy end first",
+)
+"""By the number of the connection to the proxy."""
+
+PROXY_TIMED = ("proxy idle end", "proxy idle reset", "proxy idle notify", "proxy restart")
+"""By the virtual time."""
+
 FOCUSES = (
     ("idle end",),
     ("echo of the key",),
@@ -47,9 +70,23 @@ FOCUSES = (
 
 BREAKING = (
     *("cut", "reset before", "reset within", "end before", *CONNECTING),
-    *("partition", "restart", "dead address", "dead name", "kill", "disk full"),
+    *("partition", "restart", "dead address", "dead name", "kill", "disk full", "fsync"),
+    *(each for each in TUNNELS if each != "proxy announces"),
+    *PROXY_CONNECTING,
+    "proxy restart",
 )
 """What may break a connection that carries a request, or keep one from being made."""
+
+
+SLOWING = (
+    *SLOW,
+    *("hang", "vanish", "partition", "dead address", "dead name", "jump"),
+    *("proxy silence", "proxy drip", "proxy late", "proxy silence behind", "proxy hang"),
+)
+"""What may let an attempt wait for its time-out."""
+
+NOTIFIED = ("proxy notify", "proxy notify behind", "proxy idle notify")
+"""The end of TLS with an `https` proxy, and not of its connection: few seeds come to it."""
 
 
 @frozen
@@ -99,6 +136,7 @@ class Plan:
         work: `lookups`, `stream`, `batch`, `wait` or `reconcile`.
         transport: `httpx`, `fast`, `injected` (an httpx client with its own pool), or `mounted` (one with ours).
         is_tls: Whether the service is asked over TLS.
+        proxy: `http` or `https` for a proxy of that kind on the way; "" for none.
         clients: How many share the key.
         concurrency: Attempts in flight of each, at most.
         connections: How many an injected client may have; as many as attempts in flight if None.
@@ -121,6 +159,7 @@ class Plan:
     work: str = "lookups"
     transport: str = "httpx"
     is_tls: bool = False
+    proxy: str = ""
     clients: int = 1
     concurrency: int = 4
     connections: int | None = None
@@ -149,6 +188,11 @@ TRANSPORTS = ("httpx", "httpx", "fast", "fast", "injected", "mounted")
 
 def draw(seed):
     """Return the plan of a seed."""
+    plan = _with_proxy(Random(f"proxy {seed}"), _draw(seed))
+    return evolve(plan, faults=(*_disk_errors(Random(f"disk {seed}"), plan), *plan.faults))
+
+
+def _draw(seed):
     chance = Random(f"plan {seed}")
     work = chance.choice(WORKS)
     concurrency = chance.choice((1, 2, 3, 4, 8))
@@ -250,6 +294,43 @@ def _focused(chance):
             yield Fault(chance.choice(kinds), number)
 
 
+def _with_proxy(chance, plan):
+    """Put a proxy on the way of some plans, with faults of its own, in some of them with no others."""
+    if plan.transport == "injected" or chance.random() >= 0.25:
+        return plan
+    is_alone = chance.random() < 0.4
+    others = tuple(fault for fault in plan.faults if not is_alone or fault.kind in ("cancel", "close", "kill"))
+    if is_alone:  # and nothing but the proxy lets a lookup wait
+        plan = evolve(plan, loss=0.0, tick=0.0, timeout=10.0)
+    return evolve(
+        plan,
+        is_tls=True,
+        proxy=chance.choice(("http", "https")),
+        timeout=10.0 if plan.latency[1] > 0.1 else plan.timeout,  # to connect takes five ways there and back
+        faults=(*others, *_faults_of_the_proxy(chance, is_alone=is_alone)),
+    )
+
+
+def _faults_of_the_proxy(chance, *, is_alone):
+    share = chance.choice((0.0, 0.15, 0.3))
+    kinds = (TUNNELS, PROXY_CONNECTING, PROXY_TIMED)
+    if is_alone:
+        some = NOTIFIED if chance.random() < 0.25 else [chance.choice(chance.choice((TUNNELS, *kinds)))]
+        tunnels, connecting, timed = ([kind for kind in each if kind in some] for each in kinds)
+    else:
+        tunnels, connecting, timed = ([kind for kind in each if chance.random() < share] for each in kinds)
+    rate = chance.choice((0.1, 0.3, 0.7))
+    for number in range(30):
+        if tunnels and chance.random() < rate:
+            yield Fault(chance.choice(tunnels), number, round(10 * chance.random(), 3))
+        if connecting and chance.random() < rate / 2:
+            yield Fault(chance.choice(connecting), number)
+    for kind in timed:
+        for _ in range(chance.choice((2, 10, 30))):
+            seconds = chance.choice((1.0, 10.0, 60.0)) * chance.random()
+            yield Fault(kind, round(seconds, 3), round(chance.choice((0.5, 5.0)) * chance.random(), 3))
+
+
 def _in_a_row(chance, plan):
     """Yield cancellations at one step after the other."""
     for fault in plan.faults:
@@ -265,6 +346,13 @@ def _stops(chance, plan):
     if plan.work == "reconcile" and chance.random() < 0.5:
         for _ in range(chance.choice((2, 6, 12))):
             yield Fault("stop", chance.randrange(20, 400))
+
+
+def _disk_errors(chance, plan):
+    """Yield errors of fsync, each for one process over a journal."""
+    if plan.work == "reconcile" and chance.random() < 0.3:
+        for _ in range(chance.choice((1, 1, 3))):
+            yield Fault("fsync", int(10 ** chance.uniform(1.0, 3.0)), round(chance.random(), 3))
 
 
 def _revoked(chance):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import shutil
+import sqlite3
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
+from unittest import mock
 
 from payclient import errors
 from payclient.ledger import Entry
@@ -19,7 +24,7 @@ from simulation.world import NOON
 
 MEMORY = "/dev/shm"
 """Where files are in memory, so that fsync takes no time; only Linux has it."""
-BLOWS = ("kill", "disk full", "stop")
+BLOWS = ("kill", "disk full", "fsync", "stop")
 """What ends one process each: at a step of its event loop, or so many steps after its start."""
 _UNUSABLE = re.compile(
     rb"(about 'R\d+', and the answer cannot be used): [^\"]*"
@@ -34,6 +39,33 @@ def entries(plan):
     for line, reference in enumerate(plan.references, 2):
         number = int(reference[1:])
         yield Entry(line=line, reference=reference, amount=amount_of(reference) + (number % 5 == 3))
+
+
+class _FailingDisk:
+    """
+    The connection to a journal's database, when fsync gives an error.
+
+    Args:
+        connection: The true one.
+        is_written: Whether the disk has got what it says it has not.
+    """
+
+    def __init__(self, connection, *, is_written):
+        self._connection, self._is_written = connection, is_written
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def execute(self, statement, *parameters):
+        if statement != "COMMIT":
+            return self._connection.execute(statement, *parameters)
+        if self._is_written:
+            self._connection.execute(statement)
+        raise sqlite3.OperationalError("disk I/O error")
+
+
+def _fail_fsync(_):
+    raise OSError(errno.EIO, "Input/output error")
 
 
 class _Process:
@@ -61,7 +93,8 @@ class _Process:
         if self._task.cancelled():
             self.ended_by = asyncio.CancelledError()
         elif (error := self._task.exception()) is not None:
-            if not isinstance(error, (errors.PayClientError, JournalWriteError)):
+            is_of_disk = isinstance(error, JournalWriteError) or getattr(error, "errno", 0) == errno.EIO
+            if not (isinstance(error, errors.PayClientError) or is_of_disk):
                 raise error
             self.ended_by = error
         for client in self._clients:  # again, because the first time may have been cancelled
@@ -110,6 +143,13 @@ class _Process:
             ((pages,),) = database.connection.execute("PRAGMA page_count").fetchall()
             database.connection.execute(f"PRAGMA max_page_count = {pages}")
 
+    def fail_disk(self, undo, *, is_written):
+        """Let fsync give an error from now on, to the journal and to the report; *undo* ends it."""
+        database = None if self.journal is None else self.journal._database
+        if database is not None and database._is_open:
+            database.connection = _FailingDisk(database.connection, is_written=is_written)
+        undo.enter_context(mock.patch.object(os, "fsync", _fail_fsync))
+
 
 class _Runs:
     """The processes over one journal, one after the other."""
@@ -125,10 +165,18 @@ class _Runs:
         folder.mkdir()
         return folder
 
-    def start(self, *, at=None, kind="none"):
+    def start(self, *, at=None, kind="none", value=0.0):
         """Run one process until it ends, or until step *at*, where *kind* happens to it."""
+        with ExitStack() as undo:
+            process = self._start(undo, at, kind, value)
+        if kind == "fsync":
+            self._check_kept(process, self._stored())
+        return process
+
+    def _start(self, undo, at, kind, value):
         world, process = self._world, _Process(self._world, self.folder)
         acts = {"kill": _die, "disk full": process.fill_disk, "stop": process.cancel, "none": None}
+        acts["fsync"] = lambda: process.fail_disk(undo, is_written=value > 0.5)
         if kind == "stop":
             at += world.loop.ticks
         world.schedule({"cancel": process.cancel})
@@ -146,15 +194,18 @@ class _Runs:
 
     def _resume_elsewhere(self, process):
         """Take from the disk what the dead process has written."""
-        stored, kept = 0, self._next_folder()
+        kept = self._next_folder()
         for path in self.folder.glob("journal.sqlite*"):
             shutil.copy(path, kept)
-        if (kept / "journal.sqlite").exists():
-            with Journal(kept / "journal.sqlite") as journal:
-                stored = journal.answers.count_found() if journal.is_ledger_complete else 0
         self.folder = kept
-        self._check_kept(process, stored)
+        self._check_kept(process, self._stored())
         self._world.bury()
+
+    def _stored(self):
+        if not (self.folder / "journal.sqlite").exists():
+            return 0
+        with Journal(self.folder / "journal.sqlite") as journal:
+            return journal.answers.count_found() if journal.is_ledger_complete else 0
 
     def _check_kept(self, process, stored):
         """The answers of one lookup at a time may be lost per worker; a second answer adds no found reference."""
@@ -172,11 +223,11 @@ def _die():
 
 def reconciliation(world):
     """Reconcile through all that the plan has, until the report is there; then compare it with an unbroken run's."""
-    blows = [(fault.kind, int(fault.at)) for fault in world.plan.faults if fault.kind in BLOWS]
+    blows = [fault for fault in world.plan.faults if fault.kind in BLOWS]
     with tempfile.TemporaryDirectory(dir=MEMORY if Path(MEMORY).is_dir() else None) as root:
         runs = _Runs(world, root)
-        for kind, at in blows:
-            if runs.start(kind=kind, at=at).is_complete:
+        for blow in blows:
+            if runs.start(kind=blow.kind, at=int(blow.at), value=blow.value).is_complete:
                 break
         world.calm()
         broken = runs.start()

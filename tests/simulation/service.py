@@ -260,7 +260,10 @@ class Service:
         extra = found(OTHER) if what == "found" else REFUSALS[what]
         if when == "same write":
             peer.is_spoilt = self._plan.pieces == 1  # both come at once, so the client has seen it
-            peer.send(answer + extra)
+            if self._plan.proxy:
+                peer.send_apart(answer, extra)
+            else:
+                peer.send(answer + extra)
             return
         peer.send(answer)
         if when == "next":

@@ -170,6 +170,27 @@ FOUND = {
         is_shuffled=False,
         latency=(0.001, 0.001),
     ),
+    "an idle proxy ends TLS and keeps the connection": Plan(
+        seed=1,
+        transport="fast",
+        is_tls=True,
+        proxy="https",
+        concurrency=1,
+        timeout=10.0,
+        deadline=120.0,
+        references=tuple(f"T{n}" for n in range(10)),
+        spread=60.0,
+        faults=tuple(Fault("proxy idle notify", 5.0 + 6 * n) for n in range(8)),
+    ),
+    "nothing is sent before there is a tunnel": Plan(
+        seed=866,
+        transport="fast",
+        is_tls=True,
+        proxy="http",
+        timeout=2.0,
+        references=("T0",),
+        faults=tuple(Fault("proxy silence", n) for n in range(8)),
+    ),
 }
 
 

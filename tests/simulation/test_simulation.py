@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from simulation.loop import SimulatedLoop, StuckError
-from simulation.plan import Fault, Limit, Plan, draw
+from simulation.plan import TUNNELS, Fault, Limit, Plan, draw
 from simulation.shrink import names_of, shrink
 from simulation.world import Result, run
 
@@ -32,6 +32,18 @@ def test_same_trace(transport, is_tls):
     plan = Plan(seed=5, transport=transport, is_tls=is_tls, pieces=3, loss=0.05, faults=faults)
     first, second = run(plan), run(plan)
     assert (first.problems, first.requests > 5) == ((), True)
+    assert first == second
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast", "mounted"])
+@pytest.mark.parametrize("proxy", ["http", "https"])
+def test_proxy(transport, proxy):
+    """Whatever a proxy does instead of opening a tunnel, no oracle complains, and the same plan has the same trace."""
+    faults = tuple(Fault(kind, number, 1.0) for number, kind in enumerate(TUNNELS))
+    references = tuple(f"T{number}" for number in range(len(TUNNELS)))
+    plan = Plan(seed=6, transport=transport, is_tls=True, proxy=proxy, faults=faults, references=references)
+    first, second = run(plan), run(plan)
+    assert (first.problems, first.counts["answer ProxyRefusedError"] > 1) == ((), True)
     assert first == second
 
 

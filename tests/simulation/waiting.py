@@ -101,7 +101,7 @@ def _check_end(world, reference, answer, *, known_from, interval):
         return
     oracles.check_answer(world, reference, answer)
     if isinstance(answer, errors.PayClientError):
-        if reference[0] not in "UR" and not isinstance(answer, errors.AuthenticationError):
+        if reference[0] not in "UR" and not isinstance(answer, (errors.AuthenticationError, *oracles.FINAL)):
             world.fail("error", f"a wait for {reference} ended with {answer!r}")
         return
     if answer.status != "Paid" or now < paid:
@@ -123,7 +123,7 @@ async def _watch(world, client, references, terms):
         return
     except errors.WaitDeadlineError:
         pass  # not all were reached
-    except errors.AuthenticationError as error:
+    except (errors.AuthenticationError, *oracles.FINAL) as error:
         oracles.check_answer(world, references[0], error)
     else:
         if missing := [each for number, each in enumerate(references) if not isinstance(seen.get(number), str)]:

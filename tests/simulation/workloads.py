@@ -164,7 +164,7 @@ async def _ask_batch(world, clients):
         if not world.is_closing:
             raise
         return
-    except (errors.ConnectionFailedError, errors.RateLimitedError, errors.AuthenticationError) as error:
+    except (errors.ConnectionFailedError, errors.RateLimitedError, errors.AuthenticationError, *oracles.FINAL) as error:
         _check_stop(world, clients.clients[0], references[0], error)
         return
     _check_once(world, references, outcomes, is_complete=True)
@@ -252,7 +252,7 @@ async def _read(world, client, references):
         if not world.is_closing:
             raise
         leaves_after = 0
-    except (errors.ConnectionFailedError, errors.AuthenticationError) as error:
+    except (errors.ConnectionFailedError, errors.AuthenticationError, *oracles.FINAL) as error:
         _check_stop(world, client, references[0], error)
         leaves_after = 0
     except errors.DeadlineExceededError:

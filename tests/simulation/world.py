@@ -19,13 +19,14 @@ from attrs import frozen
 import payclient._session
 import payclient.policies._limiter
 import payclient.protocol._wire
+import payclient.transports._dial
 import payclient.transports._socket
 from payclient import AsyncClient, RetryPolicy
 from payclient.transports import PooledTransport
-from simulation import host, oracles
+from simulation import host, oracles, proxy
 from simulation.loop import SimulatedLoop, StuckError
-from simulation.network import Network
-from simulation.plan import AIMED, BREAKING, HARMLESS, REVOKED
+from simulation.network import Network, SimulatedSocket
+from simulation.plan import AIMED, BREAKING, HARMLESS, REVOKED, SLOWING
 from simulation.service import Service
 from support.fakes import KEY
 
@@ -33,6 +34,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 UNNOTICED = {"cancel", "close", "idle end", "wall clock", *HARMLESS}
+UNNOTICED |= {"proxy idle end", "proxy idle reset", "proxy idle notify", "proxy announces"}
 """Faults that no lookup notices: it is answered by its first attempt."""
 
 
@@ -68,7 +70,7 @@ class _Log(logging.Handler):
         self._world = world
 
     def emit(self, record):
-        if KEY in record.getMessage():
+        if any(secret in record.getMessage() for secret in oracles.SECRETS):
             self._world.fail("key", "in the log")
 
 
@@ -90,7 +92,9 @@ class World:
         plan: What is run.
         problems: What did not hold.
         limiters: One per client.
+        proxy: On the way to the service, or None.
         is_quiet: Whether nothing goes wrong, so that each answer must be the true one.
+        is_prompt: Whether nothing keeps an attempt waiting for its time-out.
         is_unbroken: Whether no connection breaks that carries a request.
         is_closing: Whether a client is closed under way.
     """
@@ -104,17 +108,23 @@ class World:
         self._graves = []
         self._wall_offset = 0.0
         is_orderly = plan.limit.kind == "none" and not plan.loss and plan.deadline >= 20 and plan.max_rate is None
-        is_orderly = is_orderly and plan.timeout >= 5  # a handshake over a slow network takes two seconds
+        # A handshake over a slow network takes two seconds, and through a proxy three more.
+        is_orderly = is_orderly and (plan.timeout >= 10 and plan.deadline >= 60 if plan.proxy else plan.timeout >= 5)
         # httpx's own pool does not ask again when a kept-alive connection turns out to be closed.
         noticed = {"idle end"} if plan.transport == "injected" else set()
         self.is_quiet = is_orderly and {fault.kind for fault in plan.faults} <= UNNOTICED - noticed
         kinds = {fault.kind for fault in plan.faults}
+        ways = 12 if plan.proxy else 7  # of the messages that it takes to connect and to be answered
+        needed = ways * plan.latency[1] + plan.work_seconds + 0.1
+        self.is_prompt = not kinds & set(SLOWING) and not plan.loss and not plan.tick and needed < plan.timeout
         self.is_unbroken = plan.transport != "injected" and not kinds & set(BREAKING) and plan.timeout >= 5
         self._chances = {name: random.Random(f"{name} {plan.seed}") for name in ("loop", "net", "service", "work")}
         self.chance = self._chances["work"]
         self._new_loop(0.0)
         self.service = Service(self.loop, plan, self._chances["service"], self.wall)
         self.service.on_reuse = lambda: oracles.check_reuse(self)
+        self.proxy = proxy.Proxy(self) if plan.proxy else None
+        self._entry = {host.NAME: host.ADDRESSES[host.NAME]} if self.proxy is None else proxy.ADDRESSES
         self._new_network()
 
     def _new_loop(self, now):
@@ -130,16 +140,21 @@ class World:
             self.loop,
             self._chances["net"],
             self._accept,
-            addresses=dict(host.ADDRESSES),
+            addresses={**host.ADDRESSES, **self._entry},
             latency=plan.latency,
             loss=plan.loss,
             pieces=plan.pieces,
         )
-        self.network.on_connect = self.service.on_connect
+        self.network.on_connect = (self.proxy or self.service).on_connect
         self.network.on_write = lambda transport: oracles.check_write(self, transport)
         self.address = f"https://{host.NAME}" if plan.is_tls else "http://127.0.0.1:8080"
 
     def _accept(self, connection):
+        return self.proxy.accept(connection) if self.proxy is not None else self.serve(connection).receive
+
+    def serve(self, connection, *, is_stranger=False):
+        """Return the service's side of a connection."""
+
         def on_bytes(data):
             if self.plan.is_tls:
                 oracles.check_bytes(self, data)
@@ -147,11 +162,14 @@ class World:
 
         def on_request(peer, request):
             oracles.check_request(self, request)
+            if is_stranger:
+                self.fail("key", "sent to a server that has not proven who it is")
             self.service.on_request(peer, request)
 
-        peer = host.Peer(connection, is_tls=self.plan.is_tls, on_request=on_request, on_bytes=on_bytes)
+        tls = host.Tls(host.server_context(host.NAME, is_trusted=not is_stranger)) if self.plan.is_tls else None
+        peer = host.Peer(connection, tls=tls, on_request=on_request, on_bytes=on_bytes)
         self.service.add(peer)
-        return peer.receive
+        return peer
 
     # For workloads
 
@@ -173,15 +191,17 @@ class World:
         """Return a client of the plan's kind, and what must be closed after it."""
         plan, also = self.plan, None
         options = {}
+        through = proxy.address(plan.proxy) if plan.proxy else None
         if plan.transport in ("httpx", "fast"):
-            options["transport"] = plan.transport
+            options = {"transport": plan.transport, "proxy": through}
         else:
-            trust = host.contexts()[1]
+            trust = host.client_context()
             limits = httpx.Limits(max_connections=plan.connections or plan.concurrency)
             if plan.transport == "injected":
                 also = httpx.AsyncClient(verify=trust, limits=limits, timeout=30, trust_env=False)
             else:
-                also = httpx.AsyncClient(transport=PooledTransport(ssl_context=trust), trust_env=False)
+                mounted = PooledTransport(ssl_context=trust, proxy=through)
+                also = httpx.AsyncClient(transport=mounted, trust_env=False)
             options["http_client"] = also
         client = AsyncClient(
             api_key=KEY,
@@ -204,6 +224,8 @@ class World:
             self.count(f"{attempt.error or 'found'}")
             if self.is_quiet and attempt.error in ("ConnectionFailedError", "AttemptTimeoutError"):
                 self.fail("unanswered", f"an attempt for {attempt.reference} ended with {attempt.error}")
+            elif self.is_prompt and attempt.error == "AttemptTimeoutError" and self.plan.transport != "injected":
+                self.fail("slow", f"an attempt for {attempt.reference} waited until its time was over")
             elif self.is_unbroken and attempt.error == "ConnectionFailedError":
                 self.fail("stale", f"an attempt for {attempt.reference} failed, and nothing broke its connection")
             if attempt.status is not None:
@@ -227,7 +249,7 @@ class World:
     def calm(self):
         """End all faults."""
         self.service.is_calm = True
-        self.network.heal(host.ADDRESSES)
+        self.network.heal({**host.ADDRESSES, **self._entry})
 
     def schedule(self, acts):
         """
@@ -241,10 +263,10 @@ class World:
             "restart": self.service.restart,
             "idle end": lambda _: self.service.end_idle(),
             "wall clock": self._move_wall,
-            "dead address": lambda _: self.network.dead_addresses.add(host.ADDRESSES[host.NAME][0]),
+            "dead address": lambda _: self.network.dead_addresses.add(next(iter(self._entry.values()))[0]),
             "dead name": self._lose_name,
             REVOKED: self.service.revoke,
-        }
+        } | ({} if self.proxy is None else self.proxy.timed())
         for fault in self.plan.faults:
             if fault.kind in timed:
                 self.loop.call_later(fault.at, self._act, timed[fault.kind], fault.value)
@@ -274,8 +296,9 @@ class World:
 
     def _lose_name(self, seconds):
         known = self.network._addresses
-        known.pop(host.NAME, None)
-        self.loop.call_later(seconds, known.update, host.ADDRESSES)
+        for name in self._entry:
+            known.pop(name, None)
+        self.loop.call_later(seconds, known.update, self._entry)
 
     # The process
 
@@ -302,10 +325,14 @@ class World:
         self._new_loop(now)
         self.loop.note(trace)
         self.service.move(self.loop)
+        if self.proxy is not None:
+            self.proxy.move()
         self._new_network()
 
     def check_end(self):
         """Complain of what a process leaves behind that has come to its end."""
+        if self.proxy is not None:
+            self.proxy.check_end()
         for client in self.clients:
             oracles.check_nothing_left(self, client)
         connections, sockets = self.network.open_connections()
@@ -360,7 +387,9 @@ def _patched(world):
         undo.enter_context(patch(payclient._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
         undo.enter_context(patch(payclient.policies._limiter, "ConcurrencyController", oracles.ObservedController))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
-        undo.enter_context(patch(payclient.transports._socket, "_system_trust", lambda: host.contexts()[1]))
+        undo.enter_context(patch(payclient.transports._socket, "_system_trust", host.client_context))
+        if world.plan.proxy:
+            undo.enter_context(patch(payclient.transports._dial, "_new_socket", lambda _: SimulatedSocket()))
         state = random.getstate()
         undo.callback(random.setstate, state)
         random.seed(f"jitter {world.plan.seed}")

@@ -35,11 +35,15 @@ class Server:
         return self.ssl.read(1 << 20)
 
 
-def session(*, is_trusting=True):
+def trust(*, is_trusting=True):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if is_trusting:
         AUTHORITY.configure_trust(context)
-    return TlsSession(context, "pay.example")
+    return context
+
+
+def session(*, is_trusting=True):
+    return TlsSession(trust(is_trusting=is_trusting), "pay.example")
 
 
 def established(server):

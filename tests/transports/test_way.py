@@ -34,21 +34,22 @@ def address_of(server):
 
 
 @pytest.mark.parametrize(
-    ("script", "kind", "step"),
+    ("script", "kind", "step", "sent"),
     [
-        ([stall], AttemptTimeoutError, "waiting"),
-        ([send(OK[:40]), stall], AttemptTimeoutError, "waiting"),
-        ([send(OK[:-10]), stall], AttemptTimeoutError, "body"),
-        ([close], ConnectionFailedError, "waiting"),
-        ([send(OK[:-10]), close], ConnectionFailedError, "body"),
+        ([stall], AttemptTimeoutError, "waiting", "unknown"),
+        ([send(OK[:40]), stall], AttemptTimeoutError, "waiting", "unknown"),
+        ([send(OK[:-10]), stall], AttemptTimeoutError, "body", "yes"),
+        ([close], ConnectionFailedError, "waiting", "unknown"),
+        ([send(OK[:-10]), close], ConnectionFailedError, "body", "yes"),
     ],
 )
 @pytest.mark.virtual_time
-async def test_exchange(script, kind, step, ask):
+async def test_exchange(script, kind, step, sent, ask):
     """A time-out and a broken connection say whether the answer had begun, with which address and after how long."""
     async with RawServer(Script(script)) as server:
         error = await ask(server, timeout=7)
         assert (type(error), error.step, error.address) == (kind, step, address_of(server))
+        assert error.sent == sent
     if kind is AttemptTimeoutError:
         assert error.seconds == pytest.approx(7, abs=0.01)
         assert str(error) == f"no whole answer within 7 s [step {step}, {error.address}, after 7.00 s]"
@@ -91,12 +92,13 @@ async def test_refused(ask):
 
 @pytest.mark.virtual_time
 async def test_black_hole(ask):
-    """A time-out while connecting names the step and the address, whoever ends it."""
+    """A time-out while connecting names the step and the address, and has sent nothing, whoever ends it."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
         address = "{}:{}".format(*full.getsockname())
         for timeout in (2, 60):  # of the attempt, and of the connection alone
             error = await ask(f"http://{address}", timeout=timeout)
             assert (type(error), error.step, error.address) == (AttemptTimeoutError, "connect", address)
+            assert error.sent == "no"
 
 
 async def test_several_addresses(ask, monkeypatch):
