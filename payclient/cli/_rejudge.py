@@ -137,7 +137,7 @@ def _not_applied(wanted: Rules, rules: Rules) -> tuple[str, ...]:
 def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
     if kept:
         names = " and ".join(kept)
-        yield f"Not applied: {names}, which say how the ledger and the answers are read; that takes a new run."
+        yield f"Not changed: {names}, because reading the ledger or the answers in another way takes a new run."
     if unconfirmed:
         which = "1 reference needs" if unconfirmed == 1 else f"{unconfirmed:,} references need"
         yield (

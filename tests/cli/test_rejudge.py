@@ -129,7 +129,7 @@ def test_reading_stays(run, rejudge, tmp_path):
     """Rules about how the ledger and the answers are read stay those of the run, and the command says so."""
     night = run(rules="not_found_messages = ['gone']\n")
     result = rejudge(night, rules="require = ['amount']\n")
-    assert "Not applied: require and not_found_messages, which say how" in result.out
+    assert "Not changed: require and not_found_messages, because reading" in result.out
     assert told(tmp_path / "again")["rules"]["not_found_messages"] == ["gone"]
 
 

@@ -194,7 +194,7 @@ def test_rejudged(reconcile, command, tmp_path):
     (tmp_path / "settlement.csv").unlink()
     rules.write_text('grace = "1h"\n')
     result = command("rejudge", str(folder), "--rules", str(rules), "--out", str(again))
-    assert (result.status, "Not applied: statement, which say how" in result.out) == (1, True)
+    assert (result.status, "Not changed: statement, because reading" in result.out) == (1, True)
     settlements = [json.loads((each / "summary.json").read_text())["settlement"] for each in (folder, again)]
     assert settlements[0] == settlements[1]
     assert settlements[0]["statement_total"] == 14999
