@@ -17,7 +17,7 @@ from payclient.reconcile._judge import differing, paid_reff_of
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._settled import OtherSide
-from payclient.reconcile._stored import PendingLookup, entry_from, observation_cells, observation_from
+from payclient.reconcile._stored import PendingLookup, entry_from, moment_from, observation_cells, observation_from
 
 _ANSWERS_PER_WRITE = 500
 
@@ -226,7 +226,8 @@ class Answers:
 
     def last_to_confirm_at(self) -> datetime | None:
         """Return the time of the latest answer that `to_confirm` yields."""
-        return datetime.fromisoformat(at) if (at := self._value(schema.LAST_TO_CONFIRM)) else None
+        at = self._value(schema.LAST_TO_CONFIRM)
+        return None if at is None else moment_from(at)
 
     def count_differences(self) -> tuple[int, int]:
         """Return the number of references whose first lookup differed, and their total in the ledger."""

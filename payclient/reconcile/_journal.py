@@ -70,7 +70,7 @@ class Journal:
         statement_lines: The lines of the statement, if there is one.
 
     Note:
-        Memory stays within some 32 MiB. The disk holds about half a kilobyte for each ledger row. The API key is
+        Memory stays within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
         never in it.
 
     Raises:

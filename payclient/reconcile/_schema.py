@@ -6,6 +6,8 @@ Design rules:
 - Each lookup is a row of `answers`. Its `id` is twice the position of the first ledger row with that reference, plus
   one for the second lookup, so no query has to search for it.
 - A column that the ledger does not have is an empty blob, which no value of a ledger is. An empty cell is NULL.
+- The time of an answer is in microseconds since 1970, in UTC. So is a time of the ledger that has no zone; one that has
+  is text.
 - Each row ends with a checksum of all its other columns, in their order. A note holds the number of rows of each
   table: of the notes always, of the ledger once it is complete, and of the answers once a run has ended. Without
   the count, a missing answer is looked up again.
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 8
+VERSION = 9
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096

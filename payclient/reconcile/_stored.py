@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 from attrs import fields, frozen
@@ -18,6 +18,8 @@ from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
 StoredCell: TypeAlias = str | int | bytes | None
 
 _ABSENT = b""
+_EPOCH, _EPOCH_UTC = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # noqa: DTZ001  an expiry has no zone
+_MICROSECOND = timedelta(microseconds=1)
 _BOUND = 2**63
 _NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
 
@@ -95,7 +97,7 @@ def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
 
 def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     """Return `ANSWER_COLUMNS` for *observation*."""
-    said = (observation.answer.value, observation.at.isoformat(), observation.error, observation.message or None)
+    said = (observation.answer.value, moment_cell(observation.at), observation.error, observation.message or None)
     head = (*said, observation.reused_from or None)
     found = observation.transaction
     if found is None:
@@ -110,7 +112,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
         _money_cell(found.fee),
         _money_cell(found.amount_received),
         found.payment_code,
-        None if found.expdate is None else found.expdate.isoformat(),
+        _time_cell(found.expdate),
         found.status,
         json.dumps(found.deviations) if found.deviations else None,
     )
@@ -123,7 +125,7 @@ def observation_from(cells: Sequence[Any]) -> Observation | None:
         return None
     return Observation(
         answer=Answer(answer),
-        at=datetime.fromisoformat(at),
+        at=moment_from(at),
         transaction=None if found[0] is None else _transaction(found),
         error=error,
         message=message or "",
@@ -142,7 +144,7 @@ def _transaction(cells: Sequence[Any]) -> Transaction:
         fee=_money_value(fee),
         amount_received=_money_value(received),
         payment_code=code,
-        expdate=None if expdate is None else datetime.fromisoformat(expdate),
+        expdate=_time_value(expdate),
         status=status,
         deviations=tuple(json.loads(deviations)) if deviations else (),
     )
@@ -170,11 +172,25 @@ def _money_value(cell: Any) -> Any:
     return int(cell) if isinstance(cell, str) else _value(cell)
 
 
+def moment_cell(at: datetime) -> int:
+    """Return a time in UTC as the journal stores it: microseconds since 1970, a quarter of the text."""
+    return (at - _EPOCH_UTC) // _MICROSECOND
+
+
+def moment_from(cell: int) -> datetime:
+    """Return what `moment_cell` was given."""
+    return _EPOCH_UTC + timedelta(microseconds=cell)
+
+
 def _time_cell(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else _cell(value)
+    if not isinstance(value, datetime):
+        return _cell(value)
+    return (value - _EPOCH) // _MICROSECOND if value.tzinfo is None else value.isoformat()
 
 
 def _time_value(cell: Any) -> Any:
+    if isinstance(cell, int):
+        return _EPOCH + timedelta(microseconds=cell)
     return datetime.fromisoformat(cell) if isinstance(cell, str) else _value(cell)
 
 

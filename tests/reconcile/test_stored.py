@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,10 +20,11 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 NUMBERS = st.integers(-(10**30), 10**30) | st.sampled_from([2**63, 2**63 - 1, -(2**63), -(2**63) - 1])
 TIMES = st.datetimes()
+ZONED = st.datetimes(timezones=st.just(timezone(timedelta(hours=5, minutes=45))))
 KINDS = dict.fromkeys(COMPARED, TEXTS) | dict.fromkeys(("amount", "fee", "amount_received"), NUMBERS)
 KINDS |= {"expdate": TIMES}
 OPTIONAL = {name: st.none() | kind | st.just(ABSENT) for name, kind in KINDS.items()}
-OPTIONAL |= {"created_at": st.none() | TIMES | st.just(ABSENT), "amount": NUMBERS | st.just(ABSENT)}
+OPTIONAL |= {"created_at": st.none() | TIMES | ZONED | st.just(ABSENT), "amount": NUMBERS | st.just(ABSENT)}
 
 ENTRIES = st.builds(Entry, line=st.integers(0, 2**40), reference=NAMES, **OPTIONAL)
 REJECTED = st.builds(
@@ -93,3 +94,15 @@ def test_seconds_are_not_kept():
     assert observe(error, at=datetime(2026, 11, 21, tzinfo=UTC)).message == "it broke"
     refusal = ServiceError("down", request_id="r-1")
     assert observe(refusal, at=datetime(2026, 11, 21, tzinfo=UTC)).message == "down [request id r-1]"
+
+
+def test_times_are_numbers():
+    """A time without a zone, and that of an answer, are numbers in order; one with a zone keeps it."""
+    naive = datetime.fromisoformat("2026-11-21T10:00:00.000001")
+    zoned = datetime(2026, 11, 21, tzinfo=timezone(timedelta(hours=7)))
+    entry = Entry(line=1, reference="T1", expdate=naive, created_at=zoned)
+    *_, expdate, created_at, _ = entry_cells(entry)
+    assert (expdate, created_at) == (1795255200000001, "2026-11-21T00:00:00+07:00")
+    before, after = (datetime(year, 1, 1, tzinfo=UTC) for year in (1969, 2026))
+    cells = [observation_cells(Observation(answer=Answer.NOT_FOUND, at=at))[1] for at in (before, after)]
+    assert cells == [-31536000 * 10**6, 1767225600 * 10**6]
