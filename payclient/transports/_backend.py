@@ -149,14 +149,17 @@ async def _close_others(attempts: list[asyncio.Task[Any]], first: asyncio.Task[A
     for each in others:
         each.cancel()
     try:
-        await until_done(others)
+        await until_done([asyncio.create_task(_close_all(others))])
     except asyncio.CancelledError:
-        others = attempts  # the first one is not returned either
+        await until_done([asyncio.create_task(_close_all(attempts))])  # the first one is not returned either
         raise
-    finally:
-        for each in others:
-            if _is_connected(each):
-                await each.result().aclose()
+
+
+async def _close_all(attempts: list[asyncio.Task[Any]]) -> None:
+    await until_done(attempts)
+    for each in attempts:
+        if _is_connected(each):
+            await each.result().aclose()
 
 
 async def _ask(stream: Any, proxy: Proxy, host: str, port: int) -> None:

@@ -232,7 +232,9 @@ def reconciliation(world):
         world.calm()
         broken = runs.start()
         if not broken.is_complete:
-            world.fail("recovers", f"a calm run ended with {broken.ended_by!r}")
+            # Else nothing shows that the service answers.
+            if any(reference[0] in "TU" for reference in world.plan.references):
+                world.fail("recovers", f"a calm run ended with {broken.ended_by!r}")
             return
         files = runs.files()
         runs.folder = runs._next_folder()

@@ -10,6 +10,8 @@ from payclient.protocol import Failed, Found
 from simulation import oracles, waiting
 from simulation.reconciling import reconciliation
 
+MAX_UNREACHED = 3
+"""Lookups that could not connect, before any was answered, after which a stream may give up."""
 HEALTHY = 600.0
 """Seconds for the lookups after all faults, pauses included."""
 
@@ -193,7 +195,10 @@ def _check_stop(world, client, reference, error):
     """Allow a stream to give up on an address that it has never reached, and on what every reference would get."""
     if not isinstance(error, errors.ConnectionFailedError):
         oracles.check_answer(world, reference, error)
-    elif error.sent != "no" or world.counts.get(f"answered by client {world.clients.index(client)}"):
+        return
+    number = world.clients.index(client)
+    is_answered = world.counts.get(f"answered by client {number}", 0) > 0
+    if error.sent != "no" or (is_answered and world.counts.get(f"unreached by client {number}", 0) < MAX_UNREACHED):
         world.fail("error", f"a stream ended with {error!r}")
 
 
