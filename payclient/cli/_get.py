@@ -15,7 +15,7 @@ from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
 from payclient.cli._connection import Connection
 from payclient.cli._status import Exit, most_urgent, status_of
-from payclient.cli._streams import Streams, aligned, read_lines
+from payclient.cli._streams import Streams, aligned, read_references
 from payclient.errors import ConfigurationError
 from payclient.policies import classify
 from payclient.protocol import Found, Outcome, masked
@@ -199,7 +199,7 @@ async def get(
     async with connection.client(streams, deadline=deadline) as client:
         with Outcomes(streams, as_json=as_json) as shown:
             if references == _STDIN:
-                async with client.stream_transactions(read_lines(streams.stdin)) as outcomes:
+                async with client.stream_transactions(read_references(streams.stdin)) as outcomes:
                     async for outcome in outcomes:
                         shown.add(outcome)
             else:

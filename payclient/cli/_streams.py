@@ -29,7 +29,7 @@ _CHUNK_BYTES = 64 * 1024
 _MAX_LINE = 64 * 1024
 
 
-async def read_lines(stream: BinaryIO) -> AsyncIterator[str]:
+async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
     """
     Yield the lines that are not blank, without the white space around them.
 

@@ -103,7 +103,7 @@ def _key(row: Row) -> tuple[str | None, str | None, str | None]:
     return ledger_status, _word(theirs.status), _word(theirs.payment_method) or ledger_method
 
 
-def meaning(word: str | None, rules: Rules) -> Status | None:
+def status_of_word(word: str | None, rules: Rules) -> Status | None:
     """Return what a word of a cell means by *rules*; None if it is not known."""
     return Status.PAID if word == ASSUMED else rules.read_status(word)
 
@@ -203,7 +203,7 @@ def _most(keys: Iterable[_Key_grid], most: int) -> list[_Key_grid]:
 def _remark(pair: _States, rules: Rules) -> str:
     if None in pair or OTHER in pair:
         return ""
-    ours, theirs = (meaning(word, rules) for word in pair)
+    ours, theirs = (status_of_word(word, rules) for word in pair)
     if ours is None or theirs is None:
         return "unknown word"
     return "" if ours is theirs else "not the same"

@@ -21,7 +21,7 @@ from payclient.reconcile import (
     rules_as_json,
 )
 from payclient.report._about import About, judged_again_as_json, ledger_as_json
-from payclient.report._matrix import Cell, Matrix, meaning
+from payclient.report._matrix import Cell, Matrix, status_of_word
 from payclient.report._wording import money_by_status
 
 SUMMARY_VERSION = 2
@@ -105,9 +105,9 @@ def _statuses(matrix: Matrix, rules: Rules) -> list[dict[str, Any]]:
     return [
         {
             "ledger": cell.ledger_status,
-            "ledger_meaning": meaning(cell.ledger_status, rules),
+            "ledger_meaning": status_of_word(cell.ledger_status, rules),
             "service": cell.service_status,
-            "service_meaning": meaning(cell.service_status, rules),
+            "service_meaning": status_of_word(cell.service_status, rules),
             "payment_method": cell.method,
             **asdict(total),
         }

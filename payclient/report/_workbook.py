@@ -12,7 +12,7 @@ from payclient.ledger import COMPARED
 from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary
 from payclient.report._about import About
 from payclient.report._facts import facts, when
-from payclient.report._matrix import Cell, Matrix, meaning
+from payclient.report._matrix import Cell, Matrix, status_of_word
 from payclient.report._rows import both_sides, difference, in_words
 from payclient.report._rows_file import ROWS
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, Style, Value
@@ -263,7 +263,7 @@ def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
         return cell.ledger_status, cell.service_status
 
     for (ours, theirs), total in matrix.by(words).items():
-        yield (ours, meaning(ours, rules), theirs, meaning(theirs, rules), *astuple(total))
+        yield (ours, status_of_word(ours, rules), theirs, status_of_word(theirs, rules), *astuple(total))
 
 
 def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:

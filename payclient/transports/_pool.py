@@ -6,6 +6,10 @@ from collections import deque
 from typing import Generic, Protocol, TypeVar
 
 
+class StaleError(Exception):
+    """A connection that was kept turned out to be closed; the exchange is repeated over another one."""
+
+
 class Pooled(Protocol):
     """A connection that can be kept."""
 

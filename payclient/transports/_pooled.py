@@ -22,7 +22,7 @@ from payclient.errors import Step
 from payclient.transports._backend import Backend
 from payclient.transports._backend import core as _core
 from payclient.transports._failures import plain_text_refused
-from payclient.transports._pool import Pool
+from payclient.transports._pool import Pool, StaleError
 from payclient.transports._proxy import Proxy, as_proxy
 from payclient.transports._socket import socket_options, system_trust
 from payclient.transports._way import Way
@@ -46,10 +46,6 @@ LOOKUP = "payclient.lookup"
 """Request extension of a lookup, which is safe to repeat; its value says whether it needs a fresh connection."""
 CONNECTION = "payclient.connection"
 """Response extension: the `KeptConnection` of the response."""
-
-
-class _StaleError(Exception):
-    """A kept-alive connection turned out to be closed."""
 
 
 class KeptConnection:
@@ -178,7 +174,7 @@ class _Connections:
             if kept is not None:
                 try:
                     return await self._exchange(kept, request, is_repeatable=is_lookup)
-                except _StaleError:
+                except StaleError:
                     pass  # the service closed it while it was idle, which is not a failed attempt
         connection = await self._connect(request.url)
         trace = connection.watch(request.extensions.get("trace"))
@@ -255,7 +251,7 @@ class _Connections:
             if head is None:
                 await connection.aclose()
         if head is None:
-            raise _StaleError
+            raise StaleError
         extensions = {**head.extensions, CONNECTION: connection}
         return _core.Response(
             head.status,

@@ -17,7 +17,7 @@ from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken, closed
 from payclient.transports._message import InCommon, head, rest
-from payclient.transports._pool import Pool
+from payclient.transports._pool import Pool, StaleError
 from payclient.transports._proxy import Proxy, as_proxy
 
 __all__ = ["FastTransport"]
@@ -65,7 +65,7 @@ class FastTransport:
         if kept is not None:
             try:
                 return await self._exchange(kept, request, reused=True)
-            except _StaleError:
+            except StaleError:
                 pass  # the service closed it while it was idle, which is not a failed attempt
         return await self._exchange(await self._new_connection(request), request, reused=False)
 
@@ -89,7 +89,7 @@ class FastTransport:
             response = await connection.exchange(self._head.of(request) + rest(request))
         except BrokenError as error:
             is_stale = reused and error.silent
-            failure = _StaleError() if is_stale else broken(error, request, connection.place(), answered=error.answered)
+            failure = StaleError() if is_stale else broken(error, request, connection.place(), answered=error.answered)
         except asyncio.CancelledError as error:
             connection.place().mark(error)
             raise
@@ -125,7 +125,3 @@ class FastTransport:
     def _drop(self, connection: Connection) -> None:
         self._pool.remove(connection)
         connection.abort()
-
-
-class _StaleError(Exception):
-    """A kept-alive connection turned out to be closed."""

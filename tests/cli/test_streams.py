@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from payclient.cli._streams import Streams, read_lines
+from payclient.cli._streams import Streams, read_references
 from payclient.errors import ConfigurationError
 
 
@@ -33,7 +33,7 @@ def test_folder(configured, tmp_path):
 
 
 async def collect(content):
-    return [line async for line in read_lines(io.BytesIO(content))]
+    return [line async for line in read_references(io.BytesIO(content))]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_lazy():
     """A line is there as soon as it was written, while the writer goes on."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb", buffering=0) as stream:
-        lines = read_lines(stream)
+        lines = read_references(stream)
         os.write(writing, b"a\nb")
         first = await anext(lines)
         os.write(writing, b"c\n")
@@ -85,14 +85,14 @@ async def test_loop_goes_on():
     with os.fdopen(reading, "rb", buffering=0) as stream:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
-                await anext(read_lines(stream))
+                await anext(read_references(stream))
         os.close(writing)
 
 
 async def test_error():
     """An error of the system comes out of the iteration."""
     with pytest.raises(OSError, match="Is a directory"):
-        await anext(read_lines(_Directory()))
+        await anext(read_references(_Directory()))
 
 
 class _Directory(io.BytesIO):
