@@ -24,6 +24,7 @@ from payclient.reconcile import (
     read_duration,
     read_rules,
     with_decisions,
+    with_profiles,
 )
 from payclient.report import JOURNAL, carry_log, earlier_decisions
 
@@ -250,7 +251,7 @@ class LedgerSource:
             name, _, rest = str(error).partition(" ")
             message = f"--{name.replace('_', '-')} {rest}"
             raise ConfigurationError(message) from error
-        return attrs.evolve(rules, ledger=ledger)
+        return with_profiles(attrs.evolve(rules, ledger=ledger))
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
         """

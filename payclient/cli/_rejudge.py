@@ -28,6 +28,7 @@ from payclient.reconcile import (
     judge_again,
     keep_reading,
     with_decisions,
+    with_profiles,
 )
 from payclient.report import JudgedAgain, carry_log, read_log
 
@@ -104,7 +105,7 @@ def _judge_copy(folder: Path, out: Path, given: Judging, settles_within: str | N
         with Journal(new.path(name), must_exist=True) as journal:
             about = about_of(journal)
             wanted = settling_within(given.rules(without_file=about.rules), settles_within)
-            rules = with_decisions(keep_reading(wanted, about.rules), read_log(folder).decisions)
+            rules = with_decisions(with_profiles(keep_reading(wanted, about.rules)), read_log(folder).decisions)
             unconfirmed = judge_again(journal, rules=rules)
             again = JudgedAgain(
                 folder=folder.resolve().name,

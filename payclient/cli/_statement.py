@@ -16,7 +16,7 @@ from payclient._escape import plural
 from payclient.cli._options import chosen_columns, duration_option
 from payclient.errors import ConfigurationError
 from payclient.ledger import Dialect, Entry, Ledger, LedgerError, RejectedEntry, open_ledger
-from payclient.reconcile import Rules, StatementTotals
+from payclient.reconcile import Rules, StatementTotals, with_profiles
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OPTION = re.compile(r"--(?!statement-|allow-empty)[a-z]")
@@ -66,7 +66,7 @@ class StatementSource:
         chosen = chosen_columns(self.statement_column, option="--statement-column")
         if chosen:
             statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
-        return attrs.evolve(rules, statement=statement)
+        return with_profiles(attrs.evolve(rules, statement=statement))
 
     @property
     def payout_amount(self) -> int | None:

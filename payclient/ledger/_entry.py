@@ -132,7 +132,7 @@ class RejectedEntry:
         reason: What is wrong with it, and what to do.
         reference: The reference as written, if there is one.
         amount: The amount for the ledger's total, if it is readable.
-        amount_received: The amount received, if it is readable; of a statement alone.
+        amount_received: The amount received, if it is readable; of a statement, or a ledger with kinds.
         status: The ledger's word for the state, if it is readable.
         kind: The ledger's word for what the line is to its payment, if it is readable.
     """

@@ -26,6 +26,8 @@ class Profile:
         columns: The names of its columns, by field, most specific first.
         debit_columns: The columns whose amounts are subtracted, by field.
         ignore_columns: Columns that are left unused, although they look like money or like a field.
+        kind: The column that says what a line is, and its words, as the rule `[lines.kind]` has them.
+        statuses: The meaning of its status words, as the rule `[statuses]` has it.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Profile:
     columns: Mapping[str, tuple[str, ...]] = EMPTY
     debit_columns: Mapping[str, str] = EMPTY
     ignore_columns: tuple[str, ...] = ()
+    kind: Mapping[str, Any] = EMPTY
+    statuses: Mapping[str, str] = EMPTY
 
 
 @cache
@@ -51,4 +55,6 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
         columns={field: tuple(names) for field, names in table.get("columns", {}).items()},
         debit_columns=table.get("debit_columns", EMPTY),
         ignore_columns=tuple(table.get("ignore_columns", ())),
+        kind=table.get("kind", EMPTY),
+        statuses=table.get("statuses", EMPTY),
     )

@@ -272,7 +272,7 @@ class RowReader:
             reason="; ".join(problems),
             reference=_as_found(cells[self._columns.places["reference"]]),
             amount=values.get("amount"),
-            amount_received=values.get("amount_received") if self._is_statement else None,
+            amount_received=values.get("amount_received") if self._is_statement or "kind" in values else None,
             status=values.get("status") if "status" in self._columns.places else ABSENT,
             kind=values.get("kind") if "kind" in self._columns.places else ABSENT,
         )

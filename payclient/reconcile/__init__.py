@@ -51,6 +51,7 @@ from payclient.reconcile._observation import observe as observe
 from payclient.reconcile._observation import utc_now as utc_now
 from payclient.reconcile._patterns import Pattern
 from payclient.reconcile._patterns import amount_at_stake as amount_at_stake
+from payclient.reconcile._profile_rules import with_profiles
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import gone_breaks as gone_breaks
 from payclient.reconcile._replay import replay
@@ -149,4 +150,5 @@ __all__ = [
     "rules_from_json",
     "step_of",
     "verify_journal",
+    "with_profiles",
 ]

@@ -142,9 +142,17 @@ class IgnoredCount:
     _rules: HasKinds
     _counts: dict[str, tuple[int, int]] = field(init=False, factory=dict)
 
-    def takes(self, kind: object, amount: object) -> bool:
-        """Return whether a line of *kind* is left out, and count it."""
-        if self._rules.kind_of(kind) is not Kind.IGNORE or not isinstance(kind, str):
+    def takes(self, kind: object, amount: object, *, is_alone: bool = False) -> bool:
+        """
+        Return whether a line of *kind* is left out, and count it.
+
+        Args:
+            kind: Its word.
+            amount: What it states.
+            is_alone: Whether a fee is left out too, because it belongs to no payment.
+        """
+        left_out = {Kind.IGNORE, Kind.FEE} if is_alone else {Kind.IGNORE}
+        if self._rules.kind_of(kind) not in left_out or not isinstance(kind, str):
             return False
         word = normalise(kind)
         lines, total = self._counts.get(word, (0, 0))

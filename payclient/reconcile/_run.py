@@ -190,7 +190,8 @@ class _Reconciler:
         self._journal.finish_statement(total.totals(ignored.counted()))
 
     def _add(self, entry: Entry | RejectedEntry, ignored: IgnoredCount) -> None:
-        if not ignored.takes(entry.kind, entry.amount):
+        amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
+        if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
             self._journal.add(entry)
 
     async def reuse(self, reuse: Reuse | None) -> None:

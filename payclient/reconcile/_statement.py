@@ -135,7 +135,8 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
         return None, None, 0
     kind = rules.statement.kind_of(line.kind)
     amount, net = _stated(line)
-    if kind in (Kind.REFUND, Kind.FEE):
+    is_signed = kind is Kind.FEE and bool(rules.statement.reading.debit_columns)
+    if kind in (Kind.REFUND, Kind.FEE) and not is_signed:
         amount, net = (None if number is None else -abs(number) for number in (amount, net))
     money = (amount or 0) if net is None else net
     if kind is Kind.FEE:  # it is no part of what was paid, and all of it is taken off what is paid out

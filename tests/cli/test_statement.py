@@ -213,3 +213,43 @@ def test_rejudged_later(configured, command, tmp_path):
     assert (result.status, "1 reference needs a second lookup" in result.out) == (75, True)
     result = configured(*given, str(again))
     assert (result.status, "T1: high, not_settled" in result.out) == (1, True)
+
+
+ADYEN = """\
+Psp Reference,Type,Gross Currency,Gross Debit (GC),Gross Credit (GC),Net Currency,Net Debit (NC),Net Credit (NC)
+T1,Settled,IDR,,150.00,IDR,,125.00
+T2,Settled,IDR,,70.00,IDR,,70.00
+T2,Chargeback,IDR,70.00,,IDR,77.50,
+,Fee,,,,IDR,12.50,
+,InvoiceDeduction,,,,IDR,,2.50
+,MerchantPayout,,,,IDR,107.50,
+"""
+
+
+def test_report_of_provider(configured, tmp_path):
+    """A provider's report needs no rules as the statement: its profile knows the kinds of its lines."""
+    (tmp_path / "ledger.csv").write_text(LEDGER)
+    (tmp_path / "settlement.csv").write_text(ADYEN)
+    command = ("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "report"), "--payout", "10750")
+    result = configured(
+        *command, "--statement", str(tmp_path / "settlement.csv"), "--statement-profile", "adyen-settlement"
+    )
+    assert (result.status, result.out.partition(":")[0]) == (0, "CLEAN")
+    assert "The payout of 10,750 is the statement's total." in result.out.splitlines()
+    settlement = json.loads((tmp_path / "report" / "summary.json").read_text())["settlement"]
+    assert {each["step"]: each["amount"] for each in settlement["steps"] if each["rows"]} == {
+        "settled": 0,
+        "fees": -3500,
+        "refunded": -750,
+    }
+
+
+def test_report_of_provider_as_ledger(configured, tmp_path):
+    """The same as the ledger: lines are summed by kind, and a fee of no payment is left out with its sum."""
+    (tmp_path / "settlement.csv").write_text(ADYEN)
+    command = ("reconcile", str(tmp_path / "settlement.csv"), "--out", str(tmp_path / "report"))
+    result = configured(*command, "--profile", "adyen-settlement")
+    assert "3 ledger rows, summed to 2 payments: 1 matched, 1 break" in result.out.splitlines()[0]
+    assert "payclient: 1 line of the kind 'fee' left out, as the rules say: -1,250" in result.err
+    again = configured("rejudge", str(tmp_path / "report"), "--out", str(tmp_path / "again"))
+    assert again.out.splitlines()[0] == result.out.splitlines()[0]

@@ -27,7 +27,8 @@ TOUCHES = frozenset({"open", "os.rename", "os.remove", "sqlite3.connect"})
 
 def reconcile(folder, url, key, kind, at):
     """
-    Reconcile `ledger.csv` of *folder* into `report`, with a clock that stands still, after the run in `previous`.
+    Reconcile `ledger.csv` of *folder* and `settlement.csv` into `report`, with a clock that stands still, after the run
+    in `previous`.
 
     Args:
         folder: Where the ledger is.
@@ -98,9 +99,12 @@ async def _reconcile(path, report, url, key, last_row):
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO())
     retry = RetryPolicy(initial_backoff=0.01)
     async with AsyncClient(api_key=key, base_url=url, max_concurrency=CONCURRENCY, retry=retry) as client:
-        with open_ledger(path) as ledger:
+        settlement = path.with_name("settlement.csv")
+        with open_ledger(path) as ledger, open_ledger(settlement, is_statement=True) as statement:
             job = Reconciliation(
                 ledger=ledger,
+                statement=statement,
+                payout=1_000_000,
                 out=report,
                 client=client,
                 concurrency=CONCURRENCY,

@@ -92,6 +92,8 @@ class Loop:
         planted = generate(rows, seed=seed)
         self._rows = rows
         self._ledger = planted.ledger
+        paid = [each for each in planted.transactions if each.get("status") == "Paid"]
+        self._settled = self._random.sample(paid, len(paid) * 4 // 5)
         with (self._folder / "transactions.jsonl").open("w", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(fields)}\n" for fields in planted.transactions)
         self._report = self._folder / "report"
@@ -115,9 +117,20 @@ class Loop:
         """Make the previous run of all others, of a ledger that shares two thirds of its rows with theirs."""
         quarter = self._rows // 4
         self._write_ledger(self._ledger[:-quarter])
+        self._write_statement(self._settled[::2])
         self._process("none", 0)
         self._report.rename(self._folder / "previous")
         self._write_ledger(self._ledger[quarter:])
+        self._write_statement([*self._settled[1::2], *self._settled[:3], {"reference": "", "amount": 7}])
+
+    def _write_statement(self, transactions):
+        """Write a settlement of *transactions*, which holds a fee back from each, and pays every tenth differently."""
+        with (self._folder / "settlement.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["reference", "amount", "net"])
+            for place, each in enumerate(transactions):
+                amount = each["amount"] - (place % 10 == 0)
+                writer.writerow([each["reference"], amount, amount - each.get("fee", 0)])
 
     def _write_ledger(self, rows):
         with (self._folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:

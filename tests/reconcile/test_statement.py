@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry, RejectedEntry
+from payclient.ledger import Dialect, Entry, RejectedEntry
 from payclient.reconcile import Kinds, OtherSide, Rules, Settled, StatementRules
 from payclient.reconcile._statement import StatementSum, settled_by, statement_findings, usable_line
 from support.reconciling import NOON
@@ -96,6 +96,16 @@ def test_fee_alone(fields, is_fee):
     found = total.totals()
     assert (found.fee_lines, found.fee_amount) == ((1, -5) if is_fee else (0, 0))
     assert (found.rejected_lines, len(found.problems)) == ((0, 0) if is_fee else (1, 1))
+
+
+def test_sign_of_fees():
+    """A fee is taken off whatever its sign, unless columns for debit and credit give it one."""
+    lines = [line(2, amount=100, kind="charge"), line(3, amount_received=-5, kind="fee")]
+    lines += [line(4, amount_received=2, kind="fee")]
+    signed = Dialect(debit_columns={"amount_received": "Debit"})
+    for reading, money in ((Dialect(), 93), (signed, 97)):
+        rules = Rules(statement=StatementRules(kind=KINDS, reading=reading))
+        assert settled_by(lines, rules).money == money
 
 
 def test_left_out():
