@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from attrs import define, field, frozen
 
+from payclient._escape import plural
 from payclient.reconcile._difference import BridgeStep, Difference, Differences
 from payclient.reconcile._errors import TieOutError
 from payclient.reconcile._finding import Bucket, Code, Row
@@ -76,6 +77,14 @@ class Settlement:
     def payout_difference(self) -> int:
         """By how much the payout is above the statement's total; 0 without a payout."""
         return 0 if self.payout is None else self.payout - self.statement.total
+
+    @property
+    def problems(self) -> str:
+        """What is wrong with the statement as a whole, in words; empty if nothing is."""
+        off, lines = self.payout_difference, self.statement.rejected_lines
+        said = f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total" if off else ""
+        unusable = f"{plural(lines, 'line')} of the statement cannot be used" if lines else ""
+        return "; ".join(filter(None, (said, unusable)))
 
     @property
     def needs_attention(self) -> bool:

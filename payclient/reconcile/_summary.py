@@ -155,6 +155,8 @@ class Summary:
         summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
         others = self.settlement.not_in_ledger if self.settlement else 0
         more = f" and {plural(others, 'reference')} that only the statement has" if others else ""
+        if self.settlement is not None and self.settlement.problems:
+            counts += f"; {self.settlement.problems}"
         if self.since is None:
             return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
         carried = self.since.carried_rows

@@ -34,6 +34,10 @@ class Wording:
     advice: str = ""
 
 
+_NOT_TIED = Wording(
+    "Breaks", "No row differs, but the statement does not tie: see the bridge to it, and what is below."
+)
+
 VERDICTS: Mapping[Verdict, Wording] = {
     Verdict.EMPTY: Wording("Empty", "Check that the right file was given, and that it has more than a header."),
     Verdict.CLEAN: Wording("Clean", "There is nothing to do."),
@@ -56,6 +60,10 @@ _NOTHING_FOUND = Wording(
 
 def verdict_wording(summary: Summary) -> Wording:
     """Return the label and the advice for the result of a run."""
+    if summary.verdict is Verdict.BREAKS and not any(
+        summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)
+    ):
+        return _NOT_TIED
     return _NOTHING_FOUND if summary.lacking_probe else VERDICTS[summary.verdict]
 
 

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from payclient.cli._dataset import generate
-from payclient.ledger import Entry
+from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol._codec import read_transaction
 from payclient.reconcile import Bucket
 from payclient.report import FORMATS
@@ -101,6 +101,26 @@ def after_another(tmp_path_factory):
     return asyncio.run(nights(tmp_path_factory.mktemp("nights"))).as_uri()
 
 
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory):
+    """Write the report of a run with a statement, in which every step of the second bridge has something."""
+
+    async def night(folder):
+        run, planted = Nights(folder, formats=tuple(FORMATS)), generate(400, seed=1)
+        ledger = [entry for fields in planted.ledger[:300] if (entry := entry_of(fields))]
+        answers = {fields["reference"]: read_transaction(dict(fields)) for fields in planted.transactions}
+        statement = [
+            Entry(line=place, reference=reference, amount=found.amount - place % 7, amount_received=found.amount - 2500)
+            for place, (reference, found) in enumerate(answers.items(), 2)
+            if place % 5
+        ]
+        unusable = [RejectedEntry(line=900 + place, reason="amount: 'x' is not a number") for place in range(9)]
+        done = await run(ledger, answers, statement=[*statement, *unusable])
+        return done.run.folder / "report.html"
+
+    return asyncio.run(night(tmp_path_factory.mktemp("tied"))).as_uri()
+
+
 def entry_of(fields):
     """Return a row of the planted ledger; None for one that no ledger could hold."""
     if not str(fields["amount"]).isdecimal():
@@ -110,7 +130,7 @@ def entry_of(fields):
 
 @pytest.fixture(scope="module")
 def chromium(
-    address, pictured, after_another
+    address, pictured, after_another, tied
 ):  # the reports are made first, because the browser's event loop would be in the way
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
 
@@ -312,3 +332,25 @@ def test_picture(screenshots, open_page, pictured, after_another, name, options,
     picture = screenshots / f"report-{name}.png"
     page.screenshot(path=picture)
     assert picture.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "media"), [(390, "screen"), (1280, "screen"), (A4, "print")])
+def test_second_bridge(open_page, tied, width, media, scheme):
+    """The bridge to a statement fits, is readable and has a name, on a phone, on a screen and on paper."""
+    page = open_page(of=tied, width=width, color_scheme=scheme)
+    page.emulate_media(media=media, color_scheme=scheme)
+    section = page.get_by_role("region", name="From the service's paid total to the statement")
+    assert section.get_by_role("img", name="Bridge from the service's paid total to the statement's total").count() == 1
+    assert section.get_by_role("row").count() > 6
+    assert "Cannot be used: line 900" in section.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    clipped = "cells => cells.filter(c => c.scrollWidth > c.clientWidth + 1).map(c => c.textContent)"
+    assert section.locator("td:visible, th:visible").evaluate_all(clipped) == []
+    texts = """svg => [...svg.querySelectorAll('text')].filter(text => {
+      const [outer, inner] = [svg.getBoundingClientRect(), text.getBoundingClientRect()];
+      return inner.right > outer.right + 0.5 || inner.left < outer.left - 0.5;
+    }).map(text => text.textContent)"""
+    assert section.locator("svg:visible").first.evaluate(texts) == []
+    assert {pair: ratio for pair, ratio in page.evaluate(CONTRASTS).items() if ratio < 4.5} == {}
+    assert (page.complaints, page.requests) == ([], [tied])

@@ -36,11 +36,13 @@ def test_tied(reconcile, tmp_path):
     assert manifest["statement"]["name"] == "settlement.csv"
 
 
-def test_not_tied(reconcile):
+def test_not_tied(reconcile, tmp_path):
     """A payout of another sum has status 1, although no row differs."""
     result = reconcile("--payout", "14000", lines=["T1,15000"])
     assert result.status == 1
     assert "The payout of 14,000 is 1,000 less than the statement's total of 15,000." in result.out.splitlines()
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "No row differs, but the statement does not tie" in page
 
 
 def test_written_again(reconcile, configured, tmp_path):

@@ -113,6 +113,27 @@ async def test_clean(service_of, clock_from):
     assert summary.settlement.payout_difference == -1
 
 
+@pytest.mark.parametrize(
+    ("payout", "bad", "problems"),
+    [
+        (100, 0, ""),
+        (99, 0, "the payout is 1 less than the statement's total"),
+        (1_100, 2, "the payout is 1,000 more than the statement's total; 2 lines of the statement cannot be used"),
+        (None, 1, "1 line of the statement cannot be used"),
+    ],
+)
+async def test_problems(service_of, clock_from, payout, bad, problems):
+    """What is wrong with a statement as a whole is part of the verdict's sentence, also when no row differs."""
+    statement = [*ledger_of(A=100), *(RejectedEntry(line=9, reason="x") for _ in range(bad))]
+    _, summary = await reconciled(
+        service_of, clock_from, ledger_of(A=100), statement, {"A": [paid("A", 100)]}, payout=payout
+    )
+    assert summary.sentence.removeprefix("amount and status (assumed paid) of 1 ledger row: 1 matched") == (
+        f"; {problems}." if problems else "."
+    )
+    assert bool(summary.settlement.needs_attention) == bool(problems)
+
+
 async def test_amount_not_stated(service_of, clock_from):
     """A statement of references alone moves no money to any other step, and its total is 0."""
     statement = [Entry(line=2, reference="A")]
