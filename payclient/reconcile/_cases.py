@@ -162,21 +162,20 @@ class Cases:
         )
 
 
-def carry_over(
-    database: Database, writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool
-) -> None:
+def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool) -> None:
     """
     Store what the previous run says, and its rows that are to be asked about again.
 
     Args:
-        database: Of the journal, with the index of the references.
-        writing: Its connection, in a transaction.
+        writing: Connection of the journal, with the index of the references, in a transaction.
         records: What the previous run says about each reference.
         after: The number of rows in the ledger.
         has_statement: Whether what the statement alone had is to be asked about again.
     """
-    position = after
-    for earlier, entries in records(lambda reference: bool(database.fetch(schema.IS_LISTED, (reference, after)))):
+    position, find = after, writing.cursor().execute
+    for earlier, entries in records(
+        lambda reference: find(schema.IS_LISTED, (reference, after)).fetchone() is not None
+    ):
         if earlier.is_known:
             cells: tuple[Any, ...] = (earlier.reference, earlier_cell(earlier))
             writing.execute(schema.ADD_EARLIER, (*cells, checksum(cells)))

@@ -42,6 +42,7 @@ class KnownBreak:
         first_run: The name of that run.
         state: What the run says of it. `RESOLVED` and `NOT_KNOWN` are memories of a break of an earlier run.
         by: Why it is gone; None unless it is resolved.
+        gone_for: Runs since the one that resolved it.
     """
 
     code: Code
@@ -54,6 +55,7 @@ class KnownBreak:
     first_run: str
     state: BreakState = BreakState.NEW
     by: ResolvedBy | None = None
+    gone_for: int = 0
 
     @property
     def is_resolved(self) -> bool:
@@ -113,6 +115,9 @@ class BreakChange:
     why: str = ""
     is_old: bool = False
 
+
+MAX_GONE_FOR = 400
+"""Runs after which a resolved break is forgotten, so that what is remembered does not grow for ever."""
 
 _NOT_JUDGED = frozenset({Bucket.UNRESOLVED, Bucket.REJECTED})
 _NOT_ASKED = "the later run has no row with this reference, and did not ask about it"
@@ -218,7 +223,7 @@ def _present(was: KnownBreak | None, now: KnownBreak, seen: Seen) -> BreakChange
 def _absent(
     was: KnownBreak, before: Seen, now: Seen, is_judged: Callable[[str], bool], unchanged: Collection[ResolvedBy]
 ) -> BreakChange:
-    why, then = "", was
+    why, then = "", evolve(was, gone_for=was.gone_for + 1)
     if not was.is_resolved:
         why = _unknown(was, now, is_judged)
         by = None if why else _resolved_by(was, now, unchanged)

@@ -241,7 +241,7 @@ class Journal:
             if previous is not None:
                 run, records = previous
                 notes["previous"] = json.dumps(previous_as_json(evolve(run, rows=self._rows)))
-                carry_over(self._database, db, records, after=self._rows, has_statement=has_statement)
+                carry_over(db, records, after=self._rows, has_statement=has_statement)
             for statement in schema.FINISH_LEDGER:
                 db.execute(statement)
         self._counts = {

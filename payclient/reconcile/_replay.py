@@ -8,7 +8,7 @@ from attrs import evolve
 
 from payclient.reconcile._break_state import ResolvedBy
 from payclient.reconcile._finding import Row
-from payclient.reconcile._history import BreakChange, changes_of, seen_of
+from payclient.reconcile._history import MAX_GONE_FOR, BreakChange, changes_of, seen_of
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._judge import Case, judge
 from payclient.reconcile._rules import STRICT, Rules
@@ -43,7 +43,7 @@ def gone_breaks(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str =
 
     Note:
         Lazily; nothing without a previous run. Breaks that were resolved before it are among them, so that one that
-        comes back is not taken as new.
+        comes back is not taken as new; after 400 runs they are forgotten.
     """
     previous = journal.previous
     if previous is None:
@@ -54,7 +54,7 @@ def gone_breaks(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str =
         was = seen_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
         now = seen_of(earlier.reference, rows, run=journal.run)
         for change in changes_of(was, now, is_judged=journal.is_judged, unchanged=unchanged):
-            if not change.now.is_present:
+            if not change.now.is_present and change.now.gone_for <= MAX_GONE_FOR:
                 yield change
 
 

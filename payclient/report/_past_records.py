@@ -54,7 +54,11 @@ def _records(run: PastRun, is_listed: Callable[[str], bool]) -> Iterator[tuple[E
         database.executemany("INSERT INTO kept VALUES (?, ?)", _kept(run, is_listed))
         stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
         for reference, group in groupby(stored, key=itemgetter(0)):
-            yield _record(run, reference, [text for _, text in group], is_listed=is_listed(reference))
+            texts = [text for _, text in group]
+            if texts == [_PAID_ALONE]:
+                yield Earlier(reference=reference, is_paid=True), ()
+            else:
+                yield _record(run, reference, texts, is_listed=is_listed(reference))
 
 
 def answers_of(run: PastRun) -> EarlierAnswers:

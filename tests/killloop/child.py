@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from payclient import AsyncClient, RetryPolicy
@@ -29,6 +29,8 @@ def reconcile(folder, url, key, kind, at):
     """
     Reconcile `ledger.csv` of *folder* and `settlement.csv` into `report`, with a clock that stands still, after the run
     in `previous`.
+
+    Answers of that run are reused.
 
     Args:
         folder: Where the ledger is.
@@ -109,6 +111,7 @@ async def _reconcile(path, report, url, key, last_row):
                 client=client,
                 concurrency=CONCURRENCY,
                 previous=before,
+                max_age=before and timedelta(days=7),
                 progress=ProgressMode.NONE,
                 streams=streams,
                 clock=lambda: NOON,

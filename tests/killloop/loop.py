@@ -29,6 +29,7 @@ MOST_KILLS = 3
 MOST_TOUCHES = 40
 """Of the report's folder, roughly, in one run."""
 PATIENCE = 120
+_ANSWERED = "SELECT count(*) FROM answers WHERE answer = 'found' AND reused_from IS NULL"
 IMPORTED = [
     *("payclient.cli._reconciliation", "payclient.report._workbook", "payclient.report._html"),
     *("anyio._backends._asyncio", "certifi", "h11", "httpcore"),
@@ -247,7 +248,7 @@ class Loop:
                 is_read, to_ask = journal.is_ledger_complete, journal.answers.count_to_ask()
                 to_confirm = journal.answers.count_to_confirm()
             with closing(sqlite3.connect(path)) as database:
-                ((stored,),) = database.execute("SELECT count(*) FROM answers WHERE answer = ?", ["found"])
+                ((stored,),) = database.execute(_ANSWERED)
         if not is_read:
             return "reading", stored
         if to_ask or to_confirm:

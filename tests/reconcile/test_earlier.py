@@ -78,6 +78,28 @@ async def test_states(night):
     )
 
 
+@pytest.mark.parametrize(("runs", "lines", "state"), [(399, 1, BreakState.REOPENED), (400, 0, BreakState.NEW)])
+async def test_forgotten(night, runs, lines, state):
+    """A resolved break is remembered for 400 runs after the one that resolved it; then it is new if it comes back."""
+    first = await night([entry("A")], {"A": paid("A", 5)})
+    second = await night([entry("A")], {"A": paid("A")}, previous=first)
+    memory = second.run.folder / "history.jsonl"
+    memory.write_text(memory.read_text().replace('"gone_for":0', f'"gone_for":{runs}'))
+    third = await night([entry("A")], {"A": paid("A")}, previous=second)
+    assert len(third.memory) == lines
+    fourth = await night([entry("A")], {"A": paid("A", 5)}, previous=third)
+    assert fourth["A"].history.state is state
+
+
+async def test_gone_for(night):
+    """What is remembered says for how many runs it has been gone; that starts again when it is back."""
+    said, before = [], None
+    for amount in (5, 9, 9, 9, 5, 9):
+        before = await night([entry("A")], {"A": paid("A", amount)}, previous=before)
+        said += [line["known"]["gone_for"] for line in before.memory.values()]
+    assert said == [0, 1, 2, 0]
+
+
 async def test_reopened(night):
     """A break that is back after a run without it is reopened, and as old as it was, also after a run in between."""
     first = await night([entry("A")], {"A": paid("A", 5)})

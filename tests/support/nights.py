@@ -98,11 +98,10 @@ class Nights:
                     entries,
                     service or Service(known | {"CANARY": [paid("CANARY")]}),
                     journal=journal,
-                    clock=Clock(FIRST + timedelta(days=self._count)),
                     concurrency=1,
                     rules=rules,
                     previous=given,
-                    **{"canary": "CANARY", **options},
+                    **{"canary": "CANARY", "clock": Clock(FIRST + timedelta(days=self._count)), **options},
                 )
                 try:
                     async for row in found:
