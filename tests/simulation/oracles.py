@@ -180,7 +180,7 @@ def check_hop(world, reference, error):
 
 def check_sent(world, reference, error):
     """Complain of an error of a connection that was never made, and that may have sent a request."""
-    is_first = error.attempts == 1 or not any(peer.is_established for peer in world.service.peers)
+    is_first = error.attempts == 1 or not world.service.peers
     if is_first and error.step in ("name", "connect", "proxy", "tls") and error.sent != "no":
         world.fail("sent", f"{error.sent!r} of {reference} at step {error.step!r}: {error.message}")
 

@@ -78,6 +78,9 @@ BREAKING = (
 """What may break a connection that carries a request, or keep one from being made."""
 
 
+IDLE = ("idle end", "proxy idle end", "proxy idle reset", "proxy idle notify")
+"""What ends connections on which no answer is awaited."""
+
 SLOWING = (
     *SLOW,
     *("hang", "vanish", "partition", "dead address", "dead name", "jump"),

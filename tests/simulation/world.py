@@ -26,7 +26,7 @@ from payclient.transports import PooledTransport
 from simulation import host, oracles, proxy
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.network import Network, SimulatedSocket
-from simulation.plan import AIMED, BREAKING, HARMLESS, REVOKED, SLOWING
+from simulation.plan import AIMED, BREAKING, HARMLESS, IDLE, REVOKED, SLOW, SLOWING
 from simulation.service import Service
 from support.fakes import KEY
 
@@ -117,7 +117,9 @@ class World:
         ways = 12 if plan.proxy else 7  # of the messages that it takes to connect and to be answered
         needed = ways * plan.latency[1] + plan.work_seconds + 0.1
         self.is_prompt = not kinds & set(SLOWING) and not plan.loss and not plan.tick and needed < plan.timeout
-        self.is_unbroken = plan.transport != "injected" and not kinds & set(BREAKING) and plan.timeout >= 5
+        # A connection on which an answer is late counts as idle.
+        is_breaking = kinds & set(BREAKING) or (kinds & set(SLOW) and kinds & set(IDLE))
+        self.is_unbroken = plan.transport != "injected" and not is_breaking and plan.timeout >= 5
         self._chances = {name: random.Random(f"{name} {plan.seed}") for name in ("loop", "net", "service", "work")}
         self.chance = self._chances["work"]
         self._new_loop(0.0)
