@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from ledger.test_money import MARKS
 from payclient.ledger import Dialect, open_ledger
 from payclient.ledger._suggestion import Suggester, _read_all, candidates
+from payclient.ledger._times import TimeFormat, TimeReader
 from support.chance import examples
 
 
@@ -200,3 +202,37 @@ def test_memory_is_flat():
     for _ in range(20_000):
         suggester.add_amount(f"{numbers.randrange(10, 99)}.{numbers.randrange(100, 999)},00")
     assert len(suggester._shapes) < 20
+
+
+DAYS = {
+    f"{one}{mark}{two}{mark}{three}"
+    for mark in ("/", ".", "-")
+    for year in ("%Y", "%y")
+    for one, two, three in (("%d", "%m", year), ("%m", "%d", year), (year, "%m", "%d"), (year, "%d", "%m"))
+    if (mark, one) != ("-", "%Y")  # it is read without a declaration
+}
+NAMED = {"%d %b %Y", "%b %d, %Y", "%d-%b-%y"}
+CLOCKS = ["", " %H:%M", "T%H:%M:%S", " %H.%M", " %I:%M %p"]
+
+
+@given(
+    st.lists(st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)), min_size=1, max_size=4),  # noqa: DTZ001
+    st.sampled_from(sorted(DAYS | NAMED)),
+    st.sampled_from(CLOCKS),
+)
+@examples(300)
+def test_no_time_is_guessed(times, day, clock):
+    """A suggestion for times is ambiguous exactly if two orders of day, month and year read every cell, differently."""
+    cells = [time.strftime(f"{day}{clock}") for time in times]
+    suggester = Suggester(Dialect())
+    for cell in cells:
+        suggester.add_time(cell)
+    suggester.refuse("times", cells[0])
+    (found,) = suggester.suggestions()
+    forms = [TimeFormat(f"{each}{clock}") for each in DAYS | NAMED]
+    ways = {read for form in forms if None not in (read := tuple(map(form.read, cells)))}
+    assert tuple(map(TimeFormat(f"{day}{clock}").read, cells)) in ways
+    assert found.is_ambiguous == (len(ways) > 1)
+    for reading in found.readings:
+        reader = TimeReader(tuple(value for _, value in reading.options))
+        assert tuple(map(reader.read_creation, cells)) in ways
