@@ -87,10 +87,9 @@ class Answers:
         return Since(earlier=earlier_from(reference, found[0][0] if found else None), run="", previous="")
 
     def pending(self, reference: str) -> PendingLookup | None:
-        """Return the lookup of *reference*, after a previous run; None if it has an answer, or no usable row has it."""
+        """Return the lookup of *reference*, as without a previous run; None if it has an answer, or no usable row."""
         for position, first, *cells in self._database.fetch(schema.TO_ASK_ABOUT, (reference,)):
-            since = self._since(reference, has_previous=True)
-            return PendingLookup(reference, position, self._entries(first, cells), since)
+            return PendingLookup(reference, position, self._entries(first, cells))
         return None
 
     def forget_reused(self) -> bool:

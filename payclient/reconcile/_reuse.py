@@ -84,7 +84,7 @@ def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules
     judged = judged_entries(pending.entries, found, rules)
     if len(judged) > 1:
         return
-    case = Case(entry=judged[0], first=answer, other_side=journal.side_of(pending, rules), since=pending.since)
+    case = Case(entry=judged[0], first=answer, other_side=journal.side_of(pending, rules))
     if judge(case, rules=rules).bucket is Bucket.MATCHED:
         journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))
 

@@ -21,6 +21,7 @@ _SHOWN_BY_NUMBER = re.compile("<(U\\+[0-9A-F]{4,6})>")
 _MARKUP = re.compile(r"[`|<>&\\]")
 _NOT_PLAIN = re.compile(r"[^\w ,.;:()'+/%-]")
 _BREAK = b'"bucket":"break"'
+"""In a text, its quotes would be escaped."""
 
 
 def code_span(text: str) -> str:
@@ -43,8 +44,7 @@ def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
         lines: Of `rows.jsonl`, in UTF-8.
         count: How many to return at most; memory grows with it, not with the lines.
     """
-    rows: Iterator[dict[str, Any]] = (json.loads(line) for line in lines if _BREAK in line)
-    return nlargest(count, (row for row in rows if row["bucket"] == "break"), key=_rank)
+    return nlargest(count, (json.loads(line) for line in lines if _BREAK in line), key=_rank)
 
 
 def _rank(row: dict[str, Any]) -> tuple[int, int]:

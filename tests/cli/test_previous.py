@@ -221,7 +221,7 @@ def test_reuse(reusing, tmp_path):
     expected = {"rows": 3, "oldest_at": min(times), "newest_at": max(times)}
     assert (summary["since"]["reused"], manifest["reused"]) == (expected, expected)
     assert (summary["first_observed_at"], summary["tie_out"]["residual"]) == (rows[3]["observed_at"], 0)
-    said = "3 rows that matched before were not looked up again: the answers are "
+    said = "3 rows that matched before were not looked up again: their answers are "
     assert said in summary["completeness"]
     assert said in result.out
     assert said in (tmp_path / "21" / "report.html").read_text()

@@ -44,7 +44,7 @@ def second(night):
     """Give what runs a night that reuses the answers of another, and returns it with the references it asked about."""
 
     async def second(ledger, answers, *, previous, max_age=ALWAYS, **options):
-        service = Service({reference: [each] for reference, each in answers.items()} | CANARY)
+        service = Service({name: each if isinstance(each, list) else [each] for name, each in answers.items()} | CANARY)
         reuse = Reuse(max_age=max_age, answers=answers_of(previous.run))
         done = await night(ledger, {}, previous=previous, reuse=reuse, service=service, **options)
         return done, [each for each in service.asked if each != "CANARY"]
@@ -65,7 +65,7 @@ async def test_same_row(night, second):
     assert summary.first_observed_at == done["B"].observed_at
     assert summary.sentence == "amount and status of 2 ledger rows: 2 matched; 1 resolved since; 1 answer reused."
     assert summary.completeness.endswith(
-        " 1 row that matched before was not looked up again: the answers are of 2026-11-21 02:00 UTC."
+        " 1 row that matched before was not looked up again: its answer is of 2026-11-21 02:00 UTC."
     )
 
 
@@ -149,6 +149,14 @@ async def test_age(night, second):
     assert (asked, fourth["A"].reused_from) == (["A"], "")
 
 
+@pytest.mark.parametrize(("less", "asked"), [(0, []), (1, ["A"])], ids=["at the limit", "older"])
+async def test_limit(night, second, less, asked):
+    """An answer that is as old as the limit is reused, and one that is older by a microsecond is not."""
+    first = await night([entry("A")], {"A": paid("A")})
+    max_age = timedelta(days=1) - timedelta(microseconds=less)
+    assert (await second([entry("A")], {"A": paid("A")}, previous=first, max_age=max_age))[1] == asked
+
+
 async def test_rules_changed(night, second):
     """An answer that differs by the rules of today is not reused, and its break is confirmed twice today."""
     first = await night([entry("A")], {"A": paid("A", 8)}, rules=Rules(tolerances={"amount": Tolerance(below=1)}))
@@ -174,6 +182,18 @@ async def test_paid_twice(night, second):
         ("", Code.PAID_TWICE, 0),
         ("", Code.PAID_TWICE, 0),
     ]
+    assert all(row.observed_at < row.confirmed_at for row in done.rows)
+
+
+async def test_paid_twice_in_the_end(night, second):
+    """The same holds when only the second lookup of the other payment shows it."""
+    first = await night([entry("A")], {"A": paid("A", merchant_reff="m")})
+    other = [paid("B", status="Pending"), paid("B", merchant_reff="m")]
+    answers = {"A": paid("A", merchant_reff="m"), "B": other}
+    done, asked = await second([entry("A"), entry("B")], answers, previous=first)
+    assert sorted(asked) == ["A", "A", "B", "B"]
+    assert done["A"].observed_at < done["A"].confirmed_at
+    assert {row.primary.code for row in done.rows} == {Code.PAID_TWICE}
 
 
 async def test_invoice(night, second):

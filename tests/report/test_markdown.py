@@ -170,12 +170,37 @@ def test_hostile_rows(tmp_path, text):
     [
         ("T1", "`T1`"),
         ("", "none"),
+        (" ", "none"),
         ("a`b|c", "`a(U+0060)b(U+007C)c`"),
+        ("a\\", "`a(U+005C)`"),
         ("\u202e\n", "`(U+202E)(U+000A)`"),
         ("x" * 200, f"`{'x' * 159}…`"),
     ],
-    ids=["plain", "empty", "markup", "unprintable", "long"],
+    ids=["plain", "empty", "blank", "markup", "backslash", "unprintable", "long"],
 )
 def test_code_span(text, span):
     """Text is shown as it is, except for what could end the span, and for what is too long."""
     assert code_span(text) == span
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("ended_by", "no route", "- Ended early: `no route`"),
+        ("judged_again", {"folder": "20"}, "- A second judgement of the run in `20`"),
+        ("compared", {"remark": "Not compared: fee."}, "- Not compared: fee."),
+        ("run", "20261121T020000Z-3f9a1c2d", "- Run: `20261121T020000Z-3f9a1c2d`"),
+        ("last_observed_at", "2026-11-21T02:00:03.123456+00:00", "- As of 2026-11-21 02:00:03 UTC"),
+        ("ledger", {"name": ""}, "- Ledger: `standard input`"),
+    ],
+)
+def test_about(report, key, value, line):
+    """What is known about the run has a line, and what is not known has none."""
+    summary = json.loads((report / "summary.json").read_text())
+    empty = {"remark": ""} if key == "compared" else None
+    assert line in markdown_lines({**summary, key: value}, [])
+    assert line not in markdown_lines({**summary, key: empty}, [])
+    assert (
+        len(list(markdown_lines({**summary, key: value}, [])))
+        == len(list(markdown_lines({**summary, key: empty}, []))) + 1
+    )
