@@ -14,7 +14,7 @@ from payclient.cli._status import Exit
 from payclient.cli._streams import Streams, aligned
 from payclient.ledger import ABSENT, Entry
 from payclient.protocol import masked
-from payclient.reconcile import Case, Journal, Observation, Row, judge, moved_by, step_of
+from payclient.reconcile import Case, Journal, Observation, Row, Settled, judge, moved_by, step_of
 
 EXAMPLES = """
 ```console
@@ -59,7 +59,9 @@ def _lines(case: Case, row: Row) -> Iterator[str]:
     if row.reason:
         yield f"  why: {row.reason}"
     if row.carried_from:
-        yield f"  carried over from the run {row.carried_from}: the ledger does not list it any more"
+        is_of_ledger = row.other_side is None or row.other_side.is_in_ledger
+        why = "the ledger does not list it any more" if is_of_ledger else "only the statement of that run listed it"
+        yield f"  carried over from the run {row.carried_from}: {why}"
     if row.reused_from:
         yield f"  reused: the answer is from the run {row.reused_from}; this run did not look it up"
     for finding in row.findings:
@@ -69,6 +71,8 @@ def _lines(case: Case, row: Row) -> Iterator[str]:
         if finding.waived:
             yield f"    does not count: {finding.waived}"
     yield f"  bridge: {step_of(row).label}, {moved_by(row):+,}"
+    if row.other_side is not None:
+        yield f"  settled: {_settled(row.other_side.settled)}"
     if case.rows > 1:
         yield f"  rows with this reference: {case.rows}" + (
             ", of which this is not the first" if case.is_repeat else ""
@@ -76,6 +80,14 @@ def _lines(case: Case, row: Row) -> Iterator[str]:
     lookups = [("first lookup", case.first), ("second lookup", case.second)]
     yield from ("  " + line for line in aligned(_table(case, [(name, lookup) for name, lookup in lookups if lookup])))
     yield ""
+
+
+def _settled(settled: Settled | None) -> str:
+    if settled is None:
+        return "no"
+    amounts = {"amount": settled.amount, "amount_received": settled.amount_received}
+    stated = "".join(f", {name} {amount}" for name, amount in amounts.items() if amount is not None)
+    return f"on {settled.where}{stated}"
 
 
 def _table(case: Case, lookups: list[tuple[str, Observation]]) -> list[tuple[str, ...]]:

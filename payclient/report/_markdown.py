@@ -87,6 +87,9 @@ def _about(summary: Mapping[str, Any]) -> Iterator[str]:
         f"- Paid: {bridge['ledger_paid_total']:,} in the ledger, {bridge['service_paid_total']:,} at the service; "
         f"residual {bridge['residual']:,}"
     )
+    if (settlement := summary["settlement"]) is not None:
+        payout = "" if settlement["payout"] is None else f", payout {settlement['payout']:,}"
+        yield f"- Statement: {settlement['statement_total']:,}{payout}; residual {settlement['residual']:,}"
     if (since := summary["since"]) is not None:
         breaks, was = summary["buckets"]["break"]["rows"], since["buckets"].get("break", 0)
         yield f"- Breaks: {breaks:,} ({_signed(breaks - was)} since the previous run, {code_span(since['folder'])})"

@@ -36,6 +36,29 @@ def test_tied(reconcile, tmp_path):
     assert manifest["statement"]["name"] == "settlement.csv"
 
 
+def test_explained(reconcile, command, tmp_path):
+    """A reference is explained with what the statement has of it, and a message about the run has its total."""
+    header, lines = "reference,amount,net", ["T1,15000,12500", "T9,5,5"]
+    assert reconcile("--payout", "12,505", header=header, lines=lines).status == 1
+    folder = str(tmp_path / "report")
+    settled = "  settled: on line 2 of the statement, amount 15000, amount_received 12500"
+    assert settled in command("explain", folder, "T1").out.splitlines()
+    assert "  settled: no" in command("explain", folder, "T2").out.splitlines()
+    message = command("show", folder, "--markdown").out.splitlines()
+    assert "- Statement: 12,505, payout 12,505; residual 0" in message
+
+
+def test_explained_later(reconcile, configured, command, tmp_path):
+    """What only the statement of the run before had is not said to be of the ledger."""
+    assert reconcile(lines=["T1,15000", "T9,5"]).status == 1
+    (tmp_path / "next.csv").write_text("reference,amount\nT1,15000\n")
+    night = ("reconcile", str(tmp_path / "ledger.csv"), "--out", str(tmp_path / "21"), "--previous")
+    assert configured(*night, str(tmp_path / "report"), "--statement", str(tmp_path / "next.csv")).status == 1
+    explained = command("explain", str(tmp_path / "21"), "T9").out
+    assert ": only the statement of that run listed it\n" in explained
+    assert "  settled: on the statement of an earlier run, amount 5\n" in explained
+
+
 def test_not_tied(reconcile, tmp_path):
     """A payout of another sum has status 1, although no row differs."""
     result = reconcile("--payout", "14000", lines=["T1,15000"])

@@ -122,6 +122,7 @@ def test_typed_numbers():
         30,
         -1550,
     )
+    assert (reader.read_float(1_234_567_890_123.45), reader.read_float(-0.07)) == (123_456_789_012_345, -7)
     with pytest.raises(CellProblem, match="--minor-units 2"):
         reader.read_float(15.505)
 

@@ -95,3 +95,32 @@ def test_round_trip(time, day, clock, zone):
     read = TimeReader((form,)).read_creation(written)
     assert read.replace(tzinfo=None) == (time if clock else time.replace(hour=0, minute=0, second=0))
     assert read.utcoffset() == (timedelta(hours=zone) if zone and clock else None)
+
+
+MONTHS = {
+    "English": "January February March April May June July August September October November December",
+    "Indonesian": "Januari Februari Maret April Mei Juni Juli Agustus September Oktober November Desember",
+    "German": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "Austrian": "Jänner Februar Mrz Apr. Mai Jun Jul Aug. Sept. Okt. Nov. Dez.",
+    "French": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "Spanish": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "short Indonesian": "Jan Feb Mar Apr Mei Jun Jul Ags Sep Okt Nov Des",
+    "short French": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+    "short Spanish": "ene feb mar abr may jun jul ago sept oct nov dic",
+}
+
+
+@pytest.mark.parametrize("language", MONTHS)
+def test_months(language):
+    """The names of the months are known in five languages, and abbreviated."""
+    names = MONTHS[language].split()
+    found = {name: TimeFormat("%d %b %Y").read(f"7 {name} 2026") for name in names}
+    assert [(name, time.month) for name, time in found.items()] == [
+        (name, number) for number, name in enumerate(names, 1)
+    ]
+
+
+@pytest.mark.parametrize(("text", "year"), [("01.02.68", 2068), ("01.02.69", 1969), ("01.02.00", 2000)])
+def test_short_years(text, year):
+    """Two digits mean 1969 to 2068, as documented."""
+    assert TimeFormat("%d.%m.%y").read(text).year == year
