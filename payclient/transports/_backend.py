@@ -18,7 +18,7 @@ from payclient._telemetry import logger
 from payclient._until_done import until_done
 from payclient.transports._failures import without_library_frames
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
-from payclient.transports._socket import system_trust
+from payclient.transports._socket import system_trust, unread
 from payclient.transports._way import Way, shown_address
 
 core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpcore")
@@ -94,7 +94,9 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
 
     async def _connect_to(self, address: str, port: int, options: Any) -> Any:
         # of whichever library it is
-        return await super().connect_tcp(address, port, socket_options=options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        stream: Any = await super().connect_tcp(address, port, socket_options=options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        _read_rest_of(stream)
+        return stream  # pyright: ignore[reportUnknownVariableType]
 
     async def _resolve(self, host: str, port: int) -> list[str]:
         loop = asyncio.get_running_loop()
@@ -167,6 +169,23 @@ async def _ask(stream: Any, proxy: Proxy, host: str, port: int) -> None:
         await stream.write(proxy.connect_message(host, port))
     except BaseException as error:  # noqa: BLE001  raised again
         raise without_library_frames(error)  # noqa: B904  they hold the password
+
+
+def _read_rest_of(stream: Any) -> None:
+    """Have what is unread taken before the connection is lost; neither httpcore nor anyio shows the protocol."""
+    protocol = getattr(getattr(stream, "_stream", None), "_protocol", None)
+    if protocol is None:
+        return
+    socket_of_it, lose = stream.get_extra_info("socket"), protocol.connection_lost
+
+    def connection_lost(error: Exception | None) -> None:
+        del protocol.connection_lost  # which holds the protocol in turn
+        rest = list(unread(socket_of_it)) if isinstance(error, ConnectionError) else []
+        for data in rest:
+            protocol.data_received(data)
+        lose(None if rest else error)  # after an error of a write, anyio's TLS reads no more
+
+    protocol.connection_lost = connection_lost
 
 
 def _by_turns(addresses: list[str]) -> list[str]:

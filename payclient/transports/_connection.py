@@ -20,6 +20,7 @@ from typing import cast
 import httptools
 
 from payclient.protocol import BODY_LIMIT, Response
+from payclient.transports._socket import unread
 from payclient.transports._tls import TlsSession
 from payclient.transports._way import Way
 
@@ -178,6 +179,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange; an answer with neither length nor chunks is complete now."""
+        if isinstance(exc, ConnectionError) and self._transport is not None:
+            self._read_rest(self._transport)
         self._transport = None
         if self._secured is not None and not self._secured.done():
             self._secured.set_exception(exc or ConnectionResetError("the connection was closed in the handshake"))
@@ -186,6 +189,13 @@ class Connection(asyncio.BufferedProtocol):
         self._break(str(exc) if exc else self._trouble)
         if not self.closed.done():
             self.closed.set_result(None)
+
+    def _read_rest(self, transport: asyncio.Transport) -> None:
+        for data in unread(transport.get_extra_info("socket")):
+            for start in range(0, len(data), _BUFFER):
+                part = data[start : start + _BUFFER]
+                self._buffer[: len(part)] = part
+                self.buffer_updated(len(part))
 
     def _continue_handshake(self, tls: TlsSession, secured: asyncio.Future[None]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Trusted certificates and socket options, for all connections."""
+"""Trusted certificates, socket options, and what a socket still holds, for all connections."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import asyncio
 import functools
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+_READ_BYTES = 16 * 1024
 
 
 async def system_trust() -> ssl.SSLContext:
@@ -28,3 +33,15 @@ def socket_options() -> list[tuple[int, int, int]]:
         if hasattr(socket, name):
             options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
     return options
+
+
+def unread(lost: Any) -> Iterator[bytes]:
+    """
+    Yield what the socket of a lost connection has received and still holds.
+
+    When a write fails, asyncio closes the connection without a look. What is left may say why: in TLS 1.3, the alert
+    of a service that demands a client certificate comes while the request is sent.
+    """
+    with suppress(OSError, TypeError), lost.dup() as own:  # uvloop's cannot be duplicated
+        while data := own.recv(_READ_BYTES):
+            yield data

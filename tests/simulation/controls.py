@@ -283,7 +283,7 @@ class PlainHttpx:
     def adapted(self, plan):
         """Return a plan in which nothing but cancellations and slowness goes wrong."""
         faults = tuple(fault for fault in plan.faults if fault.kind in ("cancel", "stall", "late", "drip"))
-        plan = evolve(plan, transport="injected", work="lookups", limit=Limit(), faults=faults, loss=0.0)
+        plan = evolve(plan, transport="injected", proxy="", work="lookups", limit=Limit(), faults=faults, loss=0.0)
         return evolve(plan, connections=max(1, plan.concurrency // 2))
 
 

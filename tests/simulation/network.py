@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from contextlib import contextmanager
 from itertools import pairwise
 
 from simulation.loop import StuckError
@@ -48,8 +49,9 @@ class _Socket:
 
     family = socket.AF_INET
 
-    def __init__(self, address):
+    def __init__(self, address, inbox):
         self._address = address
+        self._inbox = inbox
         self._pair = None
         self._is_readable = self._is_closed = False
 
@@ -75,6 +77,17 @@ class _Socket:
             self._pair[0].setblocking(False)
         else:
             self._pair[0].recv(1)
+
+    @contextmanager
+    def dup(self):
+        yield self
+
+    def recv(self, size):
+        if not self._inbox:
+            raise BlockingIOError
+        data = bytes(self._inbox[:size])
+        del self._inbox[:size]
+        return data
 
     def setsockopt(self, *_):
         """Take any option."""
@@ -116,8 +129,8 @@ class ClientTransport(asyncio.Transport):
         super().__init__()
         self._loop = network.loop
         self._connection = connection
-        self._socket = _Socket(address)
         self._inbox = bytearray()
+        self._socket = _Socket(address, self._inbox)
         self._end = None
         self._is_reading, self._is_scheduled = True, False
         self.unread_since = None

@@ -424,6 +424,30 @@ async def test_client_certificate(kind, authority, version):
         await serving
 
 
+def demand_and_close(listener, context, count):
+    """Refuse clients one after the other, and close with their requests unread, so that the kernel answers with RST."""
+    listener.settimeout(30)  # so that this ends when a test fails
+    for _ in range(count):
+        plain, _ = listener.accept()
+        with plain, suppress(OSError):
+            context.wrap_socket(plain, server_side=True)
+
+
+async def test_client_certificate_and_reset(kind, authority):
+    """The alert of TLS 1.3 is read even if the request cannot be written any more, which is so every second time."""
+    demanding, trust = server_context(authority, "localhost"), ssl.create_default_context()
+    demanding.verify_mode, demanding.minimum_version = ssl.CERT_REQUIRED, ssl.TLSVersion.TLSv1_3
+    authority.configure_trust(demanding)
+    authority.configure_trust(trust)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(asyncio.to_thread(demand_and_close, listener, demanding, 10))
+        async with own(f"https://localhost:{listener.getsockname()[1]}", kind(ssl_context=trust)) as pay:
+            for _ in range(10):
+                with pytest.raises(TLSVerificationError, match="if it wants a client certificate"):
+                    await pay.get_transaction("T1")
+        await serving
+
+
 async def never_close_tls(connection):
     """Answer one request over TLS, and then neither read, nor answer `close_notify`, nor close."""
     tls, asked = Server("localhost"), b""
