@@ -11,7 +11,9 @@ from payclient import Transaction, errors
 from payclient.ledger import Entry
 from payclient.reconcile import STRICT, Bucket, Journal, JournalError, Rules, Tolerance, reconcile, replay
 from payclient.reconcile._again import judge_again
+from payclient.report import JOURNAL
 from support.chance import examples
+from support.nights import Nights, paid
 from support.reconciling import NOON
 from support.ruling import DAYS, rules_of
 
@@ -109,6 +111,23 @@ async def test_lookup_is_missing(service_of):
         service = service_of(answers)
         (row,) = await ran(journal, ledger[:1], service, STRICT)
         assert (row.bucket, service.asked) == (Bucket.BREAK, ["A"])
+
+
+async def test_reversal_by_new_words(tmp_path):
+    """A payment of the previous run that is reversed by the words of the new rules needs a second lookup."""
+    night = Nights(tmp_path)
+    first = await night([Entry(line=2, reference="A", status="Paid")], {"A": paid("A")})
+    ledger, before = [Entry(line=2, reference="A", status="Void")], Rules(statuses={"void": "paid"})
+    second = await night(ledger, {"A": paid("A", status="Void")}, previous=first, rules=before)
+    assert second["A"].bucket is Bucket.MATCHED
+    rules = Rules(statuses={"void": "canceled"})
+    with Journal(second.run.folder / JOURNAL) as journal:
+        assert judge_again(journal, rules=rules) == 1
+        (row,) = replay(journal, rules=rules)
+    assert (row.bucket, row.reason) == (
+        Bucket.UNRESOLVED,
+        "a difference was seen once and is not confirmed: there was no second lookup",
+    )
 
 
 async def test_words_for_paid(service_of):

@@ -240,6 +240,25 @@ async def test_several_lines(night, second, rules, asked):
     assert set(sent) == asked
 
 
+async def test_listed_twice_before(night, second):
+    """A row that matched because its second listing was accepted is looked up when it is listed once."""
+    reason = {"reason": "both are due", "owner": "Ana", "expires": "2030-01-01"}
+    twice = Accepted(code=Code.DUPLICATE_REFERENCE, reference="A", ledger=2, service="", **reason)
+    rules = Rules(accepted=[twice])
+    first = await night([entry("A"), entry("A", line=3)], {"A": paid("A")}, rules=rules)
+    assert {row.bucket for row in first.rows} == {Bucket.MATCHED}
+    _, asked = await second([entry("A")], {"A": paid("A")}, previous=first, rules=rules)
+    assert asked == ["A"]
+
+
+async def test_last_answer_counts(night, second):
+    """Of a row that matched in its second lookup, the answer and the time of that one are reused."""
+    first = await night([entry("A")], {"A": [paid("A", 5), paid("A")]})
+    assert (first["A"].bucket, first["A"].is_changed_during_run) == (Bucket.MATCHED, True)
+    done, asked = await second([entry("A")], {}, previous=first)
+    assert (asked, done["A"].observed_at, done["A"].confirmed_at) == ([], first["A"].confirmed_at, None)
+
+
 async def test_line_more(night, second):
     """A reference that has another line today is looked up."""
     first = await night([entry("A")], {"A": paid("A")}, rules=SUM)

@@ -15,10 +15,12 @@ from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import Approval, Bucket, Code, DecisionError, Finding, Resolution, Row
 from payclient.report import About, ReportFiles
+from payclient.report._facts import RUN_TERM
 from payclient.report._work_list import Taker, read_work_list
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RUN = "20261121T020003Z-3f9a1c2d"
+WORK = ("Owner", "Resolution", "Comment")
 SOFFICE = shutil.which("soffice")
 
 
@@ -175,6 +177,7 @@ def swap_columns(sheet):
         (lambda sheet: sheet.delete_cols(4), "its columns were moved or renamed"),
         (lambda sheet: sheet.delete_rows(1), "its columns were moved or renamed"),
         (copy_row, "row 7: the row is there twice"),
+        (both(copy_row, *(set_cell(7, each, None) for each in WORK)), "row 7: the row is there twice"),
         (set_cell(2, "Owner", '="A"&"na"'), "row 2, Owner: it is a formula"),
         (set_cell(3, "Comment", "=1/0"), "row 3, Comment: it is a formula"),
         (set_cell(2, "Comment", 1.5), "row 2, Comment: it must be text"),
@@ -191,7 +194,7 @@ def swap_columns(sheet):
         (fill("T1", "Ana", "accepted until 2026-12-31"), "needs an owner and a comment"),
         (fill("T1", "Ana", "accepted until 2026-11-20", "x"), "the last day, 2026-11-20, has passed"),
     ],
-    ids=range(21),
+    ids=range(22),
 )
 def test_refused(folder, work, change, message):
     """What is not clear is refused as a whole, with the sheet and the row."""
@@ -205,6 +208,10 @@ def test_another_run(folder, work):
         DecisionError, match="the work list is of '20261121T020003Z-3f9a1c2d', and not of the run 'other'"
     ):
         read_work_list(folder / "report.xlsx", "other")
+    path = work(lambda book: book["Run"].append([RUN_TERM, "other"]), sheet=None)
+    for run in (RUN, "other"):
+        with pytest.raises(DecisionError, match="the work list is of a run that it does not name"):
+            read_work_list(path, run)
     path = work(lambda book: book.remove(book["Run"]), sheet=None)
     with pytest.raises(DecisionError, match="does not have a sheet called 'Run'"):
         read_work_list(path, RUN)
