@@ -1,5 +1,5 @@
 """
-A real proxy, a real chain of authorities, and a real nginx that demands client certificates.
+Real proxies, a real chain of authorities, and a real nginx that demands client certificates.
 
 The programs are started by the tests, on loopback, and stopped by them. What is not installed is skipped, and says so.
 """
@@ -13,6 +13,7 @@ import socket
 import subprocess
 import threading
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 import trustme
@@ -39,6 +40,23 @@ MaxClients 100
 ConnectPort {service}
 ConnectPort {strict}
 {credentials}
+"""
+SQUID = """
+http_port 127.0.0.1:{port}
+pid_filename none
+cache_log /dev/null
+access_log none
+cache deny all
+netdb_filename none
+coredump_dir /
+shutdown_lifetime 0 seconds
+visible_hostname localhost
+auth_param basic program {helper}
+acl known proxy_auth REQUIRED
+acl allowed port {service}
+http_access deny CONNECT !allowed
+http_access allow known
+http_access deny all
 """
 NGINX = """
 daemon off;
@@ -186,6 +204,30 @@ async def test_password(ask, world):
         await ask(world.service, proxy=f"http://{world.locked}")
     with pytest.raises(ProxyRefusedError, match=r"\(40[137] .*"):
         await ask(world.service, proxy=f"http://clerk:wrong@{world.locked}")
+
+
+@pytest.fixture(scope="module")
+def squid(world):
+    """Run squid, which wants a user and takes any password."""
+    helper = next(Path("/usr").glob("lib*/squid/basic_fake_auth"), None)
+    if shutil.which("squid") is None or helper is None:
+        pytest.skip("needs squid: apt-get install squid")
+    (port,) = free_ports(1)
+    config = world.folder / "squid.conf"
+    config.write_text(SQUID.format(port=port, helper=helper, service=world.service.rpartition(":")[2]))
+    command = ("squid", "-N", "-d", "1", "-f", str(config))
+    with running(*command, ready="Accepting HTTP Socket connections") as written:
+        world.logs.append(written)
+        yield f"127.0.0.1:{port}"
+
+
+async def test_squid(ask, world, squid):
+    """Squid opens a tunnel for a user, and refuses it without one, and to a port that it does not allow."""
+    assert (await ask(world.service, proxy=f"http://clerk:{PASSWORD}@{squid}")).reference == "T1"
+    with pytest.raises(ProxyRefusedError, match=r"407 Proxy Authentication Required.*; it wants a user"):
+        await ask(world.service, proxy=f"http://{squid}")
+    with pytest.raises(ProxyRefusedError, match=r"refused the tunnel \(403 Forbidden\)"):
+        await ask("https://localhost:9", proxy=f"http://clerk:{PASSWORD}@{squid}")
 
 
 async def test_refused_port(ask, world):
