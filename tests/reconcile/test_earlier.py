@@ -486,6 +486,19 @@ async def test_listed_again(night, second, new_lines_only, expected):
         assert "on line 2 of the statement and on an earlier one" in again["A"].primary.sentence
 
 
+async def test_paid_out_in_parts(night):
+    """What was paid, and what was paid out, is summed over statements with new lines only."""
+    rules = Rules(statement=StatementRules(new_lines_only=True))
+    answers = {"A": paid("A", 9, amount_received=7)}
+    first = await night([entry("A")], answers, statement=[line("A", 4, amount_received=3)], rules=rules)
+    assert codes(first) == {"A": "settled_differently"}
+    rest = [line("A", 5, amount_received=4)]
+    second = await night([entry("A")], answers, previous=first, statement=rest, rules=rules)
+    assert (codes(second), settlement(second)) == ({}, {"settled": 0, "fees": -2, "settled_before": -3})
+    settled = second["A"].other_side.settled
+    assert (settled.amount, settled.amount_received, settled.money, settled.before) == (9, 7, 7, 3)
+
+
 async def test_taken_back(night):
     """A payment that is refunded at the service may be taken back by a later statement."""
     first = await night([entry("A")], ANSWERS, statement=[line("A", 9, amount_received=8)])
@@ -515,3 +528,40 @@ def test_settled_cells(settled, is_in_ledger):
     record = Earlier(reference="A", is_paid=True, settled=settled, is_in_ledger=is_in_ledger)
     assert earlier_from("A", earlier_cell(record)) == record
     assert (earlier_cell(record) == "") == (settled is None and is_in_ledger)
+
+
+def statements():
+    lines = st.builds(line, st.sampled_from("ABCD"), st.sampled_from([-1, 1, 2]), st.integers(2, 9))
+    return st.none() | st.lists(lines, max_size=4)
+
+
+@examples(40)
+@given(
+    nights=st.lists(st.tuples(ledgers(), services(), statements()), min_size=2, max_size=3),
+    new_lines_only=st.booleans(),
+)
+async def test_any_statements(nights, new_lines_only):
+    """
+    Over any nights with and without a statement: both bridges tie, the total is that of the statement's own lines, and
+    each break about a statement is still there, resolved in a run with a statement, or not known.
+    """
+    rules = Rules(statement=StatementRules(new_lines_only=new_lines_only))
+    with tempfile.TemporaryDirectory() as folder:
+        run, before = Nights(Path(folder), formats=("summary.json", "rows.jsonl")), None
+        known = set()
+        for ledger, answers, statement in nights:
+            done = await run(ledger, answers, previous=before, rules=rules, statement=statement)
+            assert done.summary.tie_out.residual == 0
+            assert (done.summary.settlement is None) == (statement is None)
+            if statement is not None:
+                assert done.summary.settlement.residual == 0
+                assert done.summary.settlement.statement.total == sum(each.amount for each in statement)
+            states = done.states
+            assert known <= states.keys()
+            if statement is None:
+                assert {states[key] for key in known} <= {"not_known"}
+            known = {key for key, state in states.items() if key[1] in OF_STATEMENT and state != "resolved"}
+            before = done
+
+
+OF_STATEMENT = {"not_in_ledger", "not_settled", "settled_differently", "settled_not_paid"}
