@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payclient.reconcile import Kind, Kinds, Lines, OfOneReference, Rules, RulesError, parse_rules
-from payclient.reconcile._line_rules import IgnoredCount
+from payclient.reconcile import Invoices, Kind, Kinds, Lines, OfOneReference, Rules, RulesError, parse_rules
+from payclient.reconcile._line_rules import IgnoredCount, InvoiceTotals
 
 SUM = '[lines]\nof_one_reference = "sum"\n'
 KINDS = f'{SUM}[lines.kind]\ncolumn = "Type"\n'
@@ -63,3 +63,22 @@ def test_ignored():
     taken = [count.takes(*line) for line in (("Payout", -5), ("charge", 7), ("payout", None), ("TOP-UP", 3), (None, 1))]
     assert taken == [True, False, True, True, False]
     assert [(each.word, each.lines, each.amount) for each in count.counted()] == [("payout", 2, -5), ("top up", 1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "amount", "due"),
+    [
+        ((5, 2, 3), "whole", None),
+        ((6, 3, 3), "whole", 3),
+        ((5, 2, 3), "part", 5),
+        ((6, 3, 3), "part", 6),
+        ((5, 2, 3), "either", 5),
+        ((6, 3, 3), "either", 3),
+        (None, "either", None),
+    ],
+)
+def test_due(amounts, amount, due):
+    """The amount of an invoice follows from what its rows state; rows that state two whole amounts do not tell."""
+    totals = InvoiceTotals(paid=5, amounts=amounts)
+    assert totals.due(Invoices(sum=True, amount=amount)) == due
+    assert totals.due(Invoices(amount=amount)) is None

@@ -11,7 +11,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import Answer, Bucket, Case, Code, Finding, Observation, PatternKind, Row, judge
-from payclient.reconcile._patterns import Patterns
+from payclient.reconcile._patterns import _MAX_KEPT, Patterns, _Counts
 from support.reconciling import NOON
 
 ROWS = 2000
@@ -190,3 +190,15 @@ def test_memory():
         patterns.add(Row(entry=entry, bucket=Bucket.BREAK, findings=(finding,)))
     assert len(patterns._causes.by_cause) <= 4096
     assert [each.rows for each in patterns.patterns() if each.sentence == "amount is 5 more at the service"] == [1_200]
+
+
+def test_rare_values_are_forgotten():
+    """However many different values there are, a limited number is kept, the common ones among them."""
+    counts = _Counts()
+    for number in range(3 * _MAX_KEPT):
+        counts.of(("rare", number)).rows += 1
+        counts.of(("common",)).rows += 1
+        assert len(counts.by_cause) <= _MAX_KEPT
+    assert counts.by_cause["common",].rows == 3 * _MAX_KEPT
+    assert counts.by_cause["common",].is_exact
+    assert not counts.of(("late",)).is_exact

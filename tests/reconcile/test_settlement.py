@@ -161,6 +161,23 @@ async def test_net_of_unknown_fee(service_of, clock_from):
         assert steps(summary.settlement) == expected
 
 
+async def test_fee_of_service(service_of, clock_from):
+    """Where the service states what was received, its fee is the step of fees, and the rest is settled differently."""
+    statement = [Entry(line=2, reference="A", amount=100, amount_received=95)]
+    answers = {"A": [paid("A", 100, amount_received=97)]}
+    _, summary = await reconciled(service_of, clock_from, ledger_of(A=100), statement, answers)
+    assert steps(summary.settlement) == {"fees": -3, "settled_differently": -2}
+
+
+async def test_nothing_left(service_of, clock_from):
+    """Money that came and was taken back in the statement is no break where nothing is paid."""
+    statement = [Entry(line=2, reference="A", amount=9), Entry(line=3, reference="A", amount=-9)]
+    answers = {"A": [paid("A", 9, status="Canceled")]}
+    ledger = [Entry(line=2, reference="A", amount=9, status="Canceled")]
+    _, summary = await reconciled(service_of, clock_from, ledger, statement, answers)
+    assert (summary.verdict, steps(summary.settlement)) == (Verdict.CLEAN, {"refunded": 0})
+
+
 async def test_kinds_of_ledger(service_of, clock_from):
     """A reference that only the statement has needs no kind of the ledger."""
     lines = Lines(of_one_reference="sum", kind=Kinds(column="Type", charge=["charge"]))

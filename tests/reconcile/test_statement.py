@@ -167,6 +167,7 @@ NET = Settled(lines=(7,), amount_received=97, money=97)
         (HUNDRED, True, None, ["settled_not_paid"]),
         (LISTED, False, None, ["settled_not_paid"]),
         (BACK, True, paid(status="Refunded"), []),
+        (Settled(lines=(7, 8), amount=0), True, paid(status="Canceled"), []),
         (BACK, True, paid(), ["settled_differently"]),
     ],
 )

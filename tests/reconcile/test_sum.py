@@ -10,7 +10,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile
-from payclient.reconcile._sum import payment_of
+from payclient.reconcile._sum import payment_of, why_apart
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
@@ -173,3 +173,24 @@ def test_empty_cells():
     assert payment_of([line(2, 1, fee=None), line(3, 1, fee=4)], SUM).fee == 4
     assert payment_of([line(2, 1, fee=None), line(3, 1, fee=None)], SUM).fee is None
     assert payment_of([line(2, 1), line(3, 1)], SUM).fee is ABSENT
+
+
+def test_nothing_charged():
+    """A charge of nothing is not refunded by a refund of nothing."""
+    payment = payment_of([line(2, 0, "charge", status="Paid"), line(3, 0, "refund", status="Paid")], BY_KIND)
+    assert (payment.status, payment.amount) == ("Paid", 0)
+
+
+def test_fee_of_full_refund():
+    """The numbers of a payment that is paid back in full are those of its charges, the fee of the refund left out."""
+    lines = [line(2, 9, "charge", fee=3, amount_received=6), line(3, 9, "refund", fee=1, amount_received=9)]
+    payment = payment_of(lines, BY_KIND)
+    assert (payment.status, payment.amount, payment.fee, payment.amount_received) == ("refunded", 9, 3, 6)
+
+
+def test_why_apart():
+    """The status must be the same on all charges; without a charge, on all lines."""
+    charge, canceled = line(2, 9, "charge", status="Paid"), line(3, 9, "refund", status="Canceled")
+    refund = line(4, 9, "refund", status="Paid")
+    assert why_apart([charge, canceled, refund], BY_KIND) == ""
+    assert why_apart([canceled, refund], BY_KIND) == "status is 'Canceled' on line 3 and 'Paid' on line 4"
