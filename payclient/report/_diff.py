@@ -192,7 +192,7 @@ class RunDiff:
         one, other = self.earlier, self.later
         is_ledger = one.ledger_sha256 == other.ledger_sha256 != ""
         times = [(run.first_observed_at, run.last_observed_at) for run in (one, other)]
-        are_answers = is_ledger and other.judged_run == one.name and times[0] == times[1]
+        are_answers = other.judged_run == one.name and times[0] == times[1]
         return [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
 
     def _seen(self, reference: str, lines: Iterable[_Stored]) -> tuple[Seen, Seen]:

@@ -15,6 +15,7 @@ from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError,
 from payclient.report import About, ReportFiles, RunDiff, open_past_run
 from payclient.report._row_reader import row_from_json
 from support.json_schema import problems
+from support.nights import FIRST, Nights, paid
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "diff.schema.json").read_text())
 NIGHT = datetime(2026, 11, 20, 2, tzinfo=UTC)
@@ -205,3 +206,13 @@ def test_flat_memory(run):
     tracemalloc.stop()
     assert lines > 1_500
     assert most < size_bytes / 2
+
+
+async def test_same_instant(tmp_path):
+    """Two runs at the same instant are still two: what the service says otherwise was resolved by the service."""
+    night, options = Nights(tmp_path), {"clock": lambda: FIRST}
+    entry = Entry(line=2, reference="A", amount=9, status="Paid")
+    first = await night([entry], {"A": paid("A", 5)}, **options)
+    second = await night([entry], {"A": paid("A")}, **options)
+    with RunDiff(first.run, second.run) as found:
+        assert [each["resolved_by"] for each in found.changes(BreakState.RESOLVED)] == ["service"]

@@ -290,6 +290,24 @@ def test_approval(folder, work, reference, approved_by, message):
         assert len(taken(folder, read_work_list(path, RUN), **options)) == 1
 
 
+def test_last_day(folder, work):
+    """The last day of what is accepted may be today."""
+    path = work(fill("T1", "Ana", "accepted until 2026-11-21", "agreed"))
+    assert [each.until for each in taken(folder, read_work_list(path, RUN))] == [date(2026, 11, 21)]
+
+
+def test_approval_of_a_fee(tmp_path):
+    """For a fee that is not what the schedule says, the whole amount is at stake, not the difference of the fees."""
+    with ReportFiles(tmp_path, formats=["rows.jsonl", "report.xlsx"]) as files:
+        files.add(broken(2, "T1", 5000, 5000, Code.FEE_OFF_SCHEDULE, ledger=10, service=20))
+        files.finish(About(run=RUN))
+    path = tmp_path / "report.xlsx"
+    book = openpyxl.load_workbook(path)
+    fill("T1", "Ana", "accepted until 2026-12-31", "agreed")(book["Breaks"])
+    book.save(path)
+    assert "5,000 is at stake; above 1,000 it needs approval" in refusal(tmp_path, path, approval=Approval(above=1000))
+
+
 def test_approval_of_the_unknown(folder, work):
     """Where no amount is known, somebody else has to approve; other resolutions need nobody."""
     lines = (folder / "rows.jsonl").read_text().splitlines()
