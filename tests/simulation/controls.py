@@ -142,9 +142,9 @@ CONTROLS = (
     Control("an answer without a waiting lookup is dropped", "transports._connection:Connection._finish",
             "if self._answer is not None and not self._answer.done():", "if self._answer is not None:", FAST),
     # Proxies
-    Control("nobody goes around the proxy, httpx", "transports._backend:Backend.connect_tcp",
+    Control("no connection goes around the proxy, httpx", "transports._backend:Backend.connect_tcp",
             "if self._proxy is None:", "if True:", POOLED, proxies=PROXIED),
-    Control("nobody goes around the proxy, fast", "transports._dial:Dialer._connect",
+    Control("no connection goes around the proxy, fast", "transports._dial:Dialer._connect",
             "opened, outer = await self._open_tunnel(self._proxy, host, port, way)",
             "opened, outer = await _open_socket(host, port, way), None", FAST, proxies=PROXIED),
     Control("a tunnel that is not opened closes its connection, httpx", "transports._backend:Backend._open_tunnel",
