@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # `get` need not load it
 
 @Parameter(name="*", group=Group("Service", sort_key=10))
 @frozen(kw_only=True)
-class Connection:
+class ConnectionOptions:
     """
     The service, and the limits of lookups.
 

@@ -18,7 +18,7 @@ from payclient._config import resolve_base_url, resolve_environment
 from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
 from payclient.cli._checkup import Checkup, State, advice_for, check_certificate, check_clock, steps_in_words
-from payclient.cli._connection import Connection
+from payclient.cli._connection import ConnectionOptions
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, aligned
 from payclient.errors import ConfigurationError, PayClientError, RejectedError, TransactionNotFoundError
@@ -47,7 +47,7 @@ async def doctor(
     *,
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
     deadline: float | None = DEADLINE,
-    connection: Connection = Connection(),  # noqa: B008  frozen
+    connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
@@ -126,7 +126,7 @@ def _check_versions(checkup: Checkup) -> None:
     checkup.add("versions", State.OK, ", ".join(found))
 
 
-def _check_configuration(connection: Connection, checkup: Checkup) -> Network | None:
+def _check_configuration(connection: ConnectionOptions, checkup: Checkup) -> Network | None:
     """Check what was given and where it comes from; return how the service is reached, if nothing is wrong."""
     try:
         url = resolve_base_url(connection.base_url)
@@ -147,7 +147,7 @@ def _check_configuration(connection: Connection, checkup: Checkup) -> Network | 
     return network
 
 
-def _check_environment(environment: Environment, connection: Connection, checkup: Checkup) -> None:
+def _check_environment(environment: Environment, connection: ConnectionOptions, checkup: Checkup) -> None:
     source = "by default"
     if connection.environment is not None:
         source = "from --environment"
@@ -166,7 +166,7 @@ def _check_proxy(network: Network, checkup: Checkup) -> None:
     checkup.add("proxy", State.OK, f"{network.proxy.name}, {with_password} a password, from {source}")
 
 
-def _check_trust(connection: Connection, url: str, checkup: Checkup) -> None:
+def _check_trust(connection: ConnectionOptions, url: str, checkup: Checkup) -> None:
     if url.startswith("http:"):
         checkup.add("authorities", State.OK, "not needed: plain http on this machine")
         return

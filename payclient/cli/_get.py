@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from payclient import errors
 from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
-from payclient.cli._connection import Connection
+from payclient.cli._connection import ConnectionOptions
 from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.cli._streams import Streams, aligned, read_references
 from payclient.errors import ConfigurationError
@@ -171,7 +171,7 @@ async def get(
     *references: Annotated[str, Parameter(name="REFERENCE", allow_leading_hyphen=True)],
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
     deadline: float | None = DEADLINE,
-    connection: Connection = Connection(),  # noqa: B008  frozen
+    connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """

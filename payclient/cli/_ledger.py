@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from payclient.cli._options import LedgerSource
+from payclient.cli._options import LedgerOptions
 from payclient.cli._overview import Overview, overview_as_json, overview_lines
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
@@ -31,7 +31,7 @@ def ledger(
     *,
     rules: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
-    source: LedgerSource = LedgerSource(),  # noqa: B008  frozen
+    source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from payclient._defaults import DEADLINE
 from payclient._escape import plural
-from payclient.cli._connection import Connection
+from payclient.cli._connection import ConnectionOptions
 from payclient.cli._status import Exit, most_urgent
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
@@ -43,7 +43,7 @@ def lookup(
     prefix: str = "",
     deadline: float | None = DEADLINE,
     as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False,
-    connection: Connection = Connection(),  # noqa: B008  frozen
+    connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """

@@ -34,7 +34,7 @@ _LIST = Parameter(negative="", show_default=False)
 
 @Parameter(name="*", group=Group("Output", sort_key=8))
 @frozen(kw_only=True)
-class Output:
+class OutputOptions:
     """
     Output and exit status.
 
@@ -92,7 +92,7 @@ def duration_option(option: str, text: str) -> timedelta:
 
 @Parameter(name="*", group=Group("Judging", sort_key=6))
 @frozen(kw_only=True)
-class Judging:
+class JudgingOptions:
     """
     Judging differences.
 
@@ -177,7 +177,7 @@ class Judging:
 
 @Parameter(name="*", group=Group("Ledger", sort_key=5))
 @frozen(kw_only=True)
-class LedgerSource:
+class LedgerOptions:
     """
     Reading the ledger.
 

@@ -12,13 +12,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from payclient.cli._connection import Connection
+from payclient.cli._connection import ConnectionOptions
 from payclient.cli._metrics import write_metrics
-from payclient.cli._options import Judging, LedgerSource, Output
+from payclient.cli._options import JudgingOptions, LedgerOptions, OutputOptions
 from payclient.cli._overview import Overview, overview_lines, question_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, journal_path
-from payclient.cli._statement import StatementSource, about_statement
+from payclient.cli._statement import StatementOptions, about_statement
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
@@ -54,16 +54,16 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     /,
     *,
     out: Path,
-    source: LedgerSource = LedgerSource(),  # noqa: B008  frozen
-    judging: Judging = Judging(),  # noqa: B008  frozen
-    other: StatementSource = StatementSource(),  # noqa: B008  frozen
+    source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
+    judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
+    other: StatementOptions = StatementOptions(),  # noqa: B008  frozen
     canary: str | None = None,
     dry_run: Annotated[bool, _FLAG] = False,
     durable: Annotated[bool, _FLAG] = False,
     progress: ProgressMode = ProgressMode.AUTO,
     metrics: Path | None = None,
-    output: Output = Output(),  # noqa: B008  frozen
-    connection: Connection = Connection(),  # noqa: B008  frozen
+    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
+    connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
@@ -126,7 +126,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
 
 @contextmanager
 def _opened(
-    path: Path, source: LedgerSource, other: StatementSource, rules: Rules, streams: Streams
+    path: Path, source: LedgerOptions, other: StatementOptions, rules: Rules, streams: Streams
 ) -> Generator[tuple[Ledger, Ledger | None]]:
     with (
         source.open(path, rules, streams) as ledger,
@@ -139,7 +139,7 @@ def _said(summary: Summary, worst: Worst, rules: Rules, out: Path, streams: Stre
     return [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
 
 
-def _past_run(previous: Path | None, out: Path, output: Output, streams: Streams) -> PastRun | None:
+def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:
     if previous is None:
         if output.fail_on_new is not None:
             message = "--fail-on-new needs --previous, the folder of the run before"
@@ -174,7 +174,7 @@ def _measured(summary: Summary, status: int, metrics: Path | None) -> int:
     return status
 
 
-def _check_ledger(ledger: Path, connection: Connection) -> None:
+def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
     if str(ledger).startswith("-") and str(ledger) != "-":
         message = f"unknown option {ledger} (see payclient reconcile --help)"
         raise ConfigurationError(message)

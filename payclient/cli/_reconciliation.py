@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from payclient import AsyncClient
 from payclient._escape import plural
-from payclient.cli._options import Output
+from payclient.cli._options import OutputOptions
 from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._statement import about_statement, left_out_sentence, statement_lines
 from payclient.cli._status import Exit, status_of
@@ -98,7 +98,7 @@ class Reconciliation:
     previous: PastRun | None = None
     max_age: timedelta | None = None
     is_durable: bool = False
-    output: Output = field(factory=Output)
+    output: OutputOptions = field(factory=OutputOptions)
     progress: ProgressMode
     is_quiet: bool = False
     streams: Streams
@@ -247,7 +247,7 @@ def journal_path(folder: Path) -> Path:
 def write_again(
     folder: Path,
     *on_row: OnRow,
-    output: Output = Output(),  # noqa: B008  frozen
+    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
 ) -> tuple[Summary, Rules]:
     """
     Write the report of *folder* again from its journal: the same bytes, without a network and without a key.

@@ -12,7 +12,7 @@ import attrs
 from cyclopts import Parameter
 
 from payclient._atomic import AtomicFiles
-from payclient.cli._options import Judging, Output
+from payclient.cli._options import JudgingOptions, OutputOptions
 from payclient.cli._reconciliation import about_of, journal_path, note_about, write_again
 from payclient.cli._statement import settling_within
 from payclient.cli._streams import Streams
@@ -52,7 +52,7 @@ def rejudge(
     assume_status: Assumed | None = None,
     grace: str | None = None,
     settles_within: str | None = None,
-    output: Output = Output(),  # noqa: B008  frozen
+    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
@@ -73,7 +73,7 @@ def rejudge(
         output: Output and exit status.
         streams: Streams of the process.
     """
-    given = Judging(rules_file=rules, time_zone=time_zone, assume_status=assume_status, grace=grace)
+    given = JudgingOptions(rules_file=rules, time_zone=time_zone, assume_status=assume_status, grace=grace)
     settling_within(given.rules(), settles_within)  # refuses what cannot be used before anything is copied
     if out.resolve().is_relative_to(folder.resolve()):
         message = f"--out must be another folder than {folder}, which is not changed"
@@ -95,7 +95,7 @@ def _next_steps(folder: Path, out: Path) -> list[str]:
     return [f"Report: {out / 'report.html'}", f"Next: {compare}, which says row by row what the rules changed"]
 
 
-def _judge_copy(folder: Path, out: Path, given: Judging, settles_within: str | None) -> list[str]:
+def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: str | None) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again; return what there is to say about it."""
     name = journal_path(out).name
     with AtomicFiles(out, [name]) as new:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from payclient.cli._options import Output
+from payclient.cli._options import OutputOptions
 from payclient.cli._reconciliation import write_again
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
@@ -26,7 +26,7 @@ def report(
     folder: Path,
     /,
     *,
-    output: Output = Output(),  # noqa: B008  frozen
+    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """

@@ -24,7 +24,7 @@ _OPTION = re.compile(r"--(?!statement-|allow-empty)[a-z]")
 
 @Parameter(name="*", group=Group("Statement", sort_key=7))
 @frozen(kw_only=True)
-class StatementSource:
+class StatementOptions:
     """
     The other side: a settlement report, a dashboard's export or a log of callbacks.
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
-from payclient.cli._connection import Connection
+from payclient.cli._connection import ConnectionOptions
 from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError, WaitDeadlineError
@@ -177,7 +177,7 @@ async def wait(
     interval: float = INTERVAL,
     max_interval: float = MAX_INTERVAL,
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
-    connection: Connection = Connection(),  # noqa: B008  frozen
+    connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from payclient.cli._connection import Connection
+from payclient.cli._connection import ConnectionOptions
 from support.in_thread import serving
 from support.raw_proxy import RawProxy, relay
 from support.raw_server import RawServer, Script, close, head, send, server_context
@@ -147,7 +147,7 @@ def test_trust(arguments, environ, trust, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert Connection(**arguments).network()["trust"] == trust
+    assert ConnectionOptions(**arguments).network()["trust"] == trust
 
 
 @pytest.mark.parametrize("transport", ["httpx", "fast"])
