@@ -13,6 +13,8 @@ from simulation.loop import StuckError
 END = "end"
 RESET = "reset"
 MAX_READS_AT_END = 100
+READ_BYTES = 64 * 1024
+"""What a transport reads at once; more stays with the system until the protocol reads on."""
 RESEND = 0.2
 """Seconds after which a lost segment is sent again; twice as many each further time."""
 
@@ -198,7 +200,7 @@ class ClientTransport(asyncio.Transport):
             buffer[: len(data)] = data
             self._protocol.buffer_updated(len(data))
         else:
-            self._protocol.data_received(self._take(len(self._inbox)))
+            self._protocol.data_received(self._take(READ_BYTES))
 
     def _take(self, size):
         data = bytes(self._inbox[:size])

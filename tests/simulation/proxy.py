@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 
 from simulation import host
-from simulation.network import END, RESET
+from simulation.network import END, READ_BYTES, RESET
 from simulation.plan import PROXY_CONNECTING, TUNNELS
 from simulation.service import MISSING, OTHER, REFUSALS, found
 from support.fakes import KEY
@@ -23,9 +23,9 @@ SPELLINGS = (PASSWORD, b64encode(f"clerk:{PASSWORD}".encode()).decode().rstrip("
 OPEN = head("HTTP/1.1 200 Connection established")
 PAGE = f"<html>Sign in, clerk:{PASSWORD}</html>".encode()
 HTML = "Content-Type: text/html"
-MAX_TAKEN = 90 * 1024
-"""Bytes that a client may read of an endless answer to CONNECT: those allowed, and one more read of 64 KiB."""
-_ENDLESS = 150
+MAX_TAKEN = 16 * 1024 + 2 * READ_BYTES
+"""Bytes that a client may read of an endless answer to CONNECT: those allowed, and two reads of asyncio after them."""
+_ENDLESS = 400
 
 
 def address(kind):
