@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import runpy
 import shutil
-import threading
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +13,7 @@ import pytest
 
 from payclient import AsyncClient
 from payclient.testing import FakeService, Reply, serve
+from support.in_thread import InThread
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EXAMPLE = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "docs" / "examples" / "payment_page.py")))
@@ -24,15 +25,12 @@ pytestmark = [
 ]
 
 
-class Shop:
+class Shop(InThread):
     """The application and its service, in the event loop of another thread."""
 
-    def __init__(self):
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-
-    async def _run(self):
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+    @asynccontextmanager
+    async def served(self):
+        self._loop = asyncio.get_running_loop()
         self.service = FakeService()
         made = self.service.add(
             reference="T1", status="Pending", amount=150_000, becomes=[(30, "Paid")], payment_code="8800123456789012"
@@ -48,17 +46,7 @@ class Shop:
             self.pay = AsyncClient(api_key=self.service.api_key, base_url=service_url, retry=None)
             app = EXAMPLE.make_app(self.pay, orders, seconds=600.0, interval=0.05)
             async with app.router.lifespan_context(app), serve(app) as self.url:
-                self._ready.set()
-                await self._stop.wait()
-
-    def __enter__(self):
-        self._thread.start()
-        assert self._ready.wait(60)
-        return self
-
-    def __exit__(self, *_):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+                yield
 
     def do(self, function, *arguments):
         """Call a function in the event loop of the application, and return what it returns."""

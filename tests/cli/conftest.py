@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import os
 import signal
-import threading
+from contextlib import asynccontextmanager
 
 import pytest
 from attrs import frozen
@@ -14,6 +13,7 @@ from attrs import frozen
 from payclient.cli._app import run
 from payclient.cli._streams import Streams
 from payclient.testing import FakeService, serve
+from support.in_thread import InThread
 
 
 @frozen
@@ -57,35 +57,21 @@ def service():
     return fake
 
 
-class Server:
+class Server(InThread):
     """A server for whatever service is the current one: to start one per test would take longer than the tests."""
 
     service = None
     url = ""
     on_request = staticmethod(lambda: None)
 
-    def __init__(self):
-        self._ready = threading.Event()
-
-    async def run(self):
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+    @asynccontextmanager
+    async def served(self):
         async with serve(self) as self.url:
-            self._ready.set()
-            await self._stop.wait()
+            yield
 
     async def __call__(self, scope, receive, send):
         self.on_request()
         await self.service(scope, receive, send)
-
-    def __enter__(self):
-        self._thread = threading.Thread(target=lambda: asyncio.run(self.run()))
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-import threading
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pytest
 from payclient.engines._background import BackgroundClient
 from payclient.testing import FakeService, Latency, serve
 from support.fakes import ScriptedTransport, client
+from support.in_thread import InThread
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def process_at(scope):
     raise LookupError(ends)
 
 
-class Served:
+class Served(InThread):
     """
     A fake service that knows every reference beginning with T, served over HTTP in a thread of its own.
 
@@ -71,8 +71,6 @@ class Served:
         self.poison = None
         self.poisoned = 0
         self._scope = None
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
 
     async def __call__(self, scope, receive, send):
         self.began += 1
@@ -96,20 +94,10 @@ class Served:
         os.kill(process, signal.SIGKILL)
         return process
 
-    async def _run(self):
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+    @asynccontextmanager
+    async def served(self):
         async with serve(self) as self.url:
-            self._ready.set()
-            await self._stop.wait()
-
-    def __enter__(self):
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+            yield
 
     def counts(self):
         """Return how often each reference was asked for."""
@@ -134,15 +122,13 @@ class Served:
 @pytest.fixture
 def served(monkeypatch):
     """Give what serves so many transactions, and name it in the environment of this process and its children."""
-    running = []
+    with ExitStack() as running:
 
-    def start(count, **options):
-        running.append(Served(count, **options).__enter__())
-        monkeypatch.setenv("PAYCLIENT_BASE_URL", running[-1].url)
-        monkeypatch.setenv("PAYCLIENT_API_KEY", running[-1].fake.api_key)
-        monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "live")
-        return running[-1]
+        def start(count, **options):
+            one = running.enter_context(Served(count, **options))
+            monkeypatch.setenv("PAYCLIENT_BASE_URL", one.url)
+            monkeypatch.setenv("PAYCLIENT_API_KEY", one.fake.api_key)
+            monkeypatch.setenv("PAYCLIENT_ENVIRONMENT", "live")
+            return one
 
-    yield start
-    for each in running:
-        each.__exit__()
+        yield start

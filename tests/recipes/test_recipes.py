@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import subprocess
 import sys
-import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import httpx
 import pytest
 
 from payclient.testing import FakeService, Reply, serve
+from support.in_thread import InThread
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CODE = "************0001"
@@ -21,32 +20,18 @@ CODE = "************0001"
 pytestmark = pytest.mark.recipes
 
 
-class Server:
+class Server(InThread):
     """A service in the event loop of another thread, for recipes that block theirs."""
 
-    def __init__(self):
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-
-    async def _run(self):
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+    @asynccontextmanager
+    async def served(self):
         self.service = FakeService()
         self.service.add(reference="T1", status="Paid", amount=15000)
         self.service.add(reference="T2", status="Pending", becomes=[(1e-9, "Paid")])
         self.service.add(reference="T0000000001DEMO", status="Paid", amount=150000)
         self.service.add(reference="T0000000002DEMO", status="Pending", amount=75000)
         async with serve(self.service) as self.url:
-            self._ready.set()
-            await self._stop.wait()
-
-    def __enter__(self):
-        self._thread.start()
-        assert self._ready.wait(60)
-        return self
-
-    def __exit__(self, *_):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+            yield
 
 
 @pytest.fixture

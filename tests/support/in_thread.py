@@ -28,3 +28,15 @@ def serving(*servers):
     finally:
         ends[0]()
         thread.join()
+
+
+class InThread:
+    """A server whose `served`, an asynchronous context manager, runs in another thread until the block ends."""
+
+    def __enter__(self):
+        self._serving = serving(self.served())
+        self._serving.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self._serving.__exit__(*error)
