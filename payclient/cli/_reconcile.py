@@ -92,7 +92,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     """
     _check_ledger(ledger, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
-    confirm_after, max_age = judging.confirm_after_seconds, judging.max_age
+    confirm_after, max_age, payout = judging.confirm_after_seconds, judging.max_age, other.payout_amount
     if dry_run:
         with _opened(ledger, source, other, rules, streams) as sides:
             return _show(*sides, connection.max_concurrency, streams)
@@ -103,7 +103,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
             job = Reconciliation(
                 ledger=entries,
                 statement=statement,
-                payout=other.payout_amount,
+                payout=payout,
                 out=out,
                 client=client,
                 environment=connection.environment_name,

@@ -60,7 +60,7 @@ class StatementOptions:
         if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
             message = f"{name} needs --statement, the list that it is about"
             raise ConfigurationError(message)
-        statement, _ = settling_within(rules, self.settles_within).statement, self.payout_amount
+        statement = settling_within(rules, self.settles_within).statement
         if self.statement_profile is not None:
             statement = attrs.evolve(statement, reading=_profile(self.statement_profile))
         chosen = chosen_columns(self.statement_column, option="--statement-column")

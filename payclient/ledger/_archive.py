@@ -38,7 +38,11 @@ _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, expat.ExpatError, struct.error),
     *(ArithmeticError, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, ValueError),
 )
-"""Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file."""
+"""
+Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file.
+
+`zipfile` raises `NotImplementedError` for an unknown compression, and `RuntimeError` for an encrypted part.
+"""
 
 
 @contextmanager
