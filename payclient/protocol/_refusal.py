@@ -165,7 +165,7 @@ def refuse(answer: ErrorResponse, value: object, reference: str) -> errors.Respo
     status = answer.status_code
     # Neither a redirect nor a failure of the server is the service speaking about a transaction.
     is_answer = is_object(value) and status // 100 in (2, 4) and status not in (408, 425, 429)
-    if is_answer and (other := next((name for name in _named(value, 0) if name != reference), None)):
+    if is_answer and (other := next((name for name in _named(value) if name != reference), None)):
         found = f"the answer is about {other[:80]!r}, asked for {reference!r}"
         return answer.unexpected(found, kind=errors.ReferenceMismatchError)
     is_envelope = is_object(value) and value.get("success") is False and status // 100 in (2, 4)
@@ -205,18 +205,17 @@ def _from_words(answer: ErrorResponse, said: Meaning, *, is_envelope: bool) -> e
     return None
 
 
-def _named(value: object, depth: int) -> Iterator[str]:
-    """Yield the references that an answer names, at the top level and in `data`."""
+def _named(value: object, depth: int = 4) -> Iterator[str]:
+    """Yield the references that an answer names, except in messages, where the name of a field may stand for one."""
     if is_object(value):
-        name = value.get("reference")
-        if name and type(name) in (str, int):
-            yield str(name)
-        for inner in value.values() if depth else (value.get("data"),):
-            if depth < 4:
-                yield from _named(inner, depth + 1)
+        for name, inner in value.items():
+            if name.casefold() == "reference" and inner and type(inner) in (str, int):
+                yield str(inner)
+            elif depth and name not in _PLACES:
+                yield from _named(inner, depth - 1)
     elif is_list(value) and depth:
         for item in value:
-            yield from _named(item, depth + 1)
+            yield from _named(item, depth - 1)
 
 
 def _from_status(answer: ErrorResponse, words: str, *, is_about_reference: bool) -> errors.ResponseError | None:

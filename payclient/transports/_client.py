@@ -180,11 +180,11 @@ class HttpxTransport(HttpxClientTransport):
         keepalive: float = 30.0,
         proxy: str | Proxy | None = None,
     ) -> None:
-        self._own = httpx.AsyncClient(
-            transport=PooledTransport(ssl_context=ssl_context, keepalive=keepalive, proxy=as_proxy(proxy)),
-            trust_env=False,
-        )
-        del proxy  # it may hold a password
+        try:
+            pooled = PooledTransport(ssl_context=ssl_context, keepalive=keepalive, proxy=as_proxy(proxy))
+        finally:
+            del proxy  # it may hold a password
+        self._own = httpx.AsyncClient(transport=pooled, trust_env=False)
         setattr(self._own, "_cookies", _NoCookies())  # noqa: B010  the property would copy them
         super().__init__(self._own)
         self._timeout = {"connect": connect_timeout}

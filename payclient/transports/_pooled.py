@@ -286,8 +286,10 @@ class PooledTransport(httpx.AsyncHTTPTransport):
         proxy: str | Proxy | None = None,
     ) -> None:
         # Without httpx's own `__init__`, which makes a pool of httpcore. The other methods stay, and tests patch them.
-        self._pool: Any = _Connections(ssl_context, keepalive, as_proxy(proxy))
-        del proxy  # it may hold a password
+        try:
+            self._pool: Any = _Connections(ssl_context, keepalive, as_proxy(proxy))
+        finally:
+            del proxy  # it may hold a password
         for module in ("sniffio", "anyio._backends._asyncio"):  # otherwise imported during the first lookup
             with suppress(ModuleNotFoundError):
                 import_module(module)

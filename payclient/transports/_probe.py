@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ssl
-
 from payclient.errors import TLSVerificationError, TransportError
 from payclient.protocol import Request
 from payclient.transports._dial import Dialer
 from payclient.transports._proxy import Proxy
+from payclient.transports._trust import make_context
 
 _TIMEOUT = 5.0  # seconds
 
@@ -28,7 +27,7 @@ async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | N
     except ModuleNotFoundError:
         return None
     try:
-        connection = await Dialer(ssl.create_default_context(cafile=certifi.where()), _TIMEOUT, proxy).dial(request)
+        connection = await Dialer(make_context({"ca_file": certifi.where()}), _TIMEOUT, proxy).dial(request)
     except TLSVerificationError as error:
         return None if error.step == "proxy" else False
     except TransportError:

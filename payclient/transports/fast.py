@@ -51,8 +51,10 @@ class FastTransport:
         keepalive: float = 30.0,
         proxy: str | Proxy | None = None,
     ) -> None:
-        self._dialer = Dialer(ssl_context, connect_timeout, as_proxy(proxy))
-        del proxy  # it may hold a password
+        try:
+            self._dialer = Dialer(ssl_context, connect_timeout, as_proxy(proxy))
+        finally:
+            del proxy  # it may hold a password
         self._head = InCommon(head)
         self._pool: Pool[Connection] = Pool(keepalive)
         self._is_closed = False

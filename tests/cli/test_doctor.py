@@ -193,6 +193,7 @@ def test_secrets_of_tls(doctor, authority, monkeypatch, tmp_path):
     """`SSLKEYLOGFILE` wants a look; payclient writes nothing there."""
     log = tmp_path / "secrets"
     monkeypatch.setenv("SSLKEYLOGFILE", str(log))
+    monkeypatch.setattr("certifi.where", lambda: authority)  # so that this handshake succeeds, too
     server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
     with serving(server):
         checks, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority)

@@ -55,6 +55,31 @@ def test_is_conclusive(error, expected):
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        {"transaction": {"reference": "R-2"}},
+        {"request": {"reference": 2}},
+        {"transactions": [{"reference": "R-2"}]},
+        {"result": {"transaction": {"reference": "R-2"}}},
+        {"Reference": "R-2"},
+        {"data": {"Reference": "R-2"}},
+    ],
+    ids=str,
+)
+def test_names_another_reference(fields):
+    """A refusal that names another reference is not about this one, wherever the name is."""
+    error = refused({"success": False, "message": "Transaction not found", **fields}, 404)
+    assert type(error) is errors.ReferenceMismatchError
+
+
+@pytest.mark.parametrize("field", ["errors", "error", "detail"])
+def test_message_about_the_field(field):
+    """What is said of the field `reference` in a message is not a reference."""
+    error = refused({"success": False, field: {"reference": "is not valid"}})
+    assert type(error) is errors.RejectedError
+
+
+@pytest.mark.parametrize(
     ("status", "message", "kept"),
     [
         (404, "Transaction not found", "Transaction not found"),

@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from payclient import AsyncClient, ConfigurationError
-from payclient.transports import resolve_network
+from payclient.transports import HttpxTransport, PooledTransport, resolve_network
 from payclient.transports._network import NetworkOptions
+from payclient.transports.fast import FastTransport
 from support.fakes import KEY, ScriptedTransport
 
 PAY = "https://pay.example"
@@ -181,6 +182,12 @@ def shown_by(make):
 def test_password_is_not_shown(options):
     """Whatever is refused when a client is made, the proxy's password is in no local variable of our frames."""
     assert PASSWORD not in shown_by(lambda: AsyncClient(**{"api_key": KEY, "base_url": PAY, **options}))
+
+
+@pytest.mark.parametrize("transport", [HttpxTransport, PooledTransport, FastTransport])
+def test_password_for_a_transport_is_not_shown(transport):
+    """The same when the proxy is given to a transport."""
+    assert PASSWORD not in shown_by(lambda: transport(proxy=f"socks5://clerk:{PASSWORD}@proxy"))
 
 
 @pytest.mark.parametrize("name", ["PAYCLIENT_PROXY", "HTTPS_PROXY"])
