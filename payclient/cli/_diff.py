@@ -10,13 +10,16 @@ from cyclopts import Parameter
 
 from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
+from payclient.errors import ConfigurationError
 from payclient.reconcile import BreakState, ResolvedBy, Severity
 from payclient.report import RunDiff, open_past_run
+from payclient.report._diff_page import write_diff_page
 
 EXAMPLES = """
 ```console
 $ payclient diff reports/2026-11-20 reports/2026-11-21
 $ payclient diff reports/2026-11-20 reports/2026-11-21 --json | jq .counts
+$ payclient diff reports/2026-11-20 reports/2026-11-21 --html changes.html
 ```
 
 Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
@@ -34,6 +37,7 @@ def diff(
     *,
     fail_on: Severity = Severity.MEDIUM,
     as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False,
+    html: Path | None = None,
     quiet: Annotated[bool, _FLAG] = False,
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
@@ -49,20 +53,24 @@ def diff(
         later: Folder of the later report.
         fail_on: The least severe new, changed or reopened break that makes the exit status 1.
         as_json: Print one JSON object with every break instead.
+        html: File for a page with the counts and the most severe breaks of each state; not in one of the folders.
         quiet: Print errors only; with `--json`, also the object.
         streams: Streams of the process.
     """
+    if html is not None and any(html.resolve().is_relative_to(folder.resolve()) for folder in (earlier, later)):
+        message = f"--html must be a file outside of {earlier} and {later}, which are not changed"
+        raise ConfigurationError(message)
     with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
+        if html is not None:
+            write_diff_page(html, found)
         if as_json or not quiet:
-            for line in found.as_json() if as_json else _lines(found):
+            for line in found.as_json() if as_json else _lines(found, html):
                 streams.write(line)
         return found.exit_status(fail_on)
 
 
-def _lines(found: RunDiff) -> Iterator[str]:
-    is_news = any(found.counts[state] for state in BreakState if state.is_news)
-    word = "NEWS" if is_news else "NOT KNOWN" if found.counts[BreakState.NOT_KNOWN] else "NO NEWS"
-    yield escape_unprintable(f"{word}: {found.sentence}")
+def _lines(found: RunDiff, page: Path | None) -> Iterator[str]:
+    yield escape_unprintable(f"{found.verdict.upper()}: {found.sentence}")
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
     for state in BreakState:
@@ -72,6 +80,9 @@ def _lines(found: RunDiff) -> Iterator[str]:
             yield from (f"  {_line(change, state)}" for change in found.changes(state, limit=_MAX_SHOWN))
             if count > _MAX_SHOWN:
                 yield f"  and {count - _MAX_SHOWN:,} more, which --json prints"
+    if page is not None:
+        yield ""
+        yield escape_unprintable(f"Page: {page}")
 
 
 def _line(change: dict[str, Any], state: BreakState) -> str:

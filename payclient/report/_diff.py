@@ -88,6 +88,13 @@ class RunDiff:
         return changed_rules(self.earlier.rules, self.later.rules)
 
     @property
+    def verdict(self) -> str:
+        """The result in a word or two: `news`, `not known` or `no news`."""
+        if any(self.counts[state] for state in BreakState if state.is_news):
+            return "news"
+        return "not known" if self.counts[BreakState.NOT_KNOWN] else "no news"
+
+    @property
     def sentence(self) -> str:
         """The result, in one sentence."""
         present = (BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from base64 import b64encode
-from collections.abc import Collection, Iterator
-from functools import cache
+from collections.abc import Collection
 from heapq import heappush, heappushpop
-from importlib.resources import files as resources
 from typing import IO, Any
-from unicodedata import combining
 
-from jinja2 import Environment, StrictUndefined, Template
-
-from payclient._escape import escape_unprintable, plural
-from payclient.reconcile import BreakChange, Bucket, Finding, Row, SincePrevious, Summary
+from payclient.reconcile import BreakChange, Bucket, Row, SincePrevious, Summary
 from payclient.report._about import About
 from payclient.report._chart import bridge_chart, settlement_chart
-from payclient.report._facts import facts, when
+from payclient.report._facts import facts
 from payclient.report._groups import RowGroups, TopRows, breaks, of_bucket, remarks
 from payclient.report._matrix import Matrix, grid
+from payclient.report._page import ROOM, write_page
 from payclient.report._rows_file import GZIP_ROWS, ROWS
 from payclient.report._wording import (
     BUCKETS,
@@ -42,11 +35,7 @@ FILES = {
 }
 """The other files of a report, and what each is for."""
 
-_ROOM = 60
-_MAX_LENGTH = 600
 _TREND_HEIGHT = 40
-_MINUS = "\N{MINUS SIGN}"
-_MAX_MARKS = 3  # no writing system needs more
 
 
 class HtmlReport:
@@ -61,7 +50,7 @@ class HtmlReport:
         the rows. The same rows give the same bytes.
     """
 
-    def __init__(self, *, room: int = _ROOM) -> None:
+    def __init__(self, *, room: int = ROOM) -> None:
         self._groups = RowGroups(room)
         self._news = TopRows(room, lambda row: row.severity)
         self._gone: list[tuple[int, int, BreakChange]] = []
@@ -101,7 +90,7 @@ class HtmlReport:
             matrix: The same rows, counted by status and method.
             files: Names of the files that are written beside the page; it links to those it knows.
         """
-        shown = {**_figures(summary, about), **_rows(self._groups, files), **_assets()}
+        shown = {**_figures(summary, about), **_rows(self._groups, files)}
         shown["grid"] = grid(matrix, about.rules)
         shown |= {
             "since": summary.since,
@@ -110,23 +99,28 @@ class HtmlReport:
             "gone": [change for *_, change in sorted(self._gone, key=lambda item: item[:2], reverse=True)],
             "gone_total": self._gone_total,
         }
-        file.writelines(_template().generate(shown))
+        write_page(file, "report.html.j2", shown)
 
 
 def _figures(summary: Summary, about: About) -> dict[str, Any]:
+    verdict = verdict_wording(summary)
     return {
         "summary": summary,
         "about": about,
         "completeness": summary.completeness,
         "ledger_name": about.ledger.name if about.ledger else "",
-        "verdict": verdict_wording(summary),
+        "title": verdict.title,
+        "tone": summary.verdict.value,
+        "advice": verdict.advice,
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
         "tie_out": summary.tie_out,
         "bridge_lines": [line for line in bridge_lines(summary.tie_out) if line.step is None or line.step.rows],
         "states": money_by_status(summary.tie_out).items(),
         "chart": bridge_chart(summary.tie_out),
         **_settlement(summary),
+        "facts_title": "This run",
         "facts": list(facts(summary, about)),
+        "version": about.payclient_version,
     }
 
 
@@ -158,77 +152,3 @@ def _rows(groups: RowGroups, files: Collection[str]) -> dict[str, Any]:
         "remarks": list(remarks(groups, files)),
         "files": [(name, holds) for name, holds in FILES.items() if name in files],
     }
-
-
-@cache
-def _assets() -> dict[str, str]:
-    """Return style and script, with the hashes that the Content-Security-Policy requires."""
-    css, js = _asset("report.css"), _asset("report.js")
-    return {"css": css, "css_hash": _hash(css), "js": js, "js_hash": _hash(js)}
-
-
-def _asset(name: str) -> str:
-    return resources("payclient.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """Return the hash as a Content-Security-Policy writes it."""
-    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_harmless,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "days": _count_of_days,
-        "difference": _difference,
-        "number": _number,
-        "rows": _count_of_rows,
-        "signed": _signed,
-        "when": when,
-    }
-    return environment.from_string(_asset("report.html.j2"))
-
-
-def _count_of_days(days: int) -> str:
-    return plural(days, "day")
-
-
-def _count_of_rows(count: int) -> str:
-    return plural(count, "row")
-
-
-def _harmless(value: Any) -> Any:
-    """Escape unprintable characters in every value, once for the whole template."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):
-        return value
-    shown = escape_unprintable(value, max_length=_MAX_LENGTH)
-    return shown if shown.isascii() else "".join(_unstacked(shown))
-
-
-def _unstacked(text: str) -> Iterator[str]:
-    """Yield the characters of *text*; marks that stack over their letter, and so over other lines, by number."""
-    marks = 0
-    for character in text:
-        marks = marks + 1 if combining(character) else 0
-        yield f"<U+{ord(character):04X}>" if marks > _MAX_MARKS else character
-
-
-def _number(number: int) -> str:
-    return f"{number:,}".replace("-", _MINUS)
-
-
-def _signed(number: int) -> str:
-    return _number(number) if number <= 0 else f"+{number:,}"
-
-
-def _difference(finding: Finding) -> str:
-    """Return by how much the service is above the ledger; empty for what is no number."""
-    ours, theirs = finding.ledger, finding.service
-    return _signed(theirs - ours) if isinstance(ours, int) and isinstance(theirs, int) else ""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+from datetime import timedelta
 
+import attrs
 import pytest
 
 from payclient.cli._dataset import generate
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol._codec import read_transaction
-from payclient.reconcile import Bucket
-from payclient.report import FORMATS
+from payclient.reconcile import Bucket, Code, Rules
+from payclient.report import FORMATS, RunDiff
+from payclient.report._diff_page import write_diff_page
 from support.nights import Nights
 from support.planted import judged, page_of
+from support.reports import row, run_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
@@ -22,6 +26,7 @@ QUIET = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 WIDE = 1280
+DAY = timedelta(days=1)
 A4 = 688  # pixels between the margins of the page
 
 pytestmark = [
@@ -102,6 +107,30 @@ def after_another(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Write the page about two nights with a break in each state that two nights can tell; return its address."""
+    folder = tmp_path_factory.mktemp("compared")
+    say = "amount is {:,} in the ledger and {:,} at the service".format
+    nights = []
+    for number in range(2):
+        rows = []
+        for place in range(12):
+            ours, theirs = 4_987_000 + place, 4_986_000 - 1_000 * number * (place % 3 == 0)
+            is_gone, is_new = number == 1 and place % 4 == 1, place > 9
+            found = [] if is_gone or (is_new and number == 0) else [Code.UNDERPAID, Code.FEE_DIFFERS][: 1 + place % 2]
+            each = row(f"T{place:010}DEMO", *found, ledger=ours, service=theirs, night=number)
+            said = [attrs.evolve(finding, sentence=say(ours, theirs)) for finding in each.findings]
+            rows.append(attrs.evolve(each, findings=tuple(said)))
+        lost = row("T0000000012DEMO", bucket=Bucket.UNRESOLVED, reason="no answer within 30 seconds", night=number)
+        rows.append(lost if number else row("T0000000012DEMO", Code.UNDERPAID, service=5))
+        about = {"environment": "live", "base_url": "https://pay.example/api"}
+        nights.append(run_of(folder, f"2026-11-2{number}", rows, rules=Rules(grace=DAY * number), **about))
+    with RunDiff(*nights) as diff:
+        write_diff_page(folder / "changes.html", diff)
+    return (folder / "changes.html").as_uri()
+
+
+@pytest.fixture(scope="module")
 def tied(tmp_path_factory):
     """Write the report of a run with a statement, in which every step of the second bridge has something."""
 
@@ -130,7 +159,7 @@ def entry_of(fields):
 
 @pytest.fixture(scope="module")
 def chromium(
-    address, pictured, after_another, tied
+    address, pictured, after_another, compared, tied
 ):  # the reports are made first, because the browser's event loop would be in the way
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
 
@@ -318,13 +347,14 @@ def test_pdf(open_page):
         ("dark", {"color_scheme": "dark"}, 1360),
         ("breaks", {}, 1280),
         ("since", {}, 1200),
+        ("diff", {}, 1200),
         ("phone", {"width": 390, "device_scale_factor": 2}, 1000),
         ("print", {"width": 794}, 1123),
     ],
 )
-def test_picture(screenshots, open_page, pictured, after_another, name, options, height):
+def test_picture(screenshots, open_page, pictured, after_another, compared, name, options, height):
     """The pictures in the documentation show the report as it is, each in less than 200 KB."""
-    of = after_another if name == "since" else pictured
+    of = {"since": after_another, "diff": compared}.get(name, pictured)
     page = open_page(of=of + ("#breaks" if name == "breaks" else ""), height=height, **options)
     if name == "print":
         page.emulate_media(media="print")
@@ -354,3 +384,21 @@ def test_second_bridge(open_page, tied, width, media, scheme):
     assert section.locator("svg:visible").first.evaluate(texts) == []
     assert {pair: ratio for pair, ratio in page.evaluate(CONTRASTS).items() if ratio < 4.5} == {}
     assert (page.complaints, page.requests) == ([], [tied])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "media"), [(390, "screen"), (768, "screen"), (1280, "screen"), (A4, "print")])
+def test_difference(open_page, compared, width, media, scheme):
+    """The page about two runs fits, is readable, hides nothing and can be filtered, as the report's own."""
+    page = open_page(of=compared, width=width, color_scheme=scheme)
+    page.emulate_media(media=media, color_scheme=scheme)
+    states = ["New", "Changed", "Still open", "Resolved", "Not known"]
+    assert page.locator("h1, h2").all_inner_texts() == ["News", "What became of each break", *states, "The two runs"]
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    clipped = "cells => cells.filter(c => c.scrollWidth > c.clientWidth + 1).map(c => c.textContent)"
+    assert page.locator("td:visible, th:visible").evaluate_all(clipped) == []
+    assert {pair: ratio for pair, ratio in page.evaluate(CONTRASTS).items() if ratio < 4.5} == {}
+    if media == "screen":
+        page.get_by_role("searchbox").fill("not known T0000000012")
+        assert listed(page) == ["T0000000012DEMO"]
+    assert (page.complaints, page.requests) == ([], [compared])

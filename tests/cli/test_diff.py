@@ -85,6 +85,25 @@ def test_many(command, reconcile):
     assert result.out.splitlines()[-1] == "  and 3 more, which --json prints"
 
 
+def test_html(command, nights, tmp_path):
+    """With `--html` a page is written, and named last."""
+    (tmp_path / "changes.html").write_text("of yesterday")
+    result = command("diff", *nights, "--html", "changes.html")
+    assert (result.status, result.out.splitlines()[-1]) == (1, "Page: changes.html")
+    page = (tmp_path / "changes.html").read_text()
+    assert (page.startswith("<!doctype html>"), page.count(">T2</th>")) == (True, 1)
+
+
+@pytest.mark.parametrize("path", ["20/report.html", "21/new/page.html", "20", "link/page.html"])
+def test_html_inside(command, nights, tmp_path, path):
+    """A page within one of the reports is refused, because neither is ever changed."""
+    (tmp_path / "link").symlink_to("21")
+    before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    result = command("diff", *nights, "--html", path)
+    assert (result.status, "--html must be a file outside of 20 and 21" in result.err) == (2, True)
+    assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
+
+
 def test_refused(command, nights, tmp_path):
     """A report that was changed is refused with status 2, and the command that says more."""
     (tmp_path / "20" / "breaks.csv").write_text("")

@@ -31,6 +31,7 @@ EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "utils"})
 
 MAY_BE_ENTERED = {
     "payclient.ledger._parquet": "it needs pyarrow, so `payclient.ledger` cannot import it",
+    "payclient.report._diff_page": "it needs jinja2, so `payclient.report` cannot import it",
     "payclient.report._work_list": "it needs xlsxwriter, so `payclient.report` cannot import it",
     "payclient.protocol._wire": "used as a namespace: `_wire.build_request`",
 }
@@ -84,6 +85,7 @@ TESTED_ELSEWHERE = {
     "reconcile/_schema.py": "reconcile/test_database.py",
     "reconcile/_since.py": "reconcile/test_earlier.py",
     "report/_past_records.py": "reconcile/test_earlier.py",
+    "report/_page.py": "report/test_html.py",
     "report/_wording.py": "report/test_html.py",
     "testing/_asgi.py": "testing/test_service.py",
     "transports/_cancel.py": "faults/test_cancel.py",

@@ -4,48 +4,26 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from payclient.ledger import Entry
-from payclient.protocol import Transaction
 from payclient.reconcile import BreakState, Bucket, Code, Finding, PastRunError, Row, Rules, Severity
-from payclient.report import About, ReportFiles, RunDiff, open_past_run
+from payclient.report import RunDiff
 from payclient.report._row_reader import row_from_json
 from support.json_schema import problems
 from support.nights import FIRST, Nights, paid
+from support.reports import row, run_of
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "diff.schema.json").read_text())
-NIGHT = datetime(2026, 11, 20, 2, tzinfo=UTC)
-
-
-def row(reference, *findings, ledger=9, service=9, bucket=Bucket.MATCHED, night=0, line=1, **fields):
-    transaction = None if service is None else Transaction(reference=reference, amount=service, status="Paid")
-    return Row(
-        entry=Entry(line=line, reference=reference, amount=ledger),
-        bucket=Bucket.BREAK if findings else bucket,
-        findings=tuple(Finding(code, f"about {code}", ledger=ledger, service=service) for code in findings),
-        transaction=transaction,
-        observed_at=NIGHT + timedelta(days=night),
-        **fields,
-    )
 
 
 @pytest.fixture
 def run(tmp_path):
     """Give what writes the report of some rows, and opens it."""
-
-    def run(name, rows, *, rules=None, **about):
-        rules = rules or Rules()
-        with ReportFiles(tmp_path / name, formats=["summary.json", "rows.jsonl"], rules=rules) as files:
-            for each in rows:
-                files.add(each)
-            files.finish(About(rules=rules, **about))
-        return open_past_run(tmp_path / name)
-
-    return run
+    return partial(run_of, tmp_path)
 
 
 @pytest.fixture
@@ -103,7 +81,7 @@ def test_values(nights):
         (lost,) = diff.changes(BreakState.NOT_KNOWN)
         (gone, _) = diff.changes(BreakState.RESOLVED)
     assert (changed["ledger"], changed["service"], changed["was"]) == (9, 6, {"ledger": 9, "service": 5})
-    assert (changed["first_seen"], changed["first_run"], changed["age_days"]) == (NIGHT.isoformat(), "20", 1)
+    assert (changed["first_seen"], changed["first_run"], changed["age_days"]) == (FIRST.isoformat(), "20", 1)
     assert (lost["reason"], gone["resolved_by"]) == ("unresolved: timed out", "service")
 
 

@@ -8,7 +8,6 @@ import hashlib
 import io
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from importlib.resources import files
 from itertools import pairwise
 
@@ -24,64 +23,11 @@ from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row
 from payclient.report._html import FILES, HtmlReport
 from payclient.report._matrix import Matrix
 from support.chance import examples
+from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of
 
 ASSETS = files("payclient.report")
 AMOUNT = r"\N{MINUS SIGN}?[\d,]*\d"
-INLINE = frozenset({"a", "bdi", "code", "span", "strong", "time"})
-VOID = frozenset({"meta", "br", "input"})
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "</style></title><img src=x onerror=alert(1)>",
-    "\" onmouseover='alert(1)",
-    "{{ 7 * 7 }}{% include 'x' %}{# #}",
-    "\x1b[31mred\x1b[0m\x07",
-    "abc\u202egpj.exe\u2066",
-    "a\u2028b\nc\x00",
-    "&lt;b&gt;",
-    "x" * 100_000,
-]
-
-
-class Page(HTMLParser):
-    """A page taken apart: its tags with their attributes, and the text below each element."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.tags, self.texts, self._open = [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self._open.append((tag, dict(attributes), []))
-
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_data(self, data):
-        for _, _, parts in self._open:
-            parts.append(data)
-
-    def handle_endtag(self, tag):
-        name, attributes, parts = self._open.pop()
-        assert name == tag
-        self.texts.append((tag, attributes, "".join(parts)))
-        self.handle_data("" if tag in INLINE else " ")
-
-    def all(self, tag, **wanted):
-        """Return the text of each such element, with single spaces."""
-        return [
-            " ".join(text.split())
-            for name, attributes, text in self.texts
-            if name == tag and wanted.items() <= {"class_": attributes.get("class"), **attributes}.items()
-        ]
-
-    @property
-    def text(self):
-        (body,) = self.all("body")
-        return body
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +73,6 @@ def says_everywhere(text):
     )
     known = dict.fromkeys(("base_url", "environment", "key_fingerprint", "canary", "ended_by"), text)
     return rows, {"ledger": ledger, **known}
-
-
-def shape_of(page):
-    return [(tag, sorted(attributes)) for tag, attributes in page.tags]
-
-
-def is_harmless(text):
-    return all(character.isprintable() or character == "\n" for character in text)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

@@ -1,0 +1,116 @@
+"""The frame of the pages that people read: one file, safe against text from the ledger and the service."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files as resources
+from typing import IO, Any
+from unicodedata import combining
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from payclient._escape import escape_unprintable, plural
+from payclient.reconcile import Finding
+from payclient.report._facts import when
+
+ROOM = 60
+"""Rows shown of each kind."""
+
+_MAX_LENGTH = 600
+_MINUS = "\N{MINUS SIGN}"
+_MAX_MARKS = 3  # no writing system needs more
+
+
+def write_page(file: IO[str], name: str, shown: Mapping[str, Any]) -> None:
+    """
+    Write a page.
+
+    Args:
+        file: Open for text, in UTF-8 and without translation of line ends.
+        name: Of the template, which extends `page.html.j2`.
+        shown: What both templates show.
+    """
+    file.writelines(_environment().get_template(name).generate({**shown, **_assets()}))
+
+
+@cache
+def _assets() -> dict[str, str]:
+    """Return style and script, with the hashes that the Content-Security-Policy requires."""
+    css, js = _asset("report.css"), _asset("report.js")
+    return {"css": css, "css_hash": _hash(css), "js": js, "js_hash": _hash(js)}
+
+
+def _asset(name: str) -> str:
+    return resources("payclient.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the hash as a Content-Security-Policy writes it."""
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "breaks": _count_of_breaks,
+        "days": _count_of_days,
+        "difference": _difference,
+        "number": _number,
+        "rows": _count_of_rows,
+        "signed": _signed,
+        "when": when,
+    }
+    return environment
+
+
+def _count_of_breaks(count: int) -> str:
+    return plural(count, "break")
+
+
+def _count_of_days(days: int) -> str:
+    return plural(days, "day")
+
+
+def _count_of_rows(count: int) -> str:
+    return plural(count, "row")
+
+
+def _harmless(value: Any) -> Any:
+    """Escape unprintable characters in every value, once for the whole template."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    shown = escape_unprintable(value, max_length=_MAX_LENGTH)
+    return shown if shown.isascii() else "".join(_unstacked(shown))
+
+
+def _unstacked(text: str) -> Iterator[str]:
+    """Yield the characters of *text*; marks that stack over their letter, and so over other lines, by number."""
+    marks = 0
+    for character in text:
+        marks = marks + 1 if combining(character) else 0
+        yield f"<U+{ord(character):04X}>" if marks > _MAX_MARKS else character
+
+
+def _number(number: int) -> str:
+    return f"{number:,}".replace("-", _MINUS)
+
+
+def _signed(number: int) -> str:
+    return _number(number) if number <= 0 else f"+{number:,}"
+
+
+def _difference(finding: Finding) -> str:
+    """Return by how much the service is above the ledger; empty for what is no number."""
+    ours, theirs = finding.ledger, finding.service
+    return _signed(theirs - ours) if isinstance(ours, int) and isinstance(theirs, int) else ""

@@ -1,0 +1,34 @@
+"""Reports of rows that were never looked up, for what compares two reports."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from payclient.ledger import Entry
+from payclient.protocol import Transaction
+from payclient.reconcile import Bucket, Finding, Row, Rules
+from payclient.report import About, ReportFiles, open_past_run
+from support.nights import FIRST
+
+
+def row(reference, *findings, ledger=9, service=9, bucket=Bucket.MATCHED, night=0, line=1, **fields):
+    """Return a row with these amounts; with findings, it is a break."""
+    transaction = None if service is None else Transaction(reference=reference, amount=service, status="Paid")
+    return Row(
+        entry=Entry(line=line, reference=reference, amount=ledger),
+        bucket=Bucket.BREAK if findings else bucket,
+        findings=tuple(Finding(code, f"about {code}", ledger=ledger, service=service) for code in findings),
+        transaction=transaction,
+        observed_at=FIRST + timedelta(days=night),
+        **fields,
+    )
+
+
+def run_of(folder, name, rows, *, rules=None, **about):
+    """Write the report of *rows* into a folder of this name, and open it."""
+    rules = rules or Rules()
+    with ReportFiles(folder / name, formats=["summary.json", "rows.jsonl"], rules=rules) as files:
+        for each in rows:
+            files.add(each)
+        files.finish(About(rules=rules, **about))
+    return open_past_run(folder / name)
