@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from contextlib import contextmanager
@@ -18,6 +19,17 @@ for _name in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[_name]  # tests speak to this machine only, whatever proxy it uses for others
 
 settings.load_profile(chance.QUICK)  # `--hypothesis-profile=thorough` for another
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep the garbage collector away from thousands of tests, which it would traverse again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_asyncio_loop_factories(config, item):

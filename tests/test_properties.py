@@ -23,6 +23,7 @@ from payclient.protocol._json import JSONProblem, read_json
 from payclient.protocol._wire import parse_response
 from payclient.testing import envelope, transaction
 from support.chance import examples
+from support.raw_server import bomb
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 REFERENCE = "T0000000033KGJ0D"
@@ -251,8 +252,8 @@ NASTY = {
     "accents": filled_with("\u0301\u0316".encode(), before=b'{"success":false,"message":"', after=b'"}'),
     "control-characters": filled_with(b"\x00"),
     "not-utf-8": filled_with(b"\xff"),
-    "bomb": gzip.compress(bytes(64 * 1024 * 1024)),
-    "bomb-in-bomb": gzip.compress(gzip.compress(bytes(64 * 1024 * 1024))),
+    "bomb": bomb(64 * 1024 * 1024),
+    "bomb-in-bomb": bomb(64 * 1024 * 1024, layers=2),
 }
 
 

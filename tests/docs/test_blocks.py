@@ -87,8 +87,9 @@ def test_page(page, reader):
 
 
 def in_docstrings(module):
-    """Return all docstrings of a module, one after the other."""
-    found = PythonDocStringDocument.extract_docstrings(module.read_text(encoding="utf-8"))
+    """Return all docstrings of a module that has a block, one after the other."""
+    source = module.read_text(encoding="utf-8")
+    found = PythonDocStringDocument.extract_docstrings(source) if "```" in source else ()  # parsing takes a second
     return "\n\n".join(inspect.cleandoc(text) for _, _, text in found)
 
 
