@@ -65,7 +65,7 @@ class Ledger:
 
     Raises:
         LedgerError: While iterating, when the rest of the file cannot be trusted; at the end, when an unused column
-            seems to hold money, or when there was no row and that is not allowed.
+            seems to hold money, or when no row was read and that is not allowed.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Entry | RejectedEntry]:
         for row in self._table.rows:
-            self._has_rows = True
             if row is not None:
+                self._has_rows = True
                 yield row
         check_values(self.columns, ignored=self._ignored, samples=self.columns.samples)
         if not self._has_rows and not self._allow_empty:
@@ -109,12 +109,14 @@ class Ledger:
 
     @property
     def _emptiness(self) -> str:
+        if self.excluded:
+            return f"has no other rows than these: {'; '.join(map(str, self.excluded))}"
         return "has a header and no rows" if self.columns.header else "is empty"
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for people; complete when all rows have been read."""
-        if self._has_rows:
+        if self._has_rows or self.excluded:
             return (*self._table.warnings, *map(str, self.excluded))
         return (*self._table.warnings, f"the ledger {self._emptiness}: nothing was read")
 

@@ -61,6 +61,11 @@ class Compared:
         return " ".join(said)
 
 
+def _is_stated(cell: object) -> bool:
+    """Return whether *cell* has something to compare, which a dash has not."""
+    return cell is not ABSENT and cell is not None and (not isinstance(cell, str) or any(map(str.isalnum, cell)))
+
+
 @define
 class Comparison:
     """Counts what is compared, row by row."""
@@ -76,7 +81,7 @@ class Comparison:
         if row.transaction is None or not isinstance(entry, Entry) or not row.is_listed:
             return
         for name, cell in zip(_FIELDS, _cells(entry), strict=True):
-            self._fields[name] += cell is not ABSENT and cell is not None
+            self._fields[name] += _is_stated(cell)
         if row.is_status_assumed:
             self._assumed += 1
         elif entry.status is ABSENT:

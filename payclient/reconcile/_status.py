@@ -48,6 +48,14 @@ WORDS: Mapping[str, Status] = MappingProxyType(
 """The words with a fixed meaning, normalised."""
 
 
+_DASHES = " -\u2010\u2011\u2012\u2013\u2014\u2212"
+
+
+def states_none(word: str | None) -> bool:
+    """Return whether *word* states no status: it is empty, or a dash."""
+    return word is None or not word.strip(_DASHES)
+
+
 @lru_cache(maxsize=1024)  # a ledger of a million rows has a handful of words
 def normalise(word: str) -> str:
     """Return *word* with case, spaces, dashes and underscores made uniform."""

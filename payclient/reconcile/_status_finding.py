@@ -10,7 +10,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile._finding import Code, Finding
 from payclient.reconcile._rule_values import LAST_ON_EARTH, duration_text
 from payclient.reconcile._rules import Rules
-from payclient.reconcile._status import CLOSED, Assumed, Status
+from payclient.reconcile._status import CLOSED, Assumed, Status, states_none
 
 _FIRST_ON_EARTH = timezone(timedelta(hours=14))
 
@@ -50,8 +50,8 @@ def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: 
     code, remark = _meaning(
         ours,
         theirs,
-        is_ours_blank=entry.status is None,
-        is_theirs_blank=not transaction.status.strip(),
+        is_ours_blank=entry.status is not ABSENT and states_none(entry.status),
+        is_theirs_blank=states_none(transaction.status),
     )
     is_pending = code is Code.PENDING_ON_ONE_SIDE or (code is None and theirs is Status.PENDING)
     if is_pending and is_expired(entry, transaction, at, rules.time_zone):

@@ -378,6 +378,7 @@ def test_assumption_is_part_of_the_run(reconcile):
         ("reference,wert", "T1,15000", [], "--ignore-column 'wert'"),
         ("reference,status", "T1,Paid", ["--require", "amount,status"], "--column amount=NAME"),
         ("reference,amount", None, [], "--allow-empty"),
+        ("reference,amount,date", "T1,1,2026-01-01", ["--from", "2026-11-01"], "--allow-empty"),
     ],
 )
 def test_refused_before_asking(reconcile, service, header, line, arguments, message):

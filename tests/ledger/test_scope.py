@@ -50,6 +50,20 @@ DAYS = "reference,amount,date\nT1,1,2026-10-31 23:59:59\nT2,2,2026-11-01\nT3,3,2
 
 
 @pytest.mark.parametrize(
+    ("declared", "why"),
+    [({"created_to": "2026-10-01"}, "after 2026-10-01"), ({"created_from": "2026-12-24"}, "before 2026-12-24")],
+)
+def test_nothing_is_left(declared, why):
+    """Where all rows are left out, the ledger is as empty as one without rows, and that is said with the reason."""
+    message = f"no other rows than these: 4 rows left out, because each is {why}: .*; --allow-empty accepts that"
+    with open_ledger(io.StringIO(DAYS), dialect=Dialect(**declared), allow_empty=False) as ledger:
+        with pytest.raises(LedgerError, match=message):
+            list(ledger)
+    rows, ledger = read(DAYS, **declared)
+    assert (rows, len(ledger.warnings)) == ([], 1)
+
+
+@pytest.mark.parametrize(
     ("bounds", "inside"),
     [
         ({"created_from": "2026-11-01", "created_to": "2026-11-30"}, ["T2", "T3"]),

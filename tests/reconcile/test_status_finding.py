@@ -114,6 +114,18 @@ def test_matrix():
     assert "\n".join(shown(ours, theirs) for ours in ledger for theirs in WORDS) == MATRIX.strip()
 
 
+@pytest.mark.parametrize("dash", ["-", " \u2013 ", "--", "\u2014", ""])
+def test_dash(dash):
+    """A dash states no status, as an empty cell does not; any other sign is a word that is not known."""
+    assert (found(dash, "Paid").code, found(dash, "Refunded").code) == (
+        Code.PAID_NOT_RECORDED,
+        Code.REFUND_NOT_RECORDED,
+    )
+    assert found(dash, "Pending").sentence.endswith("the ledger records no status to compare")
+    assert "the service states no status" in found("Paid", dash).sentence
+    assert "the ledger uses a word that is not known" in found("\u2713", "Paid").sentence
+
+
 @pytest.mark.parametrize("ours", [*WORDS[:-1], None, ABSENT])
 def test_money_that_differs_is_critical(ours):
     """Whenever exactly one side holds the money, or exactly one has refunded it, and both words are known: critical."""

@@ -136,6 +136,13 @@ def test_assumed():
     )
 
 
+def test_dashes_are_not_compared():
+    """A column of dashes is none that was compared."""
+    entry = Entry(line=2, reference="T1", merchant_reff="-", status="Paid")
+    seen = Observation(answer=Answer.FOUND, at=NOON, transaction=Transaction(reference="T1", amount=9, status="Paid"))
+    assert summary(judge(Case(entry=entry, first=seen, second=seen))).compared.what == "status"
+
+
 @pytest.mark.parametrize(("words", "not_paid", "status"), [(["Canceled", "Paid"], 1, 1), (["Paid", "Paid"], 0, 0)])
 def test_not_compared(words, not_paid, status):
     """Where nothing is assumed, the verdict is never clean, and says how many rows are not paid."""
