@@ -174,10 +174,9 @@ class Reconciliation:
     def _tell_resumed(self, journal: Journal) -> None:
         if self.is_quiet or not journal.is_ledger_complete:
             return
-        total = journal.count_references()
-        answered = total - journal.answers.count_to_ask()
+        answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
         self.streams.tell(
-            f"resuming {journal_path(self.out)}: answered already: {answered:,} of {plural(total, 'reference')}; "
+            f"resuming {journal_path(self.out)}: answered already: {answered:,} of {total}; "
             "for new answers, choose another folder",
         )
 

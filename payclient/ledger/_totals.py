@@ -3,7 +3,7 @@ Recognise a totals row at the end of a ledger.
 
 A totals row is not a transaction: the service would not find it, and the ledger's total would count every amount
 twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if it has no
-reference, or by an amount that is the sum of the rows above.
+reference, or by an amount that is the sum of the rows above if its reference has no digit.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Totals:
         is_named = reference is not None and any(map(str.isalnum, reference))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
         found = next(filter(is_totals_text, texts), None)
-        is_sum = not is_named and any(rows >= _MIN_ROWS and amount == total for rows, total in self._parts)
+        is_sum = bool(amount) and any(rows >= _MIN_ROWS and amount == total for rows, total in self._parts)
+        is_sum = is_sum and (not is_named or not _DIGIT.search(reference or ""))
         if found is None and not is_sum:
             for part in self._parts:
                 part[0] += 1

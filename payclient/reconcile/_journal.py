@@ -307,11 +307,19 @@ class Journal:
         notes: dict[str, str | None] = {"ended_by": None}
         with self._database.writing() as db:
             db.execute(schema.FORGET_FAILURES)
-            if self.note("canary") == "none":  # the run ended, rather than being killed
+            if self._is_nothing_believed():
                 db.execute(schema.FORGET_UNBELIEVED)
                 notes["canary"] = None
         self._counts.pop("answers", None)  # they change until the run ends
         self._set_notes(notes)
+
+    def count_answered(self) -> int:
+        """Count the references that a resumed run does not look up again."""
+        query = schema.COUNT_BELIEVED if self._is_nothing_believed() else schema.COUNT_ANSWERED
+        return int(self._database.fetch(query)[0][0])
+
+    def _is_nothing_believed(self) -> bool:
+        return self.note("canary") == "none"  # the run ended, rather than being killed
 
     # The result
 

@@ -179,11 +179,14 @@ FORGET_FAILURES = """
 """
 _FOUND = "FROM answers WHERE answer = 'found' AND reused_from IS NULL"
 # One that is found is no probe for itself.
-FORGET_UNBELIEVED = f"""
-    DELETE FROM answers WHERE answer IN ('not found', 'unusable')
+_UNBELIEVED = f"""
+    answer IN ('not found', 'unusable')
     AND coalesce((SELECT max(id / 2) {_FOUND}), id / 2) = id / 2
     AND coalesce((SELECT min(id / 2) {_FOUND}), id / 2) = id / 2
 """
+FORGET_UNBELIEVED = f"DELETE FROM answers WHERE {_UNBELIEVED}"
+COUNT_ANSWERED = "SELECT count(*) FROM answers WHERE id % 2 = 0 AND answer != 'failed'"
+COUNT_BELIEVED = f"{COUNT_ANSWERED} AND NOT ({_UNBELIEVED})"
 COUNT_ANSWERS = "SELECT count(*) FROM answers"
 IS_UNUSABLE = "SELECT count(*) FROM answers WHERE id = ? AND answer = 'unusable'"
 KNOWN_GOOD = "SELECT reference FROM answers WHERE answer = 'found' LIMIT 1"

@@ -257,6 +257,7 @@ def test_nothing_found(reconcile, service):
     )
     second = reconcile(lines=["T8,15000,Paid", "T9,9000,Canceled"])
     assert (second.status, service.total - asked) == (3, asked)
+    assert "answered already: 0 of 2 references" in second.err
     third = reconcile("--canary", "T1", lines=["T8,15000,Paid", "T9,9000,Canceled"])
     assert (third.status, "2 breaks" in third.out) == (1, True)
 

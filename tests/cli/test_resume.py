@@ -69,6 +69,7 @@ def test_asks_again(reconcile, service):
     second = reconcile()
     assert (first.status, second.status, "1 unresolved" in first.out) == (1, 1, True)
     assert [request.reference for request in service.requests[before:]] == ["T3", "T3"]
+    assert "answered already: 2 of 3 references" in second.err
     assert first.out.splitlines()[-2].endswith(", which asks again for what is unresolved")
 
 

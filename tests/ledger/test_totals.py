@@ -44,6 +44,9 @@ def read(*rows):
         (None, "JUMLAH KESELURUHAN", 7),
         (None, None, 1_341_999),
         ("-", None, 1_341_999),
+        ("Total (IDR)", None, 1_341_999),
+        ("Saldo", None, 1_341_999),
+        ("\u5408\u8a08", None, 1_341_999),
     ],
     ids=str,
 )
@@ -62,6 +65,8 @@ def test_totals_row(row):
         (("T3", "Total", 1), 1),
         (("T3", "Total", 1_341_999), 1_341_999),
         (("TOTALENERGIES", None, 1), 1),
+        (("T3", None, 1_341_999), 1_341_999),
+        (("Saldo", None, 1), 1),
         ((None, "Ana", 5), 5),
         ((None, "Total Energies", 5), 5),
         ((None, None, 641_999), 641_999),
