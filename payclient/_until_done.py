@@ -1,10 +1,12 @@
-"""Wait until tasks are done, even if the wait is cancelled repeatedly."""
+"""Wait until tasks or a thread are done, even if the wait is cancelled repeatedly."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
 
 
 async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
@@ -23,3 +25,15 @@ async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
             interruption = error
     if interruption is not None:
         raise interruption
+
+
+async def in_thread(step: Callable[..., _Result], *arguments: Any) -> _Result:
+    """
+    Call *step*, which may take seconds, in a thread and return its result; meanwhile other tasks run.
+
+    Raises:
+        CancelledError: As `until_done`: after *step* has ended, so that what it uses is used by one thread at a time.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(step, *arguments))
+    await until_done([running])
+    return running.result()

@@ -1,6 +1,7 @@
 """Cancellation: whatever is cancelled, at whichever await and however often, leaves nothing behind."""
 
 import asyncio
+import threading
 
 import anyio
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient._stream import stream
-from payclient._until_done import until_done
+from payclient._until_done import in_thread, until_done
 from payclient.testing import FakeService, serve
 from support.fakes import ScriptedTransport, answer, client
 
@@ -189,3 +190,23 @@ async def test_cancellation_is_not_lost():
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert [task.done() and not task.cancelled() for task in others] == [True] * 3
+
+
+async def test_thread_ends_first():
+    """`in_thread` lets other tasks run, and raises a cancellation only after the thread has ended."""
+    began, may_end, steps = asyncio.Event(), threading.Event(), []
+    loop = asyncio.get_running_loop()
+
+    def step():
+        loop.call_soon_threadsafe(began.set)
+        steps.append(may_end.wait(60))
+
+    waiting = asyncio.create_task(in_thread(step))
+    await began.wait()
+    waiting.cancel()
+    await asyncio.sleep(0)
+    assert (waiting.done(), steps) == (False, [])
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert steps == [True]

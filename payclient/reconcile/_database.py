@@ -49,9 +49,9 @@ class Database:
         if path is not None:
             _prepare(path, must_exist=must_exist)
         try:
-            # Answers are written on the event loop, in microseconds, so only one thread uses the connection.
+            # Answers are written on the event loop, in microseconds; it waits while a thread takes a long step.
             self.connection: sqlite3.Connection = sqlite3.connect(
-                "" if path is None else path, timeout=0, isolation_level=None
+                "" if path is None else path, timeout=0, isolation_level=None, check_same_thread=False
             )
         except _FAULTS as error:
             raise self._refusal(error) from error

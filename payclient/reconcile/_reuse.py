@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
+from operator import attrgetter
 from typing import TypeAlias
 
 from attrs import frozen
@@ -31,7 +33,8 @@ EarlierAnswers: TypeAlias = Callable[[], Iterator[tuple[Sequence[Entry], Observa
 NOTE = "reused"
 """The note of a journal that answers were taken over into."""
 
-_SAME = (*COMPARED, "kind")
+_same = attrgetter(*COMPARED, "kind")
+_ANSWERS_PER_STEP = 1_000
 
 
 @frozen(kw_only=True)
@@ -48,7 +51,7 @@ class Reuse:
     answers: EarlierAnswers
 
 
-def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[None]:
+def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
     """
     Store the answers that can be reused, once for each journal.
 
@@ -59,17 +62,19 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
         now: When the run began.
 
     Yields:
-        None after each answer, so that the caller can give the event loop a turn.
+        How many answers were read, after some of them, so that the caller can give the event loop a turn.
 
     Raises:
         JournalWriteError: When they cannot be written.
     """
     if journal.note(NOTE) is not None:
         return
-    for entries, answer in reuse.answers():
-        if timedelta(0) <= now - answer.at <= reuse.max_age:
-            _take(journal, entries, answer, rules)
-        yield
+    answers = reuse.answers()
+    while some := list(islice(answers, _ANSWERS_PER_STEP)):
+        for entries, answer in some:
+            if timedelta(0) <= now - answer.at <= reuse.max_age:
+                _take(journal, entries, answer, rules)
+        yield len(some)
     journal.answers.write()
     journal.set_note(NOTE, "done")
 
@@ -90,4 +95,4 @@ def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules
 
 
 def _fields(entries: Sequence[Entry]) -> list[str]:
-    return sorted(repr([getattr(entry, name) for name in _SAME]) for entry in entries)
+    return sorted(repr(_same(entry)) for entry in entries)

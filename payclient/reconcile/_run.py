@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeAlias
 
 from attrs import define, field
@@ -20,6 +21,7 @@ from payclient._checks import check_callback, check_count, check_seconds
 from payclient._defaults import STALL_TIMEOUT
 from payclient._escape import quote
 from payclient._stream import LookupFunction, stream
+from payclient._until_done import in_thread
 from payclient.errors import (
     InvalidReferenceError,
     PayClientError,
@@ -116,8 +118,10 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         limits = concurrency, stall_timeout, confirm_after
         run = _Reconciler(kept, lookup, *limits, rules, stop, clock, on_progress, previous)
         await run.read(entries, has_statement=statement is not None)
-        await run.read_statement(statement)
-        await run.reuse(reuse)
+        if statement is not None:
+            await run.read_statement(statement)
+        if reuse is not None:
+            await run.reuse(reuse)
         if kept.count_references():
             await run.ask(canary)
         for row in replay(kept, rules=rules):
@@ -171,13 +175,12 @@ class _Reconciler:
                 self._add(entry, ignored)
                 if self.is_turn_over():
                     await self.yield_to_loop(Phase.READING, None)
-        self._journal.finish_ledger(ignored.counted(), previous=self._previous, has_statement=has_statement)
+        finish = partial(self._journal.finish_ledger, previous=self._previous, has_statement=has_statement)
+        await in_thread(finish, ignored.counted())
         self._tell(Phase.READING, self._done)
 
-    async def read_statement(self, statement: Iterable[Entry | RejectedEntry] | None) -> None:
-        """Copy the whole statement, if there is one, into the journal, and the references that only it has."""
-        if statement is None:
-            return
+    async def read_statement(self, statement: Iterable[Entry | RejectedEntry]) -> None:
+        """Copy the whole statement into the journal, and the references that only it has."""
         self._journal.statement_lines.begin()
         total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement)
         for each in statement:
@@ -187,19 +190,19 @@ class _Reconciler:
                 self._journal.statement_lines.add(line)
             if self.is_turn_over():
                 await self.yield_to_loop(Phase.READING, None)
-        self._journal.finish_statement(total.totals(ignored.counted()))
+        await in_thread(self._journal.finish_statement, total.totals(ignored.counted()))
 
     def _add(self, entry: Entry | RejectedEntry, ignored: IgnoredCount) -> None:
         amount = entry.amount if isinstance(entry.amount, int) else entry.amount_received
         if not ignored.takes(entry.kind, amount, is_alone=entry.reference is None):
             self._journal.add(entry)
 
-    async def reuse(self, reuse: Reuse | None) -> None:
+    async def reuse(self, reuse: Reuse) -> None:
         """Take answers of the run before over, before the first lookup."""
-        if reuse is not None:
-            for _ in take_over(self._journal, reuse, rules=self._rules, now=self._now()):
-                if self.is_turn_over():
-                    await self.yield_to_loop(Phase.READING, None)
+        taking = take_over(self._journal, reuse, rules=self._rules, now=self._now())
+        while (rows := await in_thread(lambda: next(taking, None))) is not None:
+            self._done += rows
+            await self.yield_to_loop(Phase.READING, None)
 
     # Ask
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
+import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,17 +23,20 @@ from payclient.reconcile import (
     Earlier,
     Journal,
     Lines,
+    Reuse,
     Rules,
     Settled,
     StatementRules,
     Step,
     Tolerance,
+    reconcile,
     replay,
 )
 from payclient.reconcile._earlier import earlier_cell, earlier_from
-from payclient.report import JOURNAL, records_of
+from payclient.report import JOURNAL, answers_of, records_of
 from support.chance import examples
 from support.nights import Nights, paid
+from support.reconciling import Clock, Service
 
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 REFUSED = errors.AuthenticationError("bad key")
@@ -308,6 +314,31 @@ async def test_earlier_folder_is_untouched(night, tmp_path):
     finally:
         folder.chmod(0o700)
     assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+
+
+async def test_other_tasks_go_on(night):
+    """While the previous run is read and its answers are taken over, the event loop runs other tasks."""
+    first = await night([entry("A")], {"A": paid("A")})
+    loop, waits = asyncio.get_running_loop(), []
+
+    def wait_for_loop():
+        reached = threading.Event()
+        loop.call_soon_threadsafe(reached.set)
+        waits.append(reached.wait(60))
+
+    def records(is_listed):
+        wait_for_loop()
+        yield from records_of(first.run)(is_listed)
+
+    def answers():
+        wait_for_loop()
+        yield from answers_of(first.run)()
+
+    reuse = Reuse(max_age=timedelta(days=1000), answers=answers)
+    previous, clock = (first.run.previous, records), Clock(first.run.last_observed_at + timedelta(days=1))
+    rows = reconcile([entry("A")], Service({}), previous=previous, reuse=reuse, clock=clock)
+    assert [(row.bucket, row.reused_from) async for row in rows] == [("matched", "night-1")]
+    assert waits == [True, True]
 
 
 async def test_cells(night):
