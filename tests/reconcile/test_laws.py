@@ -28,7 +28,8 @@ def sometimes(**fields):
     return st.fixed_dictionaries({}, optional=fields)
 
 
-def entries():
+def usable():
+    """Any entry of a ledger."""
     optional = sometimes(
         amount=AMOUNTS,
         fee=st.none() | AMOUNTS,
@@ -37,18 +38,15 @@ def entries():
         expdate=st.none() | st.just(EXPIRY),
         created_at=st.none() | st.just(EXPIRY),
     )
-    usable = st.builds(
-        lambda reference, fields: Entry(line=1, reference=reference, **fields),
+    return st.builds(
+        lambda reference, fields: Entry(line=2, reference=reference, **fields),
         st.sampled_from(REFERENCES),
         optional,
-    )
-    rejected = st.builds(RejectedEntry, line=st.just(1), reason=st.just("x"), amount=st.none() | AMOUNTS)
-    return st.lists(usable | usable | usable | rejected, max_size=12).map(
-        lambda rows: [attrs.evolve(row, line=line) for line, row in enumerate(rows, 2)],
     )
 
 
 def answers():
+    """One or two answers to the lookups of a reference."""
     failures = st.sampled_from(
         [
             *(NOT_FOUND, NOT_FOUND, errors.RejectedError("no"), errors.InvalidReferenceError("bad")),
@@ -67,8 +65,16 @@ def answers():
             payment_method=st.sampled_from(["VA", "QR"]),
         ),
     )
-    one = transactions | transactions | failures
-    return st.fixed_dictionaries({reference: st.lists(one, min_size=1, max_size=2) for reference in REFERENCES})
+    return st.lists(transactions | transactions | failures, min_size=1, max_size=2)
+
+
+REJECTED = st.builds(RejectedEntry, line=st.just(1), reason=st.just("x"), amount=st.none() | AMOUNTS)
+USABLE, ANSWERS = usable(), answers()
+LEDGERS = st.lists(USABLE | USABLE | USABLE | REJECTED, max_size=12).map(
+    lambda rows: [attrs.evolve(row, line=line) for line, row in enumerate(rows, 2)],
+)
+SERVICES = st.fixed_dictionaries(dict.fromkeys(REFERENCES, ANSWERS))
+RULES = rules_of(days=DAYS)
 
 
 async def rows_until_the_end(*args, **options):
@@ -83,10 +89,10 @@ async def rows_until_the_end(*args, **options):
 
 @examples(150)
 @given(
-    ledger=entries(),
-    answers=answers(),
+    ledger=LEDGERS,
+    answers=SERVICES,
     canary=st.none() | st.just("A"),
-    rules=st.just(STRICT) | rules_of(days=DAYS),
+    rules=st.just(STRICT) | RULES,
 )
 async def test_everything_ties(service_of, clock_from, ledger, answers, canary, rules):
     """Each row comes out once, in order, in one bucket; buckets sum to the ledger, and the residual is 0."""
@@ -104,7 +110,7 @@ async def test_everything_ties(service_of, clock_from, ledger, answers, canary, 
 
 
 @examples(150)
-@given(ledger=entries(), answers=answers(), rules=st.just(STRICT) | rules_of(days=DAYS))
+@given(ledger=LEDGERS, answers=SERVICES, rules=st.just(STRICT) | RULES)
 async def test_only_evidence(service_of, clock_from, ledger, answers, rules):
     """A break was answered twice or is a doubled row; "missing" was answered so; each row of an error is unresolved."""
     rows = await rows_until_the_end(ledger, service_of(answers), clock=clock_from(), concurrency=2, rules=rules)
@@ -127,13 +133,12 @@ async def test_only_evidence(service_of, clock_from, ledger, answers, rules):
 @st.composite
 def cases(draw):
     """Any row that was asked once, or twice."""
-    ledger = draw(entries().filter(lambda rows: any(isinstance(row, Entry) for row in rows)))
-    entry = next(row for row in ledger if isinstance(row, Entry))
+    entry = draw(USABLE)
     looks = [
         observe(answer, at=at)
         if isinstance(answer, Exception)
         else Observation(answer=Answer.FOUND, at=at, transaction=attrs.evolve(answer, reference=entry.reference))
-        for answer, at in zip(draw(answers())[entry.reference], (NOON, NOON + timedelta(hours=1)), strict=False)
+        for answer, at in zip(draw(ANSWERS), (NOON, NOON + timedelta(hours=1)), strict=False)
     ]
     is_repeat = draw(st.booleans())
     return Case(
@@ -148,7 +153,7 @@ def cases(draw):
 
 
 @examples(200)
-@given(case=cases(), rules=rules_of(days=DAYS))
+@given(case=cases(), rules=RULES)
 def test_rules_only_excuse(case, rules):
     """Tolerances, grace and acceptance take a row out of its breaks, change no money, and never make a break."""
     lenient = attrs.evolve(STRICT, tolerances=rules.tolerances, accepted=rules.accepted, grace=rules.grace)
@@ -163,7 +168,7 @@ def test_rules_only_excuse(case, rules):
 
 
 @examples(200)
-@given(case=cases(), rules=rules_of(days=DAYS))
+@given(case=cases(), rules=RULES)
 def test_any_row_ties(case, rules):
     """For any row and rules, the residual is 0, and waived findings are last."""
     row = judge(case, rules=rules)
@@ -175,7 +180,7 @@ def test_any_row_ties(case, rules):
 
 
 @examples(200)
-@given(case=cases(), rules=rules_of(days=DAYS))
+@given(case=cases(), rules=RULES)
 def test_second_lookup(case, rules):
     """A row that one lookup found agreeing or open needs no second, and no other row is judged by one."""
     once = attrs.evolve(case, second=None, rows=1, paid_with=(), other_found=1)
