@@ -149,7 +149,7 @@ def flaky():
 
 def secure():
     """Return a server with TLS, and what trusts it."""
-    authority, trust = trustme.CA(), ssl.create_default_context()
+    authority, trust = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(trust)
     return RawServer(flaky(), ssl=server_context(authority, "localhost")), trust
 

@@ -45,8 +45,8 @@ pytestmark = pytest.mark.usefixtures("each_of_ours")
 
 
 def trusting(*authorities):
-    """Return a transport that trusts these authorities beside the system's own."""
-    context = ssl.create_default_context()
+    """Return a transport that trusts these authorities, and no other."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for authority in authorities:
         authority.configure_trust(context)
     return ours(ssl_context=context)

@@ -140,7 +140,7 @@ async def test_unreusable(answer, carrier, row):
 async def test_extra_record_under_tls(row):
     """An extra answer in a TLS record behind the right one's is seen, although the socket is empty."""
     row("an extra answer in a TLS record of its own", Transaction.__name__)
-    authority, trust = trustme.CA(), ssl.create_default_context()
+    authority, trust = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(trust)
 
     async def two_records(connection):

@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("each_of_ours")
 
 
 def trusting():
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     AUTHORITY.configure_trust(context)
     return context
 

@@ -57,7 +57,7 @@ async def test_lasting(fault, carrier, row):
 async def test_over_tls(fault, row):
     """TLS of our own changes nothing about what a fault of the network comes to."""
     row(f"{fault.sentence}, under TLS", fault.verdict.__name__)
-    authority, trust = trustme.CA(), ssl.create_default_context()
+    authority, trust = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(trust)
     server = RawServer(Script(fault.script), ssl=server_context(authority, "localhost"))
     options = {"retry": AT_ONCE, **fault.options, "transport": FastTransport(ssl_context=trust)}

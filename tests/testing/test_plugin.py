@@ -48,11 +48,20 @@ def asyncio_mode(mode):
 @pytest.mark.parametrize(
     ("source", "options"),
     [
-        (THREE_LINES.format(mark=""), asyncio_mode("auto")),
-        (f"import pytest\n{THREE_LINES.format(mark='@pytest.mark.asyncio')}", asyncio_mode("strict")),
-        (ANYIO + THREE_LINES.format(mark="@pytest.mark.anyio"), ["-p", "no:asyncio"]),
+        pytest.param(THREE_LINES.format(mark=""), asyncio_mode("auto"), id="pytest-asyncio auto"),
+        pytest.param(
+            f"import pytest\n{THREE_LINES.format(mark='@pytest.mark.asyncio')}",
+            asyncio_mode("strict"),
+            id="pytest-asyncio strict",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ANYIO + THREE_LINES.format(mark="@pytest.mark.anyio"),
+            ["-p", "no:asyncio"],
+            id="anyio",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["pytest-asyncio auto", "pytest-asyncio strict", "anyio"],
 )
 def test_three_lines(tmp_path, source, options):
     """The same test passes with every way to run it, without a warning."""

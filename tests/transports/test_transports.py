@@ -350,7 +350,7 @@ def server_context(authority, *names):
 
 async def test_tls(kind, authority):
     """With a trusted certificate the exchange is as it is without TLS."""
-    trusted = ssl.create_default_context()
+    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(trusted)
     transport = kind(ssl_context=trusted)
     async with RawServer(ssl=server_context(authority, "localhost")) as server, own(server, transport) as pay:
@@ -369,7 +369,7 @@ async def test_tls(kind, authority):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for a refused handshake on the server's side
 async def test_tls_refused(kind, authority, names, is_trusted, reason):
     """A service with an untrusted certificate gets one attempt and no request; the error has host and reason."""
-    trust = ssl.create_default_context()
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if is_trusted:
         authority.configure_trust(trust)
     async with RawServer(ssl=server_context(authority, *names)) as server:
@@ -410,7 +410,7 @@ def demand_certificate(listener, context):
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
 async def test_client_certificate(kind, authority, version):
     """A service that demands a client certificate gets one attempt, and the message says what it wants."""
-    demanding, trust = server_context(authority, "localhost"), ssl.create_default_context()
+    demanding, trust = server_context(authority, "localhost"), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     demanding.verify_mode, demanding.maximum_version = ssl.CERT_REQUIRED, version
     authority.configure_trust(demanding)
     authority.configure_trust(trust)
@@ -435,7 +435,7 @@ def demand_and_close(listener, context, count):
 
 async def test_client_certificate_and_reset(kind, authority):
     """The alert of TLS 1.3 is read even if the request cannot be written any more, which is so every second time."""
-    demanding, trust = server_context(authority, "localhost"), ssl.create_default_context()
+    demanding, trust = server_context(authority, "localhost"), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     demanding.verify_mode, demanding.minimum_version = ssl.CERT_REQUIRED, ssl.TLSVersion.TLSv1_3
     authority.configure_trust(demanding)
     authority.configure_trust(trust)
@@ -465,7 +465,7 @@ async def never_close_tls(connection):
 @pytest.mark.parametrize("end", ["close", "discard"])
 async def test_close_notify_is_not_awaited(kind, end):
     """Closing a transport or a connection never waits for the service."""
-    trust, loop = ssl.create_default_context(), asyncio.get_running_loop()
+    trust, loop = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), asyncio.get_running_loop()
     AUTHORITY.configure_trust(trust)
     transport = kind(ssl_context=trust)
     async with RawServer(never_close_tls) as server, asyncio.timeout(60):
