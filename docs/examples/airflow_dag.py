@@ -17,12 +17,22 @@ MEANINGS = {
 }
 
 
+def last_whole_night(before):
+    for night in sorted(REPORTS.glob("*/"), reverse=True):
+        verify = ["payclient", "verify", "--allow-edits", night]
+        if night.name < before and subprocess.run(verify, check=False).returncode == 0:
+            return night
+    return None
+
+
 @dag(schedule="0 2 * * *", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False, max_active_runs=1)
 def reconcile_every_night():
     @task(retries=12, retry_delay=timedelta(minutes=10))
     def reconcile(ds=None):
         folder = REPORTS / ds  # of the night, so that a retry resumes
         command = ["payclient", "reconcile", REPORTS.parent / "ledger.csv", "--out", folder, "--progress", "plain"]
+        if night := last_whole_night(before=ds):
+            command += ["--previous", night, "--fail-on-new", "medium"]
         status = subprocess.run(command, check=False).returncode
         if status == INCOMPLETE:
             raise AirflowException(f"{folder}: incomplete, so it is tried again")

@@ -14,7 +14,9 @@ from payclient.cli._status import Exit
 pytestmark = pytest.mark.airflow
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "airflow_dag.py"
 PROGRAM = """#!{python}
-import os, sys
+import os, pathlib, sys
+if sys.argv[1] == "verify":
+    sys.exit(not pathlib.Path(sys.argv[-1], "manifest.json").exists())
 print(*sys.argv[1:], sep="\\n", file=open(os.environ["SAID"], "w"))
 sys.exit(int(os.environ["STATUS"]))
 """
@@ -56,6 +58,21 @@ def test_done(dag, payclient):
     assert dag.get_task("reconcile").python_callable(ds="2026-11-21") is None
     assert said.read_text().splitlines()[:4] == [
         *("reconcile", "/srv/reconcile/ledger.csv", "--out", "/srv/reconcile/reports/2026-11-21"),
+    ]
+
+
+def test_previous(dag, payclient, tmp_path, monkeypatch):
+    """The last night before this one with a whole report is the previous run, and only news count then."""
+    reconcile = dag.get_task("reconcile").python_callable
+    monkeypatch.setitem(reconcile.__globals__, "REPORTS", tmp_path)
+    for name in ("2026-11-18", "2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22"):
+        (tmp_path / name).mkdir()
+        if name != "2026-11-20":
+            (tmp_path / name / "manifest.json").touch()
+    said = payclient(0)
+    reconcile(ds="2026-11-21")
+    assert said.read_text().splitlines()[-4:] == [
+        *("--previous", str(tmp_path / "2026-11-19"), "--fail-on-new", "medium"),
     ]
 
 

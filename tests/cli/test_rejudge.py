@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 
 import pytest
 
@@ -58,14 +59,37 @@ def told(folder, name="summary.json"):
 
 
 def test_same_rules(run, rejudge, tmp_path):
-    """The rules of the run give the same bytes of rows, and nothing in its folder is touched."""
-    night = run(rules="grace = '0s'\n")
-    before = state(night)
+    """The rules of the run give the same bytes but for where it says so, and nothing in its folder is touched."""
+    first = run("first", ledger=LEDGER.replace("14800", "14700"))
+    night = run("night", "grace = '0s'\n", "--previous", str(first), ledger=LEDGER.replace("7000", "6900"))
+    before, again = state(night), tmp_path / "again"
     result = rejudge(night)
     assert (result.status, result.err) == (1, "")
-    for name in ("rows.jsonl", "breaks.csv"):
-        assert (tmp_path / "again" / name).read_bytes() == (night / name).read_bytes()
     assert state(night) == before
+    first, second = content(night), content(again)
+    differing = {"manifest.json", "report.html", "report.xlsx", "summary.json"}
+    assert {name for name in first | second if first.get(name) != second.get(name)} == differing
+    said = told(again)["judged_again"]
+    assert json.dumps(told(again) | {"judged_again": None}) == json.dumps(told(night))
+    sentence = (
+        f"A second judgement of the run {said['run']} in &#39;night&#39;, by the same rules; "
+        "nothing was asked again for it."
+    )
+    page = second["report.html"].decode()
+    for part in (f"<p>{sentence}</p>", f"<dt>Second judgement</dt><dd>{sentence}</dd>"):
+        assert page.count(part) == 1
+        page = page.replace(part, "")
+    assert page.encode() == first["report.html"]
+    assert sheets(again).keys() == sheets(night).keys()
+    (name,) = (name for name, sheet in sheets(again).items() if sheet != sheets(night)[name])
+    assert name.startswith("xl/worksheets/")
+    assert "Second judgement" in sheets(again)[name].decode()
+
+
+def sheets(folder):
+    """Return the parts of the work list."""
+    with zipfile.ZipFile(folder / "report.xlsx") as workbook:
+        return {name: workbook.read(name) for name in workbook.namelist()}
 
 
 def test_read_only_folder(run, rejudge):
