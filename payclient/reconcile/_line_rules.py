@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from attrs import Attribute, Factory, define, field, frozen
 from attrs.validators import optional
 
 from payclient._escape import plural, quote
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._rule_values import is_filled, problem, to_member
+from payclient.reconcile._rule_values import are_texts, is_filled, is_flag, problem, to_member, to_texts
 from payclient.reconcile._status import normalise
 
 
@@ -46,18 +46,7 @@ class Kind(StrEnum):
     IGNORE = "ignore"
 
 
-def _to_words(value: Any) -> Any:
-    """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
-    return tuple(cast("Iterable[object]", value)) if isinstance(value, list | tuple) else value
-
-
-def _are_words(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if not isinstance(value, tuple) or not all(_is_word(each) for each in cast("tuple[object, ...]", value)):
-        raise problem(attribute.name, "a list of words", cast("object", value))
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and bool(normalise(value))
+_are_words = are_texts("a list of words", normalise)
 
 
 def _by_word(kinds: Kinds) -> Mapping[str, Kind]:
@@ -89,10 +78,10 @@ class Kinds:
     """
 
     column: str = field(validator=is_filled)
-    charge: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
-    refund: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
-    fee: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
-    ignore: tuple[str, ...] = field(default=(), converter=_to_words, validator=_are_words)
+    charge: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
+    refund: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
+    fee: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
+    ignore: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
     _kinds: Mapping[str, Kind] = field(
         init=False,
         eq=False,
@@ -222,12 +211,6 @@ class InvoiceAmount(StrEnum):
 
 def _to_invoice_amount(value: InvoiceAmount | str) -> InvoiceAmount:
     return to_member(InvoiceAmount, "amount", value)
-
-
-def is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is neither true nor false."""
-    if not isinstance(value, bool):
-        raise problem(attribute.name, "true or false", value)
 
 
 @frozen(kw_only=True)

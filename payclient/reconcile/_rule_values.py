@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import Attribute
@@ -21,8 +23,9 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(\d{1,9})s)?", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
-DURATION = "a duration such as '90m', '12h' or '1d 12h'"
+_WANTED_DURATION = "a duration such as '90m', '12h' or '1d 12h'"
 _Member = TypeVar("_Member", bound=StrEnum)
+_Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
 """The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
 
@@ -130,12 +133,64 @@ def to_member(kind: type[_Member], name: str, value: object) -> _Member:
     return kind(value)
 
 
-def to_duration(value: timedelta | str) -> timedelta:
+def to_duration(value: timedelta | str) -> Any:
     """Return text such as `1d 12h` as a duration, and everything else as it is, for a validator to refuse."""
-    found = read_duration(value) if isinstance(value, str) else value
-    if found is None:
-        raise problem("grace", DURATION, value)
-    return found
+    found = read_duration(value) if isinstance(value, str) else None
+    return value if found is None else found
+
+
+def is_duration(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is not a duration of whole seconds, 0 or more."""
+    if not isinstance(value, timedelta) or value < timedelta(0) or value.microseconds:
+        raise problem(attribute.name, _WANTED_DURATION, value)
+
+
+def is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise problem(attribute.name, "true or false", value)
+
+
+def to_texts(value: Any) -> Any:
+    """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
+    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
+        return cast("object", value)
+    return tuple(cast("Iterable[object]", value))
+
+
+def are_texts(wanted: str, is_valid: Callable[[str], object]) -> _Validator:
+    """Return the validator of a tuple of texts, each of which must be valid; *wanted* says what they must be."""
+
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
+        if not all(isinstance(text, str) and is_valid(text) for text in texts):
+            raise problem(attribute.name, wanted, value)
+
+    return check
+
+
+def to_table(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a copy of a table that cannot be changed."""
+    return MappingProxyType(dict(value))
+
+
+def is_table_of(*names: str) -> _Validator:
+    """Return the validator of a table that may have these keys only."""
+
+    def check(_: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
+        if unknown := next((name for name in value if name not in names), None):
+            message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(names)}"
+            raise RulesError(message, key=(attribute.name, unknown))
+
+    return check
+
+
+def names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
+    """Refuse a table `columns` with a value that is not the name of a column."""
+    for name, column in value.items():
+        if not isinstance(column, str) or not column.strip():
+            message = f"columns.{name} must be the name of a column, got {quote(column)}"
+            raise RulesError(message, key=("columns", name))
 
 
 def duration_text(value: timedelta) -> str:

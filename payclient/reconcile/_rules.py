@@ -24,17 +24,22 @@ from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
 from payclient.reconcile._line_rules import Invoices, Kind, Kinds, Lines
 from payclient.reconcile._rule_values import (
-    DURATION,
+    are_texts,
     duration_text,
+    is_duration,
     is_percent,
+    is_table_of,
     is_whole,
     is_zone_or_none,
+    names_columns,
     percent_text,
     plain_value,
     problem,
     to_duration,
     to_member,
     to_percent,
+    to_table,
+    to_texts,
     to_zone,
     zone_text,
 )
@@ -137,18 +142,6 @@ _NOT_JUDGING = (*_OF_THE_LEDGER, "approval", "final_statuses")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
 
 
-def _to_columns(columns: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(columns))
-
-
-def _to_tolerances(tolerances: Mapping[str, Tolerance]) -> Mapping[str, Tolerance]:
-    return MappingProxyType(dict(tolerances))
-
-
-def _to_fees(fees: Mapping[str, FeeSchedule]) -> Mapping[str, FeeSchedule]:
-    return MappingProxyType(dict(fees))
-
-
 def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
     known: dict[str, Status] = {}
     for word, meaning in words.items():
@@ -174,7 +167,7 @@ def _to_status(word: str, meaning: object) -> Status:
 
 def _to_final(value: Any) -> tuple[Status, ...]:
     """Return the statuses in their own order, so that equal lists are equal."""
-    words = _to_texts(value)
+    words = to_texts(value)
     if not isinstance(words, tuple):
         raise problem("final_statuses", "a list of statuses", value)
     final = {to_member(Status, "final_statuses", word) for word in cast("tuple[object, ...]", words)}
@@ -207,48 +200,13 @@ def _by_difference(rules: Rules) -> Mapping[tuple[Code, str], Accepted]:
     return MappingProxyType({(each.code, each.reference): each for each in rules.accepted})
 
 
-def _is_table_of(*names: str) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
-        if unknown := next((name for name in value if name not in names), None):
-            message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(names)}"
-            raise RulesError(message, key=(attribute.name, unknown))
-
-    return check
-
-
-def _to_texts(value: Any) -> Any:
-    """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
-    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
-        return cast("object", value)
-    return tuple(cast("Iterable[object]", value))
-
-
-def _is_tuple_of_texts(value: object) -> bool:
-    texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
-    return all(isinstance(text, str) and plain(text) for text in texts)
-
-
-def _are_texts(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not _is_tuple_of_texts(value):
-        raise problem(attribute.name, "a list of texts, each with a word in it", value)
-
-
 def _are_compared(_: object, attribute: Attribute[Any], value: Sequence[str]) -> None:
     if unknown := next((name for name in value if name not in COMPARED), None):
         message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(COMPARED)}"
         raise RulesError(message, key=(attribute.name,))
 
 
-def _names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
-    for name, column in value.items():
-        if not isinstance(column, str) or not column.strip():
-            message = f"columns.{name} must be the name of a column, got {quote(column)}"
-            raise RulesError(message, key=("columns", name))
-
-
-def _is_time(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, timedelta) or value < timedelta(0) or value.microseconds:
-        raise problem(attribute.name, DURATION, value)
+_are_texts = are_texts("a list of texts, each with a word in it", plain)
 
 
 @frozen(kw_only=True)
@@ -285,21 +243,19 @@ class Rules:
     """
 
     time_zone: tzinfo | None = field(default=None, eq=zone_text, converter=to_zone, validator=is_zone_or_none)
-    grace: timedelta = field(default=timedelta(0), converter=to_duration, validator=_is_time)
+    grace: timedelta = field(default=timedelta(0), converter=to_duration, validator=is_duration)
     assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
     columns: Mapping[str, str] = field(
-        default=EMPTY,
-        converter=_to_columns,
-        validator=[_is_table_of(*COLUMN_FIELDS), _names_columns],
+        default=EMPTY, converter=to_table, validator=[is_table_of(*COLUMN_FIELDS), names_columns]
     )
-    require: tuple[str, ...] = field(default=(), converter=_to_texts, validator=[_are_texts, _are_compared])
-    ignore_columns: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
+    require: tuple[str, ...] = field(default=(), converter=to_texts, validator=[_are_texts, _are_compared])
+    ignore_columns: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_texts)
     ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
-    not_found_messages: tuple[str, ...] = field(default=(), converter=_to_texts, validator=_are_texts)
-    tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=_to_tolerances, validator=_is_table_of(*MONEY))
+    not_found_messages: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_texts)
+    tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=to_table, validator=is_table_of(*MONEY))
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
     final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
-    fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=_to_fees)
+    fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=to_table)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))

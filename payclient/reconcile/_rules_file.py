@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -92,6 +93,7 @@ _MAX_BYTES = 4 * 2**20
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
+_Reader: TypeAlias = Callable[[Key, Any], Any]
 _Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines, Invoices, Approval, StatementRules)
 
 
@@ -173,27 +175,12 @@ def _not_toml(name: str, why: str, text: str) -> RulesError:
 
 def _rules(document: Mapping[str, Any]) -> Rules:
     _check_keys((), document, [each.name for each in fields(Rules) if each.init])
-    tables: dict[str, Any] = {
-        name: _checked_table((name,), document[name])
-        for name in ("columns", "statuses", "tolerances", "fees")
-        if name in document
-    }
-    kinds: dict[str, Any] = {"tolerances": Tolerance, "fees": FeeSchedule}
-    for name in filter(tables.__contains__, kinds):
-        tables[name] = {key: _made(kinds[name], (name, key), each) for key, each in tables[name].items()}
-    if "accepted" in document:
-        tables["accepted"] = _accepted(document["accepted"])
-    if "lines" in document:
-        tables["lines"] = _lines(_checked_table(("lines",), document["lines"]))
-    if "approval" in document:
-        tables["approval"] = _made(Approval, ("approval",), document["approval"])
-    if "invoices" in document:
-        tables["invoices"] = _made(Invoices, ("invoices",), document["invoices"])
-    if "ledger" in document:
-        tables["ledger"] = _dialect(("ledger",), document["ledger"])
-    if "statement" in document:
-        tables["statement"] = _statement(_checked_table(("statement",), document["statement"]))
-    return Rules(**{**document, **tables})
+    return Rules(**_parts((), document, _READERS))
+
+
+def _parts(key: Key, table: Mapping[str, Any], readers: Mapping[str, _Reader]) -> dict[str, Any]:
+    """Return *table* with each table in it as the value that it stands for."""
+    return {name: readers[name]((*key, name), each) if name in readers else each for name, each in table.items()}
 
 
 def _dialect(key: Key, value: Any) -> Dialect:
@@ -206,28 +193,15 @@ def _dialect(key: Key, value: Any) -> Dialect:
         raise RulesError(f"{_dotted(key)}.{error}", key=(*key, name)) from error
 
 
-def _statement(table: dict[str, Any]) -> StatementRules:
-    key = ("statement",)
-    if "columns" in table:
-        table = {**table, "columns": _checked_table((*key, "columns"), table["columns"])}
-    if "reading" in table:
-        table = {**table, "reading": _dialect((*key, "reading"), table["reading"])}
-    if "kind" in table:
-        table = {**table, "kind": _made(Kinds, (*key, "kind"), table["kind"])}
-    return _made(StatementRules, key, table)
+def _made_each(kind: type[_Value], key: Key, value: Any) -> dict[str, _Value]:
+    return {name: _made(kind, (*key, name), each) for name, each in _checked_table(key, value).items()}
 
 
-def _accepted(value: _Plain) -> list[Accepted]:
+def _accepted(key: Key, value: _Plain) -> list[Accepted]:
     if not isinstance(value, list):
         message = "accepted must be a list of tables, each under [[accepted]]"
-        raise RulesError(message, key=("accepted",))
-    return [_made(Accepted, ("accepted", place), each) for place, each in enumerate(value)]
-
-
-def _lines(table: dict[str, Any]) -> Lines:
-    if "kind" in table:
-        table = {**table, "kind": _made(Kinds, ("lines", "kind"), table["kind"])}
-    return _made(Lines, ("lines",), table)
+        raise RulesError(message, key=key)
+    return [_made(Accepted, (*key, place), each) for place, each in enumerate(value)]
 
 
 def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
@@ -238,8 +212,9 @@ def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
     if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
         message = f"{_dotted(key)} has no {missing[0]}; {' and '.join(missing)} must be given"
         raise RulesError(message, key=key)
+    parts = _parts(key, table, _NESTED)
     with _inside(key):
-        return kind(**table)
+        return kind(**parts)
 
 
 def _checked_table(key: Key, value: _Plain) -> dict[str, Any]:
@@ -266,3 +241,18 @@ def _inside(key: Key) -> Generator[None]:
 
 def _dotted(key: Key) -> str:
     return ".".join(escape_unprintable(part) for part in key if isinstance(part, str))
+
+
+_NESTED: Mapping[str, _Reader] = {"columns": _checked_table, "reading": _dialect, "kind": partial(_made, Kinds)}
+_READERS: Mapping[str, _Reader] = {
+    **dict.fromkeys(("columns", "statuses"), _checked_table),
+    "tolerances": partial(_made_each, Tolerance),
+    "fees": partial(_made_each, FeeSchedule),
+    "accepted": _accepted,
+    "lines": partial(_made, Lines),
+    "approval": partial(_made, Approval),
+    "invoices": partial(_made, Invoices),
+    "ledger": _dialect,
+    "statement": partial(_made, StatementRules),
+}
+"""What reads each table of the file, by its name; the others are plain values."""

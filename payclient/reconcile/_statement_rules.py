@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
-from types import MappingProxyType
-from typing import Any, cast
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 from attrs.validators import instance_of, optional
 
-from payclient._escape import quote
 from payclient.ledger import FIELDS, PLAIN, Dialect
 from payclient.protocol import EMPTY
-from payclient.reconcile._errors import RulesError
-from payclient.reconcile._line_rules import Kind, Kinds, is_flag
-from payclient.reconcile._rule_values import DURATION, problem, read_duration
-
-
-def _to_columns(columns: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(columns))
-
-
-def _are_columns(_: object, __: object, value: Mapping[str, object]) -> None:
-    for name, column in value.items():
-        if name not in FIELDS:
-            message = f"columns: there is no field {quote(name)}; the fields are {', '.join(FIELDS)}"
-            raise RulesError(message, key=("columns", name))
-        if not isinstance(column, str) or not column.strip():
-            message = f"columns.{name} must be the name of a column, got {quote(column)}"
-            raise RulesError(message, key=("columns", name))
-
-
-def _to_names(value: Any) -> Any:
-    return tuple(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else value
-
-
-def _are_names(_: object, attribute: Attribute[Any], value: Any) -> None:
-    names = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
-    if not all(isinstance(each, str) and each.strip() for each in names):
-        raise problem(attribute.name, "a list of names of columns", cast("object", value))
-
-
-def _to_duration(value: timedelta | str) -> timedelta:
-    found = read_duration(value) if isinstance(value, str) else value
-    if found is None:
-        raise problem("settles_within", DURATION, value)
-    return found
-
-
-def _is_duration(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, timedelta) or value < timedelta(0) or value.microseconds:
-        raise problem(attribute.name, DURATION, value)
+from payclient.reconcile._line_rules import Kind, Kinds
+from payclient.reconcile._rule_values import (
+    are_texts,
+    is_duration,
+    is_flag,
+    is_table_of,
+    names_columns,
+    to_duration,
+    to_table,
+    to_texts,
+)
 
 
 @frozen(kw_only=True)
@@ -74,9 +43,13 @@ class StatementRules:
         RulesError: When a value cannot be used.
     """
 
-    settles_within: timedelta = field(default=timedelta(0), converter=_to_duration, validator=_is_duration)
-    columns: Mapping[str, str] = field(default=EMPTY, converter=_to_columns, validator=_are_columns)
-    ignore_columns: tuple[str, ...] = field(default=(), converter=_to_names, validator=_are_names)
+    settles_within: timedelta = field(default=timedelta(0), converter=to_duration, validator=is_duration)
+    columns: Mapping[str, str] = field(
+        default=EMPTY, converter=to_table, validator=[is_table_of(*FIELDS), names_columns]
+    )
+    ignore_columns: tuple[str, ...] = field(
+        default=(), converter=to_texts, validator=are_texts("a list of names of columns", str.strip)
+    )
     reading: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
     new_lines_only: bool = field(default=False, validator=is_flag)
