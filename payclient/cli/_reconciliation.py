@@ -30,7 +30,9 @@ from payclient.reconcile import (
     Row,
     Rules,
     Summary,
+    as_json,
     duration_text,
+    from_json,
     gone_breaks,
     reconcile,
     replay,
@@ -47,8 +49,6 @@ from payclient.report import (
     answers_of,
     records_of,
     run_name,
-    statement_as_json,
-    statement_from_json,
 )
 
 OnRow: TypeAlias = Callable[[Row], object]
@@ -150,7 +150,7 @@ class Reconciliation:
         for suggestion in statement.suggestions:
             self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
         about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
-        journal.set_note(_STATEMENT, json.dumps(statement_as_json(about)))
+        journal.set_note(_STATEMENT, json.dumps(as_json(about)))
 
     def _identity(self) -> dict[str, str]:
         identity = {"service": self.client.url, "rules": self.rules.fingerprint}
@@ -293,7 +293,7 @@ def about_of(journal: Journal) -> About:
         about,
         statement=None
         if statement is None or known is None
-        else attrs.evolve(statement_from_json(json.loads(statement)), totals=known.totals),
+        else attrs.evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
     )

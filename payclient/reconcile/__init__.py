@@ -23,8 +23,6 @@ from payclient.reconcile._difference import Difference
 from payclient.reconcile._earlier import Earlier as Earlier
 from payclient.reconcile._earlier import PreviousRun as PreviousRun
 from payclient.reconcile._earlier import Records as Records
-from payclient.reconcile._earlier import known_as_json as known_as_json
-from payclient.reconcile._earlier import known_from_json as known_from_json
 from payclient.reconcile._errors import (
     DecisionError,
     JournalError,
@@ -41,6 +39,8 @@ from payclient.reconcile._history import Seen as Seen
 from payclient.reconcile._history import changes_of as changes_of
 from payclient.reconcile._history import seen_of as seen_of
 from payclient.reconcile._journal import Journal
+from payclient.reconcile._json import as_json as as_json
+from payclient.reconcile._json import from_json as from_json
 from payclient.reconcile._judge import Case, judge
 from payclient.reconcile._judge import needs_confirmation as needs_confirmation
 from payclient.reconcile._leakage import Leakage

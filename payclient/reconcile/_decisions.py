@@ -26,6 +26,7 @@ from payclient._escape import escape_unprintable, quote
 from payclient.reconcile._accepted import Accepted
 from payclient.reconcile._errors import DecisionError
 from payclient.reconcile._finding import Code
+from payclient.reconcile._json import as_json
 from payclient.reconcile._rule_values import to_member
 from payclient.reconcile._rules import Rules
 
@@ -174,23 +175,7 @@ def decision_line(decision: Decision, previous: str) -> tuple[str, str]:
         decision: What to write.
         previous: The checksum of the line before; `FIRST` for the first one.
     """
-    content = {
-        "version": 1,
-        "run": decision.run,
-        "reference": decision.reference,
-        "code": decision.code,
-        "owner": decision.owner,
-        "resolution": None if decision.resolution is None else decision.resolution.value,
-        "until": None if decision.until is None else decision.until.isoformat(),
-        "comment": decision.comment,
-        "ledger": decision.ledger,
-        "service": decision.service,
-        "by": decision.by,
-        "approved_by": decision.approved_by,
-        "at": decision.at.isoformat(),
-        "evidence": decision.evidence,
-        "previous": previous,
-    }
+    content = {"version": 1, **as_json(decision), "previous": previous}
     checksum = _checksum(content)
     return json.dumps({**content, "sha256": checksum}), checksum
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
 from attrs import evolve, field, frozen
-from cattrs import Converter
 
 from payclient._escape import quote
 from payclient.ledger import Entry
 from payclient.reconcile._break_state import BreakState
-from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity, Side
+from payclient.reconcile._finding import Bucket, Code, Finding, Row, Side
 from payclient.reconcile._history import KnownBreak, changes_of, seen_of
+from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._observation import Observation
-from payclient.reconcile._rules import STRICT, Rules, rules_as_json
-from payclient.reconcile._rules_file import rules_from_json
+from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import Settled
 from payclient.reconcile._status import Status
 from payclient.reconcile._status_finding import ledger_status
@@ -162,28 +161,6 @@ def with_history(row: Row, since: Since) -> Row:
     return evolve(row, findings=tuple(findings))
 
 
-_JSON = Converter(unstruct_collection_overrides={tuple: list})
-_JSON.register_unstructure_hook(datetime, datetime.isoformat)
-_JSON.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
-_JSON.register_structure_hook(Side, lambda value, _: value)
-_JSON.register_unstructure_hook(Severity, lambda severity: severity.word)
-_JSON.register_structure_hook(Severity, lambda value, _: Severity[value.upper()])
-_CODES = {code.value: code for code in Code}
-_JSON.register_structure_hook(Code, lambda value, _: _CODES[value])
-_JSON.register_unstructure_hook(Rules, rules_as_json)
-_JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
-
-
-def known_as_json(known: KnownBreak) -> dict[str, Any]:
-    """Return *known* in plain values."""
-    return cast(dict[str, Any], _JSON.unstructure(known))
-
-
-def known_from_json(value: dict[str, Any]) -> KnownBreak:
-    """Return what `known_as_json` was given."""
-    return _JSON.structure(value, KnownBreak)
-
-
 def earlier_cell(earlier: Earlier) -> str:
     """
     Return *earlier* as the journal stores it.
@@ -195,7 +172,7 @@ def earlier_cell(earlier: Earlier) -> str:
     if not earlier.breaks and settled is None and earlier.is_in_ledger:
         return ""
     money = None if settled is None else [settled.amount, settled.amount_received, settled.money]
-    return json.dumps([list(map(known_as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money])
+    return json.dumps([list(map(as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money])
 
 
 def earlier_from(reference: str, cell: str | None) -> Earlier:
@@ -206,21 +183,7 @@ def earlier_from(reference: str, cell: str | None) -> Earlier:
     return Earlier(
         reference=reference,
         is_paid=is_paid,
-        breaks=tuple(map(known_from_json, known)),
-        settled=None if money is None else _settled(*money),
+        breaks=tuple(from_json(each, KnownBreak) for each in known),
+        settled=None if money is None else Settled(lines=(), amount=money[0], amount_received=money[1], money=money[2]),
         is_in_ledger=is_in_ledger,
     )
-
-
-def _settled(amount: int | None, received: int | None, money: int) -> Settled:
-    return Settled(lines=(), amount=amount, amount_received=received, money=money)
-
-
-def previous_as_json(previous: PreviousRun) -> dict[str, Any]:
-    """Return *previous* in plain values."""
-    return cast(dict[str, Any], _JSON.unstructure(previous))
-
-
-def previous_from_json(value: dict[str, Any]) -> PreviousRun:
-    """Return what `previous_as_json` was given."""
-    return _JSON.structure(value, PreviousRun)

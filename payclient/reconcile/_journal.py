@@ -27,15 +27,10 @@ from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
 from payclient.reconcile._cases import Cases, RunState, carry_over
 from payclient.reconcile._database import Database
-from payclient.reconcile._earlier import (
-    Earlier,
-    PreviousRun,
-    Records,
-    previous_as_json,
-    previous_from_json,
-)
+from payclient.reconcile._earlier import Earlier, PreviousRun, Records
 from payclient.reconcile._errors import JournalError
 from payclient.reconcile._integrity import checksum
+from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._judge import Case
 from payclient.reconcile._line_rules import IgnoredLines
 from payclient.reconcile._listed import KnownStatement, StatementLines
@@ -240,7 +235,7 @@ class Journal:
             db.execute(schema.INDEXES[0])
             if previous is not None:
                 run, records = previous
-                notes["previous"] = json.dumps(previous_as_json(evolve(run, rows=self._rows)))
+                notes["previous"] = json.dumps(as_json(evolve(run, rows=self._rows)))
                 carry_over(db, records, after=self._rows, has_statement=has_statement)
             for statement in schema.FINISH_LEDGER:
                 db.execute(statement)
@@ -374,7 +369,7 @@ class Journal:
     def previous(self) -> PreviousRun | None:
         """The run before this one, if there is one."""
         noted = self.note("previous")
-        return None if noted is None else previous_from_json(json.loads(noted))
+        return None if noted is None else from_json(json.loads(noted), PreviousRun)
 
     @property
     def run(self) -> str:

@@ -161,10 +161,10 @@ def to_texts(value: Any) -> Any:
 def are_texts(wanted: str, is_valid: Callable[[str], object]) -> _Validator:
     """Return the validator of a tuple of texts, each of which must be valid; *wanted* says what they must be."""
 
-    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
         texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
         if not all(isinstance(text, str) and is_valid(text) for text in texts):
-            raise problem(attribute.name, wanted, value)
+            raise problem(attribute.name, wanted, cast("object", value))
 
     return check
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from attrs import fields, frozen
@@ -16,6 +17,7 @@ from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
 
 StoredCell: TypeAlias = str | int | bytes | None
+_Reader: TypeAlias = Callable[[Any], Any]
 
 _ABSENT = b""
 _EPOCH, _EPOCH_UTC = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # noqa: DTZ001  an expiry has no zone
@@ -45,77 +47,28 @@ class PendingLookup:
 def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
     """Return `line`, `rejected` and `ENTRY_COLUMNS` for *entry*."""
     if isinstance(entry, RejectedEntry):
-        cells = dict.fromkeys(ENTRY_COLUMNS) | {"reference": entry.reference, "amount": _money_cell(entry.amount)}
-        cells |= {"amount_received": _money_cell(entry.amount_received)}
-        cells |= {"status": _cell(entry.status), "kind": _cell(entry.kind)}
-        return entry.line, entry.reason, *cells.values()
-    return (
-        entry.line,
-        None,
-        entry.reference,
-        _cell(entry.merchant_reff),
-        _money_cell(entry.amount),
-        _money_cell(entry.fee),
-        _money_cell(entry.amount_received),
-        _cell(entry.status),
-        _cell(entry.payment_method),
-        _cell(entry.payment_code),
-        _time_cell(entry.expdate),
-        _time_cell(entry.created_at),
-        _cell(entry.kind),
-    )
+        stated = {name: _cell(getattr(entry, name)) for name in _OF_REJECTED}
+        return entry.line, entry.reason, *map(stated.get, ENTRY_COLUMNS)
+    return entry.line, None, *map(_cell, _of_entry(entry))
 
 
 def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
     """Return what `entry_cells` was given."""
-    line, rejected, reference, reff, amount, fee, received, status, method, code, expdate, created_at, kind = cells
-    if rejected is not None:
-        return RejectedEntry(
-            line=line,
-            reason=rejected,
-            reference=reference,
-            amount=_money_value(amount),
-            amount_received=_money_value(received),
-            status=_value(status),
-            kind=_value(kind),
-        )
-    return Entry(
-        line=line,
-        reference=reference,
-        merchant_reff=_value(reff),
-        amount=_money_value(amount),
-        fee=_money_value(fee),
-        amount_received=_money_value(received),
-        status=_value(status),
-        payment_method=_value(method),
-        payment_code=_value(code),
-        expdate=_time_value(expdate),
-        created_at=_time_value(created_at),
-        kind=_value(kind),
-    )
+    line, rejected, *stored = cells
+    values = _values(_ENTRY_READERS, stored)
+    if rejected is None:
+        return Entry(line=line, **values)
+    return RejectedEntry(line=line, reason=rejected, **{name: values[name] for name in _OF_REJECTED})
 
 
 def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
     """Return `ANSWER_COLUMNS` for *observation*."""
     said = (observation.answer.value, moment_cell(observation.at), observation.error, observation.message or None)
-    head = (*said, observation.reused_from or None)
     found = observation.transaction
     if found is None:
-        return (*head, *_NO_TRANSACTION)
-    return (
-        *head,
-        found.reference,
-        found.merchant_reff,
-        found.payment_method,
-        found.payment_name,
-        _money_cell(found.amount),
-        _money_cell(found.fee),
-        _money_cell(found.amount_received),
-        found.payment_code,
-        _time_cell(found.expdate),
-        found.status,
-        json.dumps(found.deviations) if found.deviations else None,
-    )
+        return (*said, observation.reused_from or None, *_NO_TRANSACTION)
+    deviations = json.dumps(found.deviations) if found.deviations else None
+    return (*said, observation.reused_from or None, *map(_cell, _of_transaction(found)), deviations)
 
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
@@ -134,33 +87,28 @@ def observation_from(cells: Sequence[Any]) -> Observation | None:
 
 
 def _transaction(cells: Sequence[Any]) -> Transaction:
-    reference, reff, method, name, amount, fee, received, code, expdate, status, deviations = cells
-    return Transaction(
-        reference=reference,
-        merchant_reff=reff,
-        payment_method=method,
-        payment_name=name,
-        amount=_money_value(amount),
-        fee=_money_value(fee),
-        amount_received=_money_value(received),
-        payment_code=code,
-        expdate=_time_value(expdate),
-        status=status,
-        deviations=tuple(json.loads(deviations)) if deviations else (),
-    )
+    *stored, deviations = cells
+    values = _values(_TRANSACTION_READERS, stored)
+    return Transaction(**values, deviations=tuple(json.loads(deviations)) if deviations else ())
 
 
 def _cell(value: Any) -> Any:
-    return _ABSENT if value is ABSENT else value
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // _MICROSECOND if value.tzinfo is None else value.isoformat()
+    if value is ABSENT:
+        return _ABSENT
+    # SQLite has 64 bits; what our own readers accept fits, what a program makes may not.
+    return value if -_BOUND <= value < _BOUND else str(value)
+
+
+def _values(readers: Iterable[tuple[str, _Reader]], cells: Iterable[Any]) -> dict[str, Any]:
+    return {name: read(cell) for (name, read), cell in zip(readers, cells, strict=True)}
 
 
 def _value(cell: Any) -> Any:
     return ABSENT if cell == _ABSENT else cell
-
-
-def _money_cell(value: Any) -> Any:
-    # SQLite has 64 bits; what our own readers accept fits, what a program makes may not.
-    return str(value) if type(value) is int and not -_BOUND <= value < _BOUND else _cell(value)
 
 
 def money_from(cell: Any) -> int:
@@ -182,16 +130,20 @@ def moment_from(cell: int) -> datetime:
     return _EPOCH_UTC + timedelta(microseconds=cell)
 
 
-def _time_cell(value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return _cell(value)
-    return (value - _EPOCH) // _MICROSECOND if value.tzinfo is None else value.isoformat()
-
-
 def _time_value(cell: Any) -> Any:
     if isinstance(cell, int):
         return _EPOCH + timedelta(microseconds=cell)
     return datetime.fromisoformat(cell) if isinstance(cell, str) else _value(cell)
+
+
+_READERS: dict[str, _Reader] = {
+    **dict.fromkeys(("amount", "fee", "amount_received"), _money_value),
+    **dict.fromkeys(("expdate", "created_at"), _time_value),
+}
+_ENTRY_READERS = [(name, _READERS.get(name, _value)) for name in ENTRY_COLUMNS]
+_TRANSACTION_READERS = [(name, _READERS.get(name, _value)) for name in TRANSACTION_COLUMNS[:-1]]
+_OF_REJECTED = ("reference", "amount", "amount_received", "status", "kind")
+_of_entry, _of_transaction = attrgetter(*ENTRY_COLUMNS), attrgetter(*TRANSACTION_COLUMNS[:-1])
 
 
 def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:

@@ -3,8 +3,6 @@
 from payclient._escape import escape_unprintable
 from payclient.report._about import About, JudgedAgain, LedgerAbout, StatementAbout, about_as_json, about_from_json
 from payclient.report._about import run_name as run_name
-from payclient.report._about import statement_as_json as statement_as_json
-from payclient.report._about import statement_from_json as statement_from_json
 from payclient.report._decision_file import DECISIONS as DECISIONS
 from payclient.report._decision_file import add_decisions as add_decisions
 from payclient.report._decision_file import carry_log as carry_log

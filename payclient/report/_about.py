@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from attrs import field, frozen
-from cattrs import Converter, override
-from cattrs.gen import make_dict_unstructure_fn
 
 from payclient._escape import quote
-from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, rules_as_json, rules_from_json
+from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, as_json, from_json
 
 
 def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:
@@ -135,38 +133,11 @@ def run_name(about: About, started_at: datetime) -> str:
     return f"{started_at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{fingerprint[:8]}"
 
 
-_JSON = Converter(unstruct_collection_overrides={tuple: list})
-_JSON.register_unstructure_hook(Rules, rules_as_json)
-_JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
-# Not the version: it is that of the package that writes the report, which may be another one.
-_JSON.register_unstructure_hook(About, make_dict_unstructure_fn(About, _JSON, payclient_version=override(omit=True)))
-
-
 def about_as_json(about: About) -> dict[str, Any]:
-    """Return *about* in plain values, without `payclient_version`."""
-    return cast(dict[str, Any], _JSON.unstructure(about))
+    """Return *about* in plain values, without `payclient_version`: another version may write the report."""
+    return {name: value for name, value in as_json(about).items() if name != "payclient_version"}
 
 
 def about_from_json(value: Mapping[str, Any]) -> About:
     """Return what `about_as_json` was given."""
-    return _JSON.structure(value, About)
-
-
-def statement_as_json(statement: StatementAbout) -> dict[str, Any]:
-    """Return *statement* in plain values."""
-    return cast(dict[str, Any], _JSON.unstructure(statement))
-
-
-def statement_from_json(value: Mapping[str, Any]) -> StatementAbout:
-    """Return what `statement_as_json` was given."""
-    return _JSON.structure(value, StatementAbout)
-
-
-def ledger_as_json(ledger: LedgerAbout) -> dict[str, Any]:
-    """Return *ledger* in plain values."""
-    return cast(dict[str, Any], _JSON.unstructure(ledger))
-
-
-def judged_again_as_json(again: JudgedAgain | None) -> dict[str, Any] | None:
-    """Return *again* in plain values."""
-    return None if again is None else cast(dict[str, Any], _JSON.unstructure(again))
+    return from_json(value, About)

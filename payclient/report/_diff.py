@@ -28,7 +28,7 @@ from payclient.reconcile import (
     Severity,
     changed_rules,
     changes_of,
-    known_from_json,
+    from_json,
     seen_of,
 )
 from payclient.report._past_run import PastRun
@@ -209,7 +209,7 @@ class RunDiff:
         for _, place, text in lines:
             data = json.loads(text)
             if "known" in data:
-                remembered.append(known_from_json(data["known"]))
+                remembered.append(from_json(data["known"], KnownBreak))
             else:
                 rows[place].append(row_from_json(data))
         was, now = rows

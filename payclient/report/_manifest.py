@@ -14,8 +14,8 @@ from attrs import frozen
 from payclient._atomic import Fingerprint
 from payclient._own_file import own
 from payclient.ledger import dialect_as_json
-from payclient.reconcile import Summary
-from payclient.report._about import About, judged_again_as_json
+from payclient.reconcile import Summary, as_json
+from payclient.report._about import About
 from payclient.report._rows_file import GZIP_ROWS
 from payclient.report._summary_shape import compared_as_json, reused_as_json
 
@@ -60,7 +60,7 @@ def manifest_as_json(
         "version": MANIFEST_VERSION,
         "payclient_version": about.payclient_version,
         "run": about.run,
-        "judged_again": judged_again_as_json(about.judged_again),
+        "judged_again": as_json(about.judged_again),
         "service": {
             "base_url": about.base_url,
             "environment": about.environment,

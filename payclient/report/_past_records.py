@@ -21,7 +21,7 @@ from payclient.reconcile import (
     Records,
     Row,
     Status,
-    known_from_json,
+    from_json,
     seen_of,
 )
 from payclient.report._past_run import PastRun
@@ -103,7 +103,7 @@ def _record(run: PastRun, reference: str, texts: list[bytes], *, is_listed: bool
             continue
         data = json.loads(text)
         if "known" in data:
-            remembered.append(known_from_json(data["known"]))
+            remembered.append(from_json(data["known"], KnownBreak))
         else:
             rows.append(row_from_json(data))
     is_paid = is_paid or any(row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows)

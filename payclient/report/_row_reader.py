@@ -12,15 +12,10 @@ from attrs import frozen
 
 from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile import BreakState, Bucket, Code, Finding, History, OtherSide, Row, Settled, Severity, Status
+from payclient.reconcile import Bucket, Code, Finding, OtherSide, Row, Settled, Status, from_json
 
 _HEAD = re.compile(rb'\{"line":-?\d+,"reference":"([^"\\]*)","bucket":"(\w+)"')
-_CODES = {code.value: code for code in Code}
 _TIMES = ("expdate", "created_at")
-_SERVICE = (
-    *("reference", "merchant_reff", "payment_method", "payment_name", "amount", "fee", "amount_received"),
-    *("payment_code", "status"),
-)
 
 
 @frozen
@@ -66,8 +61,8 @@ def row_from_json(data: dict[str, Any]) -> Row:
     return Row(
         entry=_entry(data),
         bucket=Bucket(data["bucket"]),
-        findings=tuple(map(_finding, data["findings"])),
-        transaction=None if service is None else _transaction(service),
+        findings=tuple(from_json(each, Finding) for each in data["findings"]),
+        transaction=None if service is None else from_json(service, Transaction),
         reason=data["reason"],
         error=data["error"],
         observed_at=_time(data["observed_at"]),
@@ -114,34 +109,6 @@ def _settled(data: dict[str, Any]) -> Settled:
     money = (amount or 0) if received is None else received
     return Settled(
         lines=tuple(data["lines"]), amount=amount, amount_received=received, money=money, before=data.get("before")
-    )
-
-
-def _transaction(service: dict[str, Any]) -> Transaction:
-    given = {name: service[name] for name in _SERVICE}
-    return Transaction(**given, expdate=_time(service["expdate"]), deviations=tuple(service["deviations"]))
-
-
-def _finding(data: dict[str, Any]) -> Finding:
-    return Finding(
-        _CODES[data["code"]],
-        data["sentence"],
-        ledger=data["ledger"],
-        service=data["service"],
-        severity=Severity[data["severity"].upper()],
-        waived=data["waived"],
-        history=_history(data.get("history")),
-    )
-
-
-def _history(data: dict[str, Any] | None) -> History | None:
-    if data is None:
-        return None
-    return History(
-        state=BreakState(data["state"]),
-        first_seen=_time(data["first_seen"]),
-        first_run=data["first_run"],
-        age_days=data["age_days"],
     )
 
 

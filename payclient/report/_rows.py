@@ -20,7 +20,7 @@ from payclient.reconcile import (
     KnownBreak,
     OtherSide,
     Row,
-    known_as_json,
+    as_json,
 )
 from payclient.report._rows_file import GzipText
 
@@ -228,7 +228,7 @@ def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
             "state": change.history.state.value,
             "is_old": change.is_old,
             **change_as_json(change),
-            "known": known_as_json(change.now),
+            "known": as_json(change.now),
         }
         file.write(f"{_encode(line)}\n")
 

@@ -17,10 +17,11 @@ from payclient.reconcile import (
     Summary,
     TieOut,
     Total,
+    as_json,
     expiry_rule,
     rules_as_json,
 )
-from payclient.report._about import About, judged_again_as_json, ledger_as_json
+from payclient.report._about import About
 from payclient.report._matrix import Cell, Matrix, status_of_word
 from payclient.report._wording import money_by_status
 
@@ -59,8 +60,8 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "since": None if summary.since is None else _since(summary.since),
         "statuses": _statuses(matrix, about.rules),
         "run": about.run,
-        "judged_again": judged_again_as_json(about.judged_again),
-        "ledger": None if about.ledger is None else ledger_as_json(about.ledger),
+        "judged_again": as_json(about.judged_again),
+        "ledger": as_json(about.ledger),
         "service": {
             "base_url": about.base_url,
             "environment": about.environment,
@@ -164,7 +165,7 @@ def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] |
         "ignored_lines": statement.ignored_lines,
         "ignored_amount": statement.ignored_amount,
         "problems": list(statement.problems),
-        "statement": ledger_as_json(about.statement.file),
+        "statement": as_json(about.statement.file),
     }
 
 

@@ -78,6 +78,7 @@ TESTED_ELSEWHERE = {
     "reconcile/_compared.py": "reconcile/test_summary.py",
     "reconcile/_errors.py": "reconcile/test_run.py",
     "reconcile/_finding.py": "reconcile/test_judge.py",
+    "reconcile/_json.py": "reconcile/test_earlier.py",
     "reconcile/_observation.py": "reconcile/test_stored.py",
     "reconcile/_progress.py": "reconcile/test_run.py",
     "reconcile/_rule_values.py": "reconcile/test_rules.py",
