@@ -32,6 +32,17 @@ def own(path: str, flags: int) -> int:
     return descriptor
 
 
+def read_own(path: Path) -> bytes:
+    """
+    Return what is in *path*.
+
+    Raises:
+        OSError: When it cannot be read, or is not a regular file.
+    """
+    with open(path, "rb", opener=own) as file:
+        return file.read()
+
+
 def check_own(path: Path) -> None:
     """
     Check that *path* is a regular file, or does not exist.

@@ -11,6 +11,7 @@ from payclient._atomic import AtomicFiles, remove_stale_files
 from payclient._own_file import own
 from payclient.reconcile import Journal, JournalError
 from payclient.report import MANIFEST, ReportFiles, verify
+from payclient.report._decision_file import earlier_decisions, verify_decisions
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and modes are those of POSIX")
 
@@ -59,6 +60,13 @@ def test_report(folder, kind, name):
         pass
     assert [each.name for each in folder.iterdir()] == [name]
     assert next(problem.what for problem in verify(folder)).startswith(("it cannot be read", "there is none"))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_decisions(folder, kind):
+    """The manifest that decisions are compared with is neither followed nor waited for."""
+    kind(folder / MANIFEST)
+    assert (earlier_decisions(folder), verify_decisions(folder)) == ((), ())
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

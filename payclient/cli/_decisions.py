@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from payclient._escape import escape_unprintable, plural
-from payclient._own_file import own
+from payclient._own_file import read_own
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
@@ -73,8 +73,7 @@ def decisions(
         if problem.file in _READ:
             message = f"{run_folder} cannot be used: {problem.file}: {problem.what}"
             raise DecisionError(message)
-    with open(run_folder / "summary.json", "rb", opener=own) as file:
-        summary = json.load(file)
+    summary = json.loads(read_own(run_folder / "summary.json"))
     run, rules = summary["run"], {name: each for name, each in summary["rules"].items() if name != "fingerprint"}
     taker = Taker(
         run=run,

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from payclient._checks import check_count
-from payclient._own_file import own
+from payclient._own_file import read_own
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
@@ -55,8 +55,7 @@ def show(
         if problem.file in _READ:
             message = f"{folder} cannot be shown: {problem.file}: {problem.what}"
             raise ConfigurationError(message)
-    with open(folder / "summary.json", "rb", opener=own) as file:
-        summary = json.load(file)
+    summary = json.loads(read_own(folder / "summary.json"))
     with open_rows(rows_file(folder)) as file:
         lines = markdown_lines(summary, worst_breaks(file, worst))
     for line in lines:

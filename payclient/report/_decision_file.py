@@ -11,7 +11,7 @@ from typing import IO, Any
 from attrs import frozen
 
 from payclient._atomic import AtomicFiles, lock
-from payclient._own_file import own
+from payclient._own_file import own, read_own
 from payclient.reconcile import FIRST, Decision, DecisionError, decision_line, latest, read_decisions
 from payclient.report._manifest import MANIFEST, Problem
 
@@ -75,7 +75,7 @@ def carry_log(source: Path, out: Path) -> None:
         return
     read_log(source)
     with AtomicFiles(out, [DECISIONS]) as new:
-        new.binary(DECISIONS).write((source / DECISIONS).read_bytes())
+        new.binary(DECISIONS).write(read_own(source / DECISIONS))
         new.commit()
 
 
@@ -88,7 +88,7 @@ def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
     """
     log = read_log(folder)
     try:
-        run = json.loads((folder / MANIFEST).read_bytes())["run"]
+        run = json.loads(read_own(folder / MANIFEST))["run"]
     except (OSError, ValueError, LookupError, TypeError):  # no report yet, so no work list
         return log.decisions
     return tuple(each for each in log.decisions if each.run != run)
@@ -143,7 +143,7 @@ def verify_decisions(folder: Path) -> tuple[Problem, ...]:
     except OSError as error:
         return (Problem(DECISIONS, f"it cannot be read: {error.strerror}"),)
     try:
-        known = json.loads((folder / MANIFEST).read_bytes()).get("decisions") or {"lines": 0}
+        known = json.loads(read_own(folder / MANIFEST)).get("decisions") or {"lines": 0}
         is_whole = not known["lines"] or checksums[known["lines"] - 1 : known["lines"]] == [known["sha256"]]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):  # which the check of the manifest reports
         return ()

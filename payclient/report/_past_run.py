@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from payclient._own_file import own
+from payclient._own_file import own, read_own
 from payclient.reconcile import (
     JournalError,
     JournalWriteError,
@@ -173,8 +173,7 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
 
 
 def _read(path: Path) -> Any:
-    with open(path, "rb", opener=own) as file:
-        return json.load(file)
+    return json.loads(read_own(path))
 
 
 def _of(part: Any, name: str) -> str:
