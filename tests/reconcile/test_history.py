@@ -93,6 +93,18 @@ def test_age():
     assert attrs.astuple(change.history) == (BreakState.STILL_OPEN, NIGHT, "a", 1)
 
 
+def test_age_of_resolved():
+    """The age of a break that is gone counts to the answer that shows it."""
+    (change,) = changes_of(seen(judged(UNDERPAID, {})), seen(judged(UNDERPAID, {"amount": 9}, at=NEXT), run="b"))
+    assert attrs.astuple(change.history) == (BreakState.RESOLVED, NIGHT, "a", 1)
+
+
+def test_first_answer_counts():
+    """Of several rows with one reference, the earliest answer tells when a break was first seen."""
+    rows = [judged(UNDERPAID, {}, at=at, rows=2) for at in (NEXT, NIGHT)]
+    assert {change.now.first_seen for change in changes_of(seen(run="a"), seen(*rows, run="b"))} == {NIGHT}
+
+
 def test_reopened():
     """A break that was resolved in between is reopened, and is as old as it was."""
     first = seen(judged(UNDERPAID, {}))
@@ -178,6 +190,21 @@ def test_order_of_rows():
     """The order of rows with one reference, and their lines, do not matter."""
     rows = [judged({"amount": amount}, {}, rows=2, line=amount) for amount in (8, 9)]
     assert {state for _, state in states(seen(*rows), seen(*reversed(rows)))} == {"still_open"}
+
+
+def test_order_of_resolved():
+    """Rows that trade places, because another field changed, have not resolved anything by themselves."""
+    loose = Rules(tolerances={"amount": Tolerance(below=4)})
+
+    def rows(rules, *reffs):
+        ours = [
+            UNDERPAID | {"amount": amount, "merchant_reff": reff} for amount, reff in zip((8, 9), reffs, strict=True)
+        ]
+        return [judged(each, {"merchant_reff": "N"}, rows=2, rules=rules) for each in ours]
+
+    was, now = rows(STRICT, "N", "n"), rows(loose, "n", "N")
+    found = {change.now.code: change.now.by for change in changes_of(seen(*was), seen(*now, run="b"))}
+    assert found[Code.UNDERPAID] == ResolvedBy.RULE
 
 
 # Laws
