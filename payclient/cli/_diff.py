@@ -71,6 +71,8 @@ def diff(
 
 def _lines(found: RunDiff, page: Path | None) -> Iterator[str]:
     yield escape_unprintable(f"{found.verdict.upper()}: {found.sentence}")
+    if found.remark:
+        yield escape_unprintable(found.remark)
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
     for state in BreakState:

@@ -145,8 +145,8 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
             message = "--fail-on-new needs --previous, the folder of the run before"
             raise ConfigurationError(message)
         return None
-    if previous.resolve() == out.resolve():
-        message = f"--previous and --out are the same folder, {previous}; a new run needs a new folder"
+    if out.resolve().is_relative_to(previous.resolve()):
+        message = f"--out must be another folder than {previous}, the previous run, which is not changed"
         raise ConfigurationError(message)
     run = open_past_run(previous)
     if run.is_work_list_edited and all(each.run != run.name for each in read_log(previous).decisions):

@@ -101,6 +101,15 @@ class RunDiff:
         now, gone = self._counted(present), self._counted((BreakState.RESOLVED, BreakState.NOT_KNOWN))
         return f"{now or 'no breaks'}; {gone or 'none resolved'} since {self.earlier.folder.resolve().name}."
 
+    @property
+    def remark(self) -> str:
+        """Whether the runs seem to be given in the wrong order, in a sentence; empty if they do not."""
+        ended, began = self.later.last_observed_at, self.earlier.first_observed_at
+        if ended is None or began is None or ended >= began:
+            return ""
+        names = (run.folder.resolve().name for run in (self.later, self.earlier))
+        return "All answers of {} came before those of {}: name the earlier run first.".format(*names)
+
     def _counted(self, states: Iterable[BreakState]) -> str:
         return ", ".join(f"{self.counts[each]:,} {each.label}" for each in states if self.counts[each])
 

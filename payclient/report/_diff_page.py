@@ -48,6 +48,7 @@ def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
         "later": later,
         "environment": diff.later.service["environment"],
         "sentence": diff.sentence,
+        "remark": diff.remark,
         "changed_rules": diff.changed_rules,
         "states": [_state(diff, state, room) for state in _STATES],
         "facts_title": "The two runs",

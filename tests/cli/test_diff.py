@@ -76,6 +76,15 @@ def test_itself(command, nights):
     assert (result.status, result.out.splitlines()[0]) == (0, "NO NEWS: 3 still open; none resolved since 20.")
 
 
+def test_wrong_order(command, nights, tmp_path):
+    """Runs in the wrong order are compared as they were named, and that is said."""
+    result = command("diff", *reversed(nights), "--html", "changes.html")
+    said = "All answers of 20 came before those of 21: name the earlier run first."
+    assert result.out.splitlines()[1] == said
+    assert said in (tmp_path / "changes.html").read_text()
+    assert "came before" not in command("diff", *nights).out
+
+
 def test_many(command, reconcile):
     """Of many breaks in one state some are shown, and how many more there are."""
     lines = [f"T1{number:02d},1,Paid" for number in range(13)]

@@ -133,7 +133,7 @@ def test_files(night, first, tmp_path):
             ["--previous", "20", "--reuse", "often"],
             "--reuse must be a duration such as '90m', '36h' or '3d', got 'often'",
         ),
-        (["--previous", "21"], "--previous and --out are the same folder, 21"),
+        (["--previous", "21"], "--out must be another folder than 21, the previous run, which is not changed"),
         (["--previous", "none"], "there is no report at none"),
         (["--previous", "20", "--environment", "live"], "and that of this run is 'http"),
     ],
@@ -144,6 +144,14 @@ def test_refused(night, first, service, tmp_path, arguments, message):
     result = night("21", *arguments, lines=["T1,15000,Paid"])
     assert (result.status, message in result.err, service.total) == (2, True, asked)
     assert not (tmp_path / "21" / "summary.json").exists()
+
+
+def test_folder_within(night, first, tmp_path):
+    """A run within the folder of the previous one is refused, because that is never changed."""
+    before = contents(tmp_path / "20")
+    result = night("20/21", "--previous", "20", lines=["T1,15000,Paid"])
+    assert (result.status, "--out must be another folder than 20" in result.err) == (2, True)
+    assert contents(tmp_path / "20") == before
 
 
 @pytest.mark.parametrize("edit", [lambda path: path.write_bytes(b"edited"), Path.unlink], ids=["edited", "gone"])
