@@ -33,6 +33,13 @@ AT_ONCE = RetryPolicy(initial_backoff=0)
 TRUST = ssl.create_default_context()  # one for all: to load the certificates takes longer than most tests
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _unclosed_sockets():
+    """Find what no test closed: an unclosed socket is a warning, and a warning is an error."""
+    yield
+    gc.collect()
+
+
 @pytest.fixture(params=[HttpxTransport, FastTransport])
 async def kind(request):
     """Make transports of each kind of ours; who makes one closes it."""
@@ -62,7 +69,6 @@ async def connect(request):
             return AsyncClient(**{"api_key": KEY, "base_url": url, "retry": AT_ONCE, **options})
 
         yield make
-    gc.collect()  # an unclosed socket is a warning, and a warning is an error
 
 
 def own(server, transport=None, **options):
