@@ -43,7 +43,7 @@ _BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 def status_of(error: errors.PayClientError) -> Exit:
     """Return the exit status for a command, or for one row, that ended with *error*."""
     if isinstance(error, errors.ConfigurationError):
-        return Exit.USAGE
+        return Exit.USAGE if type(error) is errors.ConfigurationError else _status_of_run(error)
     if isinstance(error, errors.ClientClosedError):
         return Exit.BUG
     if isinstance(error, _ABOUT_THE_REFERENCE):
@@ -60,11 +60,14 @@ def status_of(error: errors.PayClientError) -> Exit:
 def _status_of_run(error: errors.PayClientError) -> Exit:
     # Imported late, so that `get` starts without the ledger and SQLite, and `--help` without the client.
     from payclient.ledger import LedgerError  # noqa: PLC0415
-    from payclient.reconcile import JournalError, PastRunError, StoppedError  # noqa: PLC0415
+    from payclient.reconcile import JournalError, PastRunError, StoppedError, UnknownCanaryError  # noqa: PLC0415
 
     if isinstance(error, StoppedError):
         return Exit.INTERRUPTED
-    return Exit.USAGE if isinstance(error, LedgerError | JournalError | PastRunError) else Exit.AGAIN
+    if isinstance(error, UnknownCanaryError):
+        return Exit.REFUSED
+    is_usage = isinstance(error, errors.ConfigurationError | LedgerError | JournalError | PastRunError)
+    return Exit.USAGE if is_usage else Exit.AGAIN
 
 
 def most_urgent(statuses: Iterable[Exit]) -> Exit:

@@ -32,6 +32,7 @@ from payclient.reconcile._errors import (
     StoppedError,
     TieOutError,
 )
+from payclient.reconcile._errors import UnknownCanaryError as UnknownCanaryError
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity
 from payclient.reconcile._history import BreakChange as BreakChange
 from payclient.reconcile._history import KnownBreak as KnownBreak

@@ -30,6 +30,10 @@ class PastRunError(PayClientError, ValueError):
     """The report of an earlier run cannot be used: it was changed, has not ended, or is of another service or key."""
 
 
+class UnknownCanaryError(ConfigurationError):
+    """The service does not know the canary: the key, or the environment, is another than that of the ledger."""
+
+
 class DecisionError(ConfigurationError):
     """Decisions cannot be used: the message names the row or the line, and what is wrong with it."""
 

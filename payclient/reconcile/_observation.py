@@ -12,6 +12,7 @@ from attrs import frozen
 from payclient import errors
 from payclient.policies import classify
 from payclient.protocol import Found, Outcome, Transaction, check_reference
+from payclient.reconcile._errors import UnknownCanaryError
 
 
 class Answer(Enum):
@@ -118,7 +119,7 @@ async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIter
         lookups: The stream of its lookup alone.
 
     Raises:
-        ConfigurationError: When the service does not know it, so that no "not found" of it can be believed.
+        UnknownCanaryError: When the service does not know it, so that no "not found" of it can be believed.
     """
     async with lookups as outcomes:
         async for outcome in outcomes:
@@ -126,5 +127,5 @@ async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIter
                 return True
             if isinstance(outcome.error, errors.TransactionNotFoundError):
                 message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
-                raise errors.ConfigurationError(message) from outcome.error
+                raise UnknownCanaryError(message) from outcome.error
     return False

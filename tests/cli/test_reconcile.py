@@ -188,7 +188,6 @@ def test_column_option(reconcile):
             ["--time-zone", "../etc"],
             "payclient: --time-zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got '../etc'",
         ),
-        (["--canary", "NOPE"], "payclient: the service does not know the canary 'NOPE'"),
     ],
 )
 def test_usage(reconcile, report, arguments, message):
@@ -260,6 +259,14 @@ def test_nothing_found(reconcile, service):
     assert "answered already: 0 of 2 references" in second.err
     third = reconcile("--canary", "T1", lines=["T8,15000,Paid", "T9,9000,Canceled"])
     assert (third.status, "2 breaks" in third.out) == (1, True)
+
+
+def test_unknown_canary(reconcile, service, report):
+    """A canary that the service does not know looks like a wrong key: status 3, nothing else asked, no report."""
+    result = reconcile("--canary", "T9", lines=["T1,15000,Paid"])
+    assert (result.status, {request.reference for request in service.requests}) == (3, {"T9"})
+    assert "does not know the canary 'T9': is it the right key and environment?" in result.err.splitlines()[-1]
+    assert not (report / "summary.json").exists()
 
 
 def test_confirm_after(reconcile):

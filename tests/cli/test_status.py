@@ -7,6 +7,7 @@ import pytest
 from payclient import errors
 from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.ledger import LedgerChangedError, LedgerError
+from payclient.reconcile import RulesError, UnknownCanaryError
 
 
 @pytest.mark.parametrize(
@@ -14,6 +15,8 @@ from payclient.ledger import LedgerChangedError, LedgerError
     [
         (errors.ConfigurationError("x"), Exit.USAGE),
         (LedgerError("x"), Exit.USAGE),
+        (RulesError("x"), Exit.USAGE),
+        (UnknownCanaryError("x"), Exit.REFUSED),
         (LedgerChangedError("x"), Exit.USAGE),
         (errors.TransactionNotFoundError("x"), Exit.DIFFERENT),
         (errors.RejectedError("x"), Exit.DIFFERENT),
