@@ -17,6 +17,7 @@ from payclient import errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile import (
+    Accepted,
     BreakState,
     Bucket,
     Code,
@@ -233,7 +234,26 @@ async def test_reversed_once_seen(night):
     assert (second["A"].bucket, second["A"].is_changed_during_run) == (Bucket.MATCHED, True)
 
 
+async def test_not_reversed_unconfirmed(night):
+    """A payment that only one lookup of the earlier run saw was never known to be paid, so it is not reversed."""
+    first = await night([entry("A")], {"A": [paid("A", 5), REFUSED]})
+    second = await night([entry("A")], {"A": paid("A", 5, status="Canceled")}, previous=first)
+    assert first["A"].bucket is Bucket.UNRESOLVED
+    assert Code.REVERSED not in {finding.code for finding in second["A"].findings}
+
+
 # Several rows, and rules
+
+
+async def test_other_rows_count(night):
+    """Rows with the same reference that are no breaks are known too, so they have not changed by themselves."""
+    known = {"code": "duplicate_reference", "reference": "A", "largest_difference": 100}
+    accepted = [Accepted(**known, reason="two parts", owner="Ana", expires="2030-01-01")]
+    ledger, answers = [entry("A"), entry("A", 5, line=3)], {"A": paid("A", 5)}
+    first = await night(ledger, answers, rules=Rules(accepted=accepted))
+    loose = Rules(accepted=accepted, tolerances={"amount": Tolerance(below=4)})
+    second = await night(ledger, answers, rules=loose, previous=first)
+    assert second.memory["A", "underpaid"]["resolved_by"] == "rule"
 
 
 async def test_several_rows(night):
