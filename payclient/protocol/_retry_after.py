@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -58,8 +57,7 @@ def _reset(value: str, headers: Mapping[str, str], now: Callable[[], datetime]) 
 
 def _until(timestamp: float, headers: Mapping[str, str], now: Callable[[], datetime]) -> float:
     today = _date(headers.get("date", "")) or now()
-    seconds = timestamp - today.timestamp()
-    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
+    return max(timestamp - today.timestamp(), 0.0)
 
 
 def _date(value: str) -> datetime | None:

@@ -98,6 +98,12 @@ STEEPNESS = 0.02 / 8  # of the growth of one of four workers that have two slots
         case("old failures are forgotten", 64.0, *["O"] * 9, *["A"] * 50, *["O"] * 25, initial=64.0),
         case("old acceptances while half is good", 64.0, *["A"] * 100, *["O"] * 25, initial=64.0),
         case("old acceptances are forgotten", 32.0, *["A"] * 100, *["O"] * 26, initial=64.0),
+        case(
+            "growth after them counts from the cut",
+            10 + 0.02 * (3 - 250 ** (1 / 3)) ** 3,
+            *(7.0, "O" * 10, 3.0, "-" * 4 + "A"),
+            initial=10.0,
+        ),
         # cubic growth
         case("to the highest at most", 10.0, "T", 600.0, 5, initial=10.0, highest=10),
         case("to twice as much per acceptance at most", 20.0, "T", 600.0, "-" * 9 + "A", initial=20.0),

@@ -155,6 +155,12 @@ def test_key_in_a_field(name):
     assert (found.raw[name], found.deviations[0]) == ("x [api key]", "body: contained the API key, which was removed")
 
 
+def test_what_stands_beside_the_key():
+    """In a list or an object of a transaction only the key is removed."""
+    found = parse_response(answer(KEY, "deep", 200), REFERENCE, redact=ApiKey(KEY).redact)
+    assert found.raw["note"] == {"a": ["[api key]", {"[api key]": 1}]}
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

@@ -15,11 +15,11 @@ from payclient.protocol._refusal import ErrorResponse, _texts, is_conclusive, re
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 
 
-def refused(value, status=422, headers=None):
+def refused(value, status=422, headers=None, reference="R-1"):
     """Return the error that a JSON body means."""
     text = json.dumps(value, ensure_ascii=False)
     answer = ErrorResponse(status, headers or {}, text, "", str, lambda: NOW)
-    return refuse(answer, read_json(json.dumps(value).encode()), "R-1")
+    return refuse(answer, read_json(json.dumps(value).encode()), reference)
 
 
 REFUSED_KEY = (
@@ -52,6 +52,13 @@ def test_list_of_messages():
 def test_is_conclusive(error, expected):
     """Only "not found" without words about a transaction needs a second answer."""
     assert is_conclusive(error) is expected
+
+
+def test_reference_is_no_word():
+    """A reference that reads like a message, in its own field, is no message."""
+    body = {"success": False, "message": "Transaction not found", "reference": "MAINTENANCE"}
+    error = refused(body, 404, reference="MAINTENANCE")
+    assert (type(error), error.is_conclusive) == (errors.TransactionNotFoundError, True)
 
 
 @pytest.mark.parametrize(

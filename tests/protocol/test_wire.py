@@ -18,6 +18,7 @@ from payclient.protocol._wire import (
     InflateError,
     build_request,
     check_reference,
+    check_references,
     endpoint,
     inflate,
     parse_response,
@@ -83,6 +84,22 @@ def test_request_body(reference):
     """For any reference, the body is one JSON object with the reference only."""
     request = build_request("https://pay.example/x", reference, headers=HEADERS, authorization=lambda: "Bearer k")
     assert json.loads(request.body) == {"reference": reference}
+
+
+@pytest.mark.parametrize(
+    ("references", "problem"),
+    [
+        ("T1", "one str; use get_transaction for a single one"),
+        (b"T1", "one bytes; use get_transaction for a single one"),
+        (7, "int"),
+    ],
+    ids=["text", "bytes", "number"],
+)
+def test_one_reference_for_many(references, problem):
+    """The message says what is needed, what was given, and what takes a single reference."""
+    with pytest.raises(TypeError) as caught:
+        check_references(references)
+    assert str(caught.value) == f"references must be an iterable of references, got {problem}"
 
 
 def test_request_body_is_compact():
