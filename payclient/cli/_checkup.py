@@ -75,12 +75,7 @@ class Check:
 
 @define
 class Checkup:
-    """
-    The checks in the order in which they were made.
-
-    Attributes:
-        checks: All of them so far.
-    """
+    """The checks in the order in which they were made."""
 
     checks: list[Check] = field(factory=list)
 

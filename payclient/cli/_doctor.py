@@ -85,12 +85,7 @@ async def doctor(
 
 
 class _Watched:
-    """
-    A transport that keeps the first answer, with its connection and its times.
-
-    Args:
-        inner: Carries the attempts.
-    """
+    """A transport that keeps the first answer, with its connection and its times."""
 
     def __init__(self, inner: FastTransport) -> None:
         self._inner = inner

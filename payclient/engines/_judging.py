@@ -17,10 +17,6 @@ class BatchJudge:
     """
     Reads rows and judges them, by the rules of one specification.
 
-    Args:
-        spec: Its rules, and what the ledger's columns are called.
-        header: The names of the columns.
-
     Raises:
         LedgerError: When the columns cannot be understood.
     """

@@ -160,9 +160,6 @@ class _Parser:
     """
     Calls the handlers for each element of a document, with its name without a prefix.
 
-    Attributes:
-        elements: Elements started so far.
-
     Raises:
         LedgerError: When the input is not XML, has a document type, is nested too deeply, or has too much between
             two elements.

@@ -36,12 +36,7 @@ _DIGITS_ONLY = "write it with digits only, or say how it is written with --decim
 
 @frozen
 class MoneyReader:
-    """
-    Reads amounts in one notation.
-
-    Args:
-        dialect: How they are written.
-    """
+    """Reads amounts in one notation."""
 
     dialect: Dialect = PLAIN
     _pattern: re.Pattern[str] = field(init=False, eq=False, repr=False)

@@ -96,9 +96,6 @@ class Source:
         """
         Return all bytes as one seekable file; `close` closes it.
 
-        Args:
-            chunks: All chunks of `chunks`.
-
         Raises:
             LedgerError: When the disk has no room for a copy of a stream.
         """

@@ -78,12 +78,7 @@ class Suggestion:
 
 
 class Suggester:
-    """
-    Remembers the shapes of cells, and suggests what to declare.
-
-    Args:
-        dialect: What is declared already.
-    """
+    """Remembers the shapes of cells, and suggests what to declare."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect

@@ -144,12 +144,7 @@ def _hour(found: Mapping[str, str]) -> int | None:
 
 @frozen
 class TimeReader:
-    """
-    Reads times in the declared formats.
-
-    Args:
-        texts: The formats.
-    """
+    """Reads times in the declared formats."""
 
     texts: tuple[str, ...]
     _formats: Sequence[TimeFormat] = field(init=False, eq=False, repr=False)

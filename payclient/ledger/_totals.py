@@ -54,14 +54,7 @@ class Totals:
         """Rows and their sum: of the whole ledger, and since the last totals row."""
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
-        """
-        Return why a row is a totals row; otherwise count it and return an empty text.
-
-        Args:
-            reference: Its reference, if it is readable.
-            amount: Its amount, if it is readable.
-            cells: All its cells.
-        """
+        """Return why a row is a totals row; otherwise count it and return an empty text."""
         is_named = reference is not None and any(map(str.isalnum, reference))
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
         found = next(filter(is_totals_text, texts), None)

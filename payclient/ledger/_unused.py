@@ -81,11 +81,6 @@ def check_values(columns: Columns, *, ignored: Collection[str], samples: Mapping
     """
     Check that no unused column seems to hold money if there is no amount column.
 
-    Args:
-        columns: The columns by field.
-        ignored: Columns that need not be used.
-        samples: Some cells of each unused column, as text.
-
     Raises:
         LedgerError: When a column seems to hold money.
     """

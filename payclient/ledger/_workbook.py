@@ -27,14 +27,7 @@ _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 @frozen(kw_only=True)
 class Sheet:
-    """
-    One sheet of a workbook.
-
-    Attributes:
-        name: Its name.
-        part: The path of its rows in the archive.
-        is_hidden: Whether it is hidden.
-    """
+    """One sheet of a workbook."""
 
     name: str
     part: str

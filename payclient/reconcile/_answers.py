@@ -26,9 +26,6 @@ class Answers:
     """
     The answers of one journal; `Journal.answers` makes it.
 
-    Args:
-        database: Of the journal.
-
     Note:
         Answers are buffered, and written before any query.
     """
@@ -189,13 +186,7 @@ class Answers:
                 db.execute(statement)
 
     def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], OtherSide | None]) -> None:
-        """
-        Decide by other *rules* which answers a second lookup must confirm, and which say paid.
-
-        Args:
-            rules: How differences are judged.
-            side_of: Returns what the statements list for a lookup.
-        """
+        """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
         self.write()
         last, has_previous = 0, self._has_previous()
         while page := self._database.fetch(schema.NEXT_ANSWERED, (last,)):

@@ -201,10 +201,6 @@ def copy_journal(path: Path, file: IO[bytes]) -> None:
     """
     Copy the journal of a run that has ended, without changing anything in its folder.
 
-    Args:
-        path: Of the journal.
-        file: Open for bytes.
-
     Raises:
         JournalError: When it is damaged, in use, of a run that was killed, or no journal of this version.
     """

@@ -184,9 +184,6 @@ def read_decisions(lines: Iterable[bytes]) -> Iterator[tuple[Decision, str]]:
     """
     Yield each decision with its checksum, in order.
 
-    Args:
-        lines: Of the file, with their line ends.
-
     Raises:
         DecisionError: When a line was changed, or does not follow the one before.
     """

@@ -54,15 +54,7 @@ class KnownStatement:
 
 
 class StatementLines:
-    """
-    The statement of one journal.
-
-    Args:
-        database: Of the journal.
-
-    Attributes:
-        known: The whole statement; None without one, or before it was read to its end.
-    """
+    """The statement of one journal."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -70,6 +62,7 @@ class StatementLines:
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
         self._lines = 0
         self.known: KnownStatement | None = None
+        """The whole statement; None without one, or before it was read to its end."""
 
     @property
     def last_of_ledgers(self) -> float:
@@ -118,11 +111,6 @@ class StatementLines:
     def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> str | None:
         """
         Write what is left, and the references that no usable row of the ledger has, to be asked about as well.
-
-        Args:
-            totals: The sums of the statement.
-            ledger_rows: The rows of the ledger.
-            after: The number of rows in the journal.
 
         Returns:
             What the journal has to note; None if it has done so.

@@ -55,12 +55,6 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
     """
     Store the answers that can be reused, once for each journal.
 
-    Args:
-        journal: Of the run, with its whole ledger and statement.
-        reuse: Which answers.
-        rules: How differences are judged.
-        now: When the run began.
-
     Yields:
         How many answers were read, after some of them, so that the caller can give the event loop a turn.
 

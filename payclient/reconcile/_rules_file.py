@@ -31,10 +31,6 @@ def line_of(text: str, key: Key) -> int:
     """
     Return the line of *key*, from 1; for a missing key that of its table, and 0 without one.
 
-    Args:
-        text: The whole file; valid TOML.
-        key: The key to find.
-
     Note:
         Time grows with the size of the file and the logarithm of its lines.
     """

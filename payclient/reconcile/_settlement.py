@@ -133,10 +133,6 @@ class SettlementBridge:
         """
         Return the bridge.
 
-        Args:
-            statement: The statement as a whole.
-            payout: What came to the bank.
-
         Raises:
             TieOutError: When something is left over, which is a bug of payclient.
         """

@@ -51,9 +51,6 @@ class RowGroups:
     """
     The rows that a person may want to look at, by kind.
 
-    Args:
-        room: Rows kept of each kind.
-
     Note:
         Memory grows with *room* and the number of kinds, not with the rows.
     """

@@ -60,13 +60,7 @@ def _amount(side: dict[str, Any] | None) -> int | None:
 
 
 def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """
-    Yield the lines of the message.
-
-    Args:
-        summary: The content of `summary.json`.
-        worst: What `worst_breaks` returned.
-    """
+    """Yield the lines of the message."""
     yield f"**{summary['verdict'].upper()}**: {_plain(summary['sentence'])}"
     yield ""
     yield from _about(summary)

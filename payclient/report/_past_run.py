@@ -97,10 +97,6 @@ class PastRun:
         """
         Check that this run asked *service*, with the same key.
 
-        Args:
-            service: Address, environment and fingerprint of the key.
-            whose: Which run that is, for the message.
-
         Raises:
             PastRunError: When it did not.
         """

@@ -174,10 +174,6 @@ class Taker:
         """
         Return the decisions, each with its evidence.
 
-        Args:
-            items: What was written.
-            rows: `rows.jsonl` or `rows.jsonl.gz` of the run.
-
         Raises:
             DecisionError: When one of them is no row of the run, or cannot be decided like this.
         """

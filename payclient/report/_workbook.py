@@ -133,14 +133,7 @@ class ReportWorkbook:
             self._book.add(_GONE, _gone(change))
 
     def finish(self, summary: Summary, about: About, matrix: Matrix) -> None:
-        """
-        Write the sheets about all rows, and the file.
-
-        Args:
-            summary: The figures of all rows.
-            about: The run.
-            matrix: The same rows, counted by status and method.
-        """
+        """Write the sheets about all rows, and the file."""
         sheets: dict[str, Iterator[Sequence[Value]]] = {
             "Summary": _summary(summary, self._remarks()),
             "Patterns": _patterns(summary),

@@ -58,14 +58,7 @@ def plain_text_refused(proxy: Proxy) -> ConfigurationError:
 
 
 def refused(error: Exception, request: Request, way: Way) -> TransportError | None:
-    """
-    Return the error for a failed TLS handshake, a refused tunnel or a lack of file descriptors; None for other reasons.
-
-    Args:
-        error: The exception; its causes are examined too.
-        request: The request that failed.
-        way: The step at which it failed.
-    """
+    """Return the error for a failed TLS handshake, a refused tunnel or a lack of file descriptors; or else None."""
     if refusal := _tls_refusal(error, way):
         message = f"{_other_side(request, way)} {refusal}"
         return TLSVerificationError(message, sent="no", step=way.step or "tls", address=way.address)

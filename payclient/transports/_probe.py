@@ -15,10 +15,6 @@ async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | N
     """
     Return whether the authorities that browsers trust vouch for where *request* goes; nothing is sent to it.
 
-    Args:
-        request: Goes to the service, by `https`.
-        proxy: On the way to it; None for none.
-
     Returns:
         None when that cannot be found out: certifi is not installed, or there is no connection.
     """
