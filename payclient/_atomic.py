@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from glob import escape
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from attrs import frozen
 
@@ -153,13 +153,7 @@ else:
 
 
 def remove_stale_files(folder: Path, pattern: str) -> None:
-    """
-    Remove temporary files whose writers were killed.
-
-    Args:
-        folder: The folder to clean up.
-        pattern: Glob pattern of the names.
-    """
+    """Remove temporary files whose writers were killed."""
     for path in folder.glob(pattern):
         try:
             with open(path, "rb", opener=own) as file:
@@ -179,3 +173,13 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class GivenFile:
+    """A file that a library writes to, and may write to again at its end: replace `file` when that is given up."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)

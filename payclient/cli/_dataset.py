@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from random import Random
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -72,7 +74,8 @@ def _matched(*findings: tuple[Code, Severity]) -> Expected:
     return Expected(Bucket.MATCHED, frozenset(findings))
 
 
-def _plus(number: int) -> Callable[[int], int]:
+def plus(number: int) -> Callable[[int], int]:
+    """Return what adds *number* to an amount."""
     return lambda value: value + number
 
 
@@ -93,17 +96,17 @@ _KINDS = (
     _Kind(_break((Code.PAYMENT_CODE_DIFFERS, Severity.MEDIUM)), ledger={"payment_code": _and("9")}),
     _Kind(
         _break((Code.UNDERPAID, Severity.HIGH), (Code.NET_DIFFERS, Severity.HIGH)),
-        service={"amount": _plus(-1000), "amount_received": _plus(-1000)},
+        service={"amount": plus(-1000), "amount_received": plus(-1000)},
     ),
     _Kind(
         _break((Code.OVERPAID, Severity.HIGH), (Code.NET_DIFFERS, Severity.HIGH)),
-        service={"amount": _plus(1000), "amount_received": _plus(1000)},
+        service={"amount": plus(1000), "amount_received": plus(1000)},
     ),
     _Kind(
         _break((Code.FEE_DIFFERS, Severity.MEDIUM), (Code.NET_DIFFERS, Severity.HIGH)),
-        service={"fee": _plus(500), "amount_received": _plus(-500)},
+        service={"fee": plus(500), "amount_received": plus(-500)},
     ),
-    _Kind(_break((Code.NET_DIFFERS, Severity.HIGH)), ledger={"amount_received": _plus(100)}),
+    _Kind(_break((Code.NET_DIFFERS, Severity.HIGH)), ledger={"amount_received": plus(100)}),
     _both(_break((Code.SHORT_RECEIVED, Severity.HIGH)), amount_received=0),
     _Kind(_break((Code.PAID_NOT_RECORDED, Severity.CRITICAL)), ledger={"status": "Pending"}),
     _Kind(_break((Code.RECORDED_NOT_PAID, Severity.CRITICAL)), service={"status": "Expired"}),
@@ -123,7 +126,7 @@ _KINDS = (
         service={"status": "Canceled", "expdate": _AHEAD},
     ),
     _both(_break((Code.STALE_PENDING, Severity.MEDIUM)), status="Pending", expdate=_PASSED),
-    _both(_matched((Code.SERVICE_ARITHMETIC, Severity.LOW)), amount_received=_plus(1)),
+    _both(_matched((Code.SERVICE_ARITHMETIC, Severity.LOW)), amount_received=plus(1)),
     _Kind(_matched((Code.NOT_COMPARED, Severity.INFO)), ledger={"merchant_reff": ""}),
     # A number where a text is documented; the ledger, being text, has the same digits.
     _Kind(_matched((Code.TOLERATED_DEVIATION, Severity.INFO)), service={"payment_code": int}),
@@ -175,6 +178,14 @@ def generate(rows: int, *, seed: int) -> Dataset:
     )
 
 
+def write_ledger(rows: Iterable[Fields], path: Path, columns: Sequence[str] = COLUMNS) -> None:
+    """Write the ledger as CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def as_expected(row: Row) -> Expected:
     """Return the result that reconciliation gave *row*, for comparison with the expected one."""
     return Expected(row.bucket, frozenset((finding.code, finding.severity) for finding in row.findings))
@@ -200,10 +211,11 @@ def agreed_transactions(random: Random) -> Iterator[Fields]:
 
 
 def _apply(kind: _Kind, fields: Fields) -> _Generated:
-    transaction = None if kind.service is None else _changed(fields, kind.service)
-    return _Generated(_changed(fields, kind.ledger), transaction, kind.expected)
+    transaction = None if kind.service is None else changed(fields, kind.service)
+    return _Generated(changed(fields, kind.ledger), transaction, kind.expected)
 
 
-def _changed(fields: Fields, changes: Fields) -> Fields:
+def changed(fields: Fields, changes: Fields) -> Fields:
+    """Return *fields* with *changes*; a function in them gets the original value."""
     new = {name: change(fields[name]) if callable(change) else change for name, change in changes.items()}
     return {**fields, **new}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import os
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
 from payclient._escape import plural
-from payclient.cli._dataset import COLUMNS, MIN_ROWS, Dataset, Expected, as_expected, generate
+from payclient.cli._dataset import MIN_ROWS, Dataset, Expected, as_expected, generate, write_ledger
 from payclient.cli._nights import MAX_NIGHTS, run_nights
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, write_again
@@ -88,7 +87,7 @@ async def _run_once(
     dataset: Dataset, folder: Path, service: FakeService, progress: ProgressMode, streams: Streams
 ) -> bool:
     """Reconcile *dataset*, killed once and resumed, and return whether exactly what was planted is found."""
-    _write(dataset, folder)
+    write_ledger(dataset.ledger, folder / "ledger.csv")
     streams.tell(
         f"{len(dataset.ledger):,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
         f"{_FAULT_SHARE:.0%} of its responses fail",
@@ -191,10 +190,3 @@ class Check:
 def _words(verdict: Expected) -> str:
     findings = sorted(f"{code} ({severity.word})" for code, severity in verdict.findings)
     return " ".join((verdict.bucket, *findings))
-
-
-def _write(dataset: Dataset, folder: Path) -> None:
-    with (folder / "ledger.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(dataset.ledger)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import define, field, frozen
 
 from payclient import AsyncClient, Environment
-from payclient.cli._dataset import Fields, agreed_transactions
+from payclient.cli._dataset import Fields, agreed_transactions, changed, plus, write_ledger
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._sandbox import serving
@@ -50,13 +49,9 @@ class Cycle:
     expected: tuple[tuple[tuple[str, str], ...], ...] = ((), (), ())
 
 
-def _plus(number: int) -> Callable[[int], int]:
-    return lambda amount: amount + number
-
-
-_LESS = {"amount": _plus(-1000), "amount_received": _plus(-1000)}
-_MUCH_LESS = {"amount": _plus(-2000), "amount_received": _plus(-2000)}
-_MORE = {"amount": _plus(1000)}
+_LESS = {"amount": plus(-1000), "amount_received": plus(-1000)}
+_MUCH_LESS = {"amount": plus(-2000), "amount_received": plus(-2000)}
+_MORE = {"amount": plus(1000)}
 _GONE = {"status": "Canceled"}
 _UNDERPAID: Mapping[str, tuple[tuple[str, str], ...]] = {
     state: (("underpaid", state),)
@@ -110,13 +105,7 @@ MIN_ROWS = len(CYCLES)
 
 @define
 class NightCheck:
-    """
-    Compares the breaks of one night with the planted ones.
-
-    Attributes:
-        expected: Those that were planted.
-        found: Those that were found.
-    """
+    """Compares the breaks of one night with the planted ones."""
 
     expected: frozenset[Found]
     found: set[Found] = field(factory=set)
@@ -179,16 +168,12 @@ def _night(lives: list[tuple[str, Fields]], number: int) -> Planted:
     for name, fields in lives:
         cycle = CYCLES[name]
         if (changes := cycle.ledger[number]) is not None:
-            ledger.append(_changed(fields, changes))
-        transactions.append(_changed(fields, cycle.service[number]))
+            ledger.append(changed(fields, changes))
+        transactions.append(changed(fields, cycle.service[number]))
         expected |= {(fields["reference"], code, state) for code, state in cycle.expected[number]}
     accepted = [_acceptance(fields["reference"]) for name, fields in lives if name == _ACCEPTED]
     rules = Rules(statuses={_WORD: "paid"}, accepted=accepted) if number else STRICT
     return Planted(ledger=tuple(ledger), transactions=tuple(transactions), expected=frozenset(expected), rules=rules)
-
-
-def _changed(fields: Fields, changes: Fields) -> dict[str, Any]:
-    return {**fields, **{name: new(fields[name]) if callable(new) else new for name, new in changes.items()}}
 
 
 def _acceptance(reference: str) -> Accepted:
@@ -220,7 +205,7 @@ async def run_nights(
         for number, planted in enumerate(plant(rows, seed=seed)[:nights], 1):
             service.load(planted.transactions)
             ledger, out = folder / f"ledger-{number}.csv", folder / f"night-{number}"
-            _write(planted.ledger, ledger)
+            write_ledger(planted.ledger, ledger, _COLUMNS)
             check = NightCheck(planted.expected)
             with open_ledger(ledger) as entries:
                 job = Reconciliation(
@@ -253,10 +238,3 @@ async def run_nights(
 def _clock(days: int) -> Callable[[], datetime]:
     """Return a clock that is some days behind, so that the nights are a day apart."""
     return lambda: utc_now() - timedelta(days=days)
-
-
-def _write(rows: tuple[Fields, ...], path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, _COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import attrs
 from attrs import field, frozen
@@ -25,7 +25,6 @@ from payclient.reconcile import (
     STRICT,
     Journal,
     PreviousRun,
-    Records,
     Reuse,
     Row,
     Rules,
@@ -55,7 +54,6 @@ OnRow: TypeAlias = Callable[[Row], object]
 
 _ABOUT = "about"
 _STARTED = "started"
-_ALL_ROWS, _GZIP_ROWS = "all rows", "gzip rows"
 _STATEMENT = "about the statement"
 
 
@@ -116,7 +114,8 @@ class Reconciliation:
         """
         with Journal(journal_path(self.out), identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
-            with self._files(journal) as files:
+            previous = None if self.previous is None else self.previous.previous
+            with _report_files(journal, self.out, self.rules, previous, self.output) as files:
                 try:
                     await self._ask(journal, files, on_row)
                 except PayClientError as error:
@@ -133,16 +132,6 @@ class Reconciliation:
                 if self.statement is not None:
                     self.statement.check_unchanged()
                 return files.finish(about, ledger=self.ledger)
-
-    def _files(self, journal: Journal) -> ReportFiles:
-        previous = None if self.previous is None else self.previous.previous
-        return ReportFiles(
-            self.out,
-            rules=self.rules,
-            previous=previous,
-            all_rows=_noted(journal, _ALL_ROWS, self.output.all_rows),
-            gzip_rows=_noted(journal, _GZIP_ROWS, self.output.gzip_rows),
-        )
 
     def _statement(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
         """Yield the statement, and then note what was read, which is known only at its end."""
@@ -161,10 +150,8 @@ class Reconciliation:
         if self.max_age is not None:
             identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
         declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
-        return {**identity, "ledger": _as_options(declared)} if declared else identity
-
-    def _previous(self) -> tuple[PreviousRun, Records] | None:
-        return None if self.previous is None else (self.previous.previous, records_of(self.previous))
+        options = json.dumps(declared, ensure_ascii=False, sort_keys=True)
+        return {**identity, "ledger": options} if declared else identity
 
     def _reuse(self) -> Reuse | None:
         if self.previous is None or self.max_age is None:
@@ -195,7 +182,7 @@ class Reconciliation:
                     stop=stop,
                     clock=self.clock,
                     on_progress=on_progress,
-                    previous=self._previous(),
+                    previous=None if self.previous is None else (self.previous.previous, records_of(self.previous)),
                     reuse=self._reuse(),
                     statement=None if self.statement is None else self._statement(self.statement, journal),
                 )
@@ -234,10 +221,6 @@ def note_about(journal: Journal, about: About) -> str:
     return about.run
 
 
-def _as_options(declared: Mapping[str, Any]) -> str:
-    return json.dumps(declared, ensure_ascii=False, sort_keys=True)
-
-
 def journal_path(folder: Path) -> Path:
     """Return where the journal of a report is."""
     return folder / "journal.sqlite"
@@ -260,13 +243,7 @@ def write_again(
     """
     with Journal(journal_path(folder), must_exist=True) as journal:
         about = about_of(journal)
-        with ReportFiles(
-            folder,
-            rules=about.rules,
-            previous=journal.previous,
-            all_rows=_noted(journal, _ALL_ROWS, output.all_rows),
-            gzip_rows=_noted(journal, _GZIP_ROWS, output.gzip_rows),
-        ) as files:
+        with _report_files(journal, folder, about.rules, journal.previous, output) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
@@ -274,6 +251,13 @@ def write_again(
             for change in gone_breaks(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
                 files.add_gone(change)
             return files.finish(about), about.rules
+
+
+def _report_files(
+    journal: Journal, folder: Path, rules: Rules, previous: PreviousRun | None, output: OutputOptions
+) -> ReportFiles:
+    all_rows, gzip_rows = _noted(journal, "all rows", output.all_rows), _noted(journal, "gzip rows", output.gzip_rows)
+    return ReportFiles(folder, rules=rules, previous=previous, all_rows=all_rows, gzip_rows=gzip_rows)
 
 
 def _noted(journal: Journal, option: str, wanted: bool) -> bool:

@@ -116,7 +116,8 @@ def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: 
             note_about(journal, attrs.evolve(about, rules=rules, judged_again=again))
         if not _is_there(out, again, rules):
             new.commit()
-    return [again.sentence, *_remarks(_not_applied(wanted, rules), unconfirmed, out)]
+    kept = [name for name in changed_rules(wanted, rules) if name != "accepted"]
+    return [again.sentence, *_remarks(kept, unconfirmed, out)]
 
 
 def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
@@ -129,10 +130,6 @@ def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
         return True
     message = f"there is another run in {out}; choose another folder with --out"
     raise JournalError(message)
-
-
-def _not_applied(wanted: Rules, rules: Rules) -> tuple[str, ...]:
-    return tuple(name for name in changed_rules(wanted, rules) if name != "accepted")
 
 
 def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from attrs import astuple, define, field
 
 from payclient._escape import escape_unprintable, plural
 from payclient.cli._streams import aligned
-from payclient.reconcile import Bucket, Pattern, Row, Rules, Summary, TieOut, Verdict, expiry_rule
+from payclient.reconcile import Bucket, Row, Rules, Summary, TieOut, Verdict, expiry_rule
 from payclient.report import BridgeLine, TopRows, bridge_lines, money_by_status, payout_sentence, settlement_lines
 
 _MAX_SHOWN = 5
@@ -56,17 +56,14 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         for row in shown:
             what = f"{row.severity.word}, {row.findings[0].code}: {row.findings[0].sentence}"
             yield f"  {escape_unprintable(row.place)}, {escape_unprintable(row.reference or '')}: {what}"
-    yield from _listed("patterns among the breaks", map(_pattern, summary.patterns))
+    patterns = (f"{each.counted} ({each.amount:,}): {each.sentence}; {each.treatment}" for each in summary.patterns)
+    yield from _listed("patterns among the breaks", patterns)
     yield from _listed("leakage by payment method", (each.sentence for each in summary.leakage))
     yield from _listed("said to be corrected", (each.still_there for each in summary.still_there))
     yield from _listed("acceptances to look at", (each.sentence for each in summary.acceptances))
     yield ""
     yield summary.completeness
     yield f"Expiry: {expiry_rule(rules.time_zone)}."
-
-
-def _pattern(pattern: Pattern) -> str:
-    return f"{pattern.counted} ({pattern.amount:,}): {pattern.sentence}; {pattern.treatment}"
 
 
 def _listed(heading: str, sentences: Iterable[str]) -> Iterator[str]:

@@ -69,10 +69,6 @@ NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
 """Says whether a second lookup must confirm a first answer for a ledger row."""
 
 
-def _whole(seen: Observation) -> Observation:
-    return seen
-
-
 class _Pending:
     """A reference in flight."""
 
@@ -133,7 +129,7 @@ class Window:
         *,
         rows: int,
         stall_timeout: float = STALL_TIMEOUT,
-        digest: Digest = _whole,
+        digest: Digest = lambda seen: seen,
         needs_confirmation: NeedsConfirmation | None = None,
         canary: str | None = None,
         clock: Callable[[], datetime] = utc_now,

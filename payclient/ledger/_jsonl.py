@@ -114,7 +114,7 @@ class _Rows:
         if meant:
             keys = ", ".join(map(quote, meant))
             reason = f"has {keys}, which the first row does not have; give all rows the same keys, null where empty"
-            amount = _known(row.amount)
+            amount = row.amount if isinstance(row.amount, int) else None
             return RejectedEntry(line=line, reason=reason, reference=row.reference, amount=amount, status=row.status)
         if not self._has_unknown_key:
             self._has_unknown_key = True
@@ -122,7 +122,3 @@ class _Rows:
                 f"{quote(unknown[0])} (line {line}) is not a key of the first row; such keys are not used",
             )
         return row
-
-
-def _known(amount: object) -> int | None:
-    return amount if isinstance(amount, int) else None

@@ -78,7 +78,7 @@ class Cases:
 
     def of_earlier(self) -> Iterator[tuple[Earlier, list[Case]]]:
         """Yield what the previous run says about each reference with a break, by reference, and its cases."""
-        for (reference, data), stored in groupby(self._database.read(schema.EARLIER_CASES), key=_of_earlier):
+        for (reference, data), stored in groupby(self._database.read(schema.EARLIER_CASES), key=itemgetter(0, 5)):
             cases = [self._case(cells[1:]) for cells in stored if cells[1] is not None]
             yield earlier_from(reference, data), [case for case in cases if case is not None]
 
@@ -183,10 +183,6 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
             position += 1
             cells = (position, None, *entry_cells(entry))
             writing.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))
-
-
-def _of_earlier(cells: tuple[Any, ...]) -> tuple[str, str]:
-    return cells[0], cells[5]
 
 
 def _usable(cells: Sequence[Any]) -> Entry:

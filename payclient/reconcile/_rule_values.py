@@ -26,6 +26,7 @@ _ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
 _WANTED_DURATION = "a duration such as '90m', '12h' or '1d 12h'"
 _Member = TypeVar("_Member", bound=StrEnum)
 _Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
+FIRST_ON_EARTH = timezone(timedelta(hours=14))
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
 """The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
 

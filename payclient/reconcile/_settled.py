@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
@@ -54,7 +54,7 @@ class Settled:
         """Return what this statement and those of earlier runs list together."""
         return evolve(
             self,
-            amount=_sum(earlier.amount, self.amount),
+            amount=stated_sum((earlier.amount, self.amount)),
             amount_received=None
             if self.amount_received is None and earlier.amount_received is None
             else self.money + earlier.money,
@@ -63,7 +63,8 @@ class Settled:
         )
 
 
-def _sum(*numbers: int | None) -> int | None:
+def stated_sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of the *numbers* that are stated; None if none is."""
     stated = [number for number in numbers if number is not None]
     return sum(stated) if stated else None
 

@@ -14,7 +14,7 @@ from payclient.reconcile._finding import Code, Finding
 from payclient.reconcile._line_rules import IgnoredLines, Kind
 from payclient.reconcile._rule_values import duration_text
 from payclient.reconcile._rules import Rules
-from payclient.reconcile._settled import OtherSide, Settled, StatementTotals
+from payclient.reconcile._settled import OtherSide, Settled, StatementTotals, stated_sum
 from payclient.reconcile._status import Status
 from payclient.reconcile._status_finding import age_of
 
@@ -94,15 +94,10 @@ def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
     amounts, nets, moneys = zip(*(_money(line, rules) for line in claims), strict=True)
     return Settled(
         lines=tuple(line.line for line in claims),
-        amount=_sum(amounts),
-        amount_received=None if _sum(nets) is None else sum(moneys),
+        amount=stated_sum(amounts),
+        amount_received=None if stated_sum(nets) is None else sum(moneys),
         money=sum(moneys),
     )
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    stated = [number for number in numbers if number is not None]
-    return sum(stated) if stated else None
 
 
 def _is_claim(line: Entry, rules: Rules) -> bool:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from payclient._escape import quote
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._finding import Code, Finding
-from payclient.reconcile._rule_values import LAST_ON_EARTH, duration_text
+from payclient.reconcile._rule_values import FIRST_ON_EARTH, LAST_ON_EARTH, duration_text
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import CLOSED, Assumed, Status, states_none
-
-_FIRST_ON_EARTH = timezone(timedelta(hours=14))
 
 
 def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
@@ -32,7 +30,7 @@ def age_of(entry: Entry, at: datetime, rules: Rules) -> timedelta | None:
     created = entry.created_at
     if not isinstance(created, datetime):
         return None
-    return at - (created if created.tzinfo else created.replace(tzinfo=rules.time_zone or _FIRST_ON_EARTH))
+    return at - (created if created.tzinfo else created.replace(tzinfo=rules.time_zone or FIRST_ON_EARTH))
 
 
 def ledger_status(entry: Entry | RejectedEntry, rules: Rules) -> Status | None:

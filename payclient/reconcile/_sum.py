@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
 from unicodedata import normalize
 
@@ -14,11 +14,11 @@ from payclient._escape import quote
 from payclient.ledger import ABSENT, Entry
 from payclient.protocol import Transaction
 from payclient.reconcile._line_rules import Kind
+from payclient.reconcile._rule_values import FIRST_ON_EARTH
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import Status, normalise
 
 _SEPARATORS = re.compile(r"[-_\s]+")
-_FIRST_ON_EARTH = timezone(timedelta(hours=14))
 
 
 def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, rules: Rules) -> Sequence[Entry]:
@@ -174,7 +174,7 @@ def _oldest(times: Sequence[Any], zone: tzinfo | None) -> Any:
     stated = [time for time in times if isinstance(time, datetime)]
     if not stated:
         return None if None in times else ABSENT
-    return min(stated, key=lambda time: time if time.tzinfo else time.replace(tzinfo=zone or _FIRST_ON_EARTH))
+    return min(stated, key=lambda time: time if time.tzinfo else time.replace(tzinfo=zone or FIRST_ON_EARTH))
 
 
 def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None) -> Any:

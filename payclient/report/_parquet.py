@@ -14,6 +14,7 @@ from typing import IO, Any, Self, TypeAlias
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from payclient._atomic import GivenFile
 from payclient.ledger import ABSENT, COMPARED
 from payclient.reconcile import Row
 
@@ -68,7 +69,7 @@ class TableWriter:
 
     def __init__(self, file: IO[bytes]) -> None:
         self.run = ""
-        self._output = _Output(file)
+        self._output = GivenFile(file)
         metadata = {"payclient.schema": "payclient.report.rows", "payclient.version": _VERSION}
         schema = _arrow.schema(COLUMNS.items(), metadata=metadata)
         self._writer: Any = _parquet.ParquetWriter(
@@ -82,9 +83,8 @@ class TableWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._output.file = (
-            BytesIO()
-        )  # without `finish`, closing would write to the discarded file, perhaps on a full disk
+        # Without `finish`, closing would write to the discarded file, perhaps on a full disk.
+        self._output.file = BytesIO()
         self._writer.close()
 
     def add(self, row: Row) -> None:
@@ -115,16 +115,6 @@ class TableWriter:
             self._writer.write_table(table)
 
 
-class _Output:
-    """The file that pyarrow writes to; it is replaced when the table is given up."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.file, name)
-
-
 def _cells(row: Row, run: str) -> Sequence[Cell]:
     first, others = row.primary, row.findings[1:]
     ours, theirs = row.ledger_amount, row.service_amount
@@ -137,15 +127,11 @@ def _cells(row: Row, run: str) -> Sequence[Cell]:
         *(run or None, *aged, row.carried_from or None, row.reused_from or None),
         *(row.line, row.reference, row.bucket.value, *finding, [each.code.value for each in others]),
         *(row.reason or None, row.error, None if ours is None or theirs is None else theirs - ours),
-        *_sides(row),
+        *(_stated(side, name) for name in COMPARED for side in (row.entry, row.transaction)),
         *(row.ledger_status and row.ledger_status.value, row.service_status and row.service_status.value),
         _stated(row.entry, "created_at"),
         *(row.observed_at, row.confirmed_at, row.is_changed_during_run, row.is_repeat),
     )
-
-
-def _sides(row: Row) -> list[Cell]:
-    return [_stated(side, name) for name in COMPARED for side in (row.entry, row.transaction)]
 
 
 def _stated(side: object, name: str) -> Any:

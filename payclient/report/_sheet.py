@@ -16,6 +16,7 @@ import xlsxwriter  # type: ignore[import-untyped]
 from attrs import frozen
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
+from payclient._atomic import GivenFile
 from payclient._escape import escape_unprintable
 from payclient.report._rows_file import ROWS
 
@@ -131,7 +132,8 @@ class SheetWriter:
     def finish(self) -> None:
         """Write what was held back."""
         if self._last is not None:
-            self._write([self._sentence()] if self._more else self._last)
+            end = f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"
+            self._write([end] if self._more else self._last)
         if self._has_filter:
             self._sheet.autofilter(0, 0, self._rows - 1, len(self._numbers) - 1)
 
@@ -139,9 +141,6 @@ class SheetWriter:
     def left_out(self) -> int:
         """How many of the rows so far are not in the sheet; the sentence takes the place of one more."""
         return self._more + 1 if self._more else 0
-
-    def _sentence(self) -> str:
-        return f"the sheet ends here: {self.left_out:,} more rows do not fit in it; {self._rest} has all of them"
 
     def _write(self, values: Sequence[Value]) -> None:
         row = self._rows
@@ -186,7 +185,7 @@ class BookWriter:
     """
 
     def __init__(self, file: IO[bytes], folder: Path) -> None:
-        self._output = _Output(file)
+        self._output = GivenFile(file)
         self._book: Any = _Workbook(self._output, {"constant_memory": True, "tmpdir": str(folder)})
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
         self._formats = {style: self._book.add_format({"num_format": style.value}) for style in Style}
@@ -226,13 +225,3 @@ class BookWriter:
         except FileCreateError as error:
             (cause,) = error.args
             raise cause from error
-
-
-class _Output:
-    """The file that `ZipFile` writes to. It is replaced after an error, because `ZipFile` writes again when deleted."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.file, name)

@@ -268,7 +268,7 @@ class FakeService:
                 becoming.change(self._transactions[asked.reference or ""], started_at, self._advanced)
             reply = self._throttled(refusal) if refusal else self._reply(asked)
             seconds = None if reply.never_responds else self._latency.draw(self._random) + reply.delay
-            content = reply.content(self._envelope(asked.reference))
+            content = reply.content({"success": True, "data": dict(self._transactions.get(asked.reference or "", {}))})
             if await stays(receive, seconds):
                 received.status = reply.status
                 await send_response(send, reply.status, reply.all_headers(content), content)
@@ -306,7 +306,3 @@ class FakeService:
             (isinstance(asked.body, dict), assumed.unreadable_body),
         )
         return next((reply for is_kept, reply in checks if not is_kept), None)
-
-    def _envelope(self, reference: str | None) -> dict[str, Any]:
-        """Return the documented answer. Source: specification, part 4, rules 1 to 3."""
-        return {"success": True, "data": dict(self._transactions.get(reference or "", {}))}

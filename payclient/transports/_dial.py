@@ -12,7 +12,6 @@ from urllib.parse import SplitResult, urlsplit
 import aiohappyeyeballs
 
 from payclient._telemetry import logger
-from payclient.errors import TransportError
 from payclient.protocol import Request
 from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, plain_text_refused, refused
@@ -58,7 +57,8 @@ class Dialer:
             async with scope:
                 return await self._connect(urlsplit(request.url), way)
         except (OSError, TunnelError) as error:
-            failure = _failure(error, request, way, is_late=isinstance(error, TimeoutError) and scope.expired())
+            is_late = isinstance(error, TimeoutError) and scope.expired()
+            failure = refused(error, request, way) or not_connected(error, request, way, is_late=is_late)
         except asyncio.CancelledError as error:
             way.mark(error)
             raise
@@ -121,12 +121,7 @@ class Dialer:
 
 
 class _Hop:
-    """
-    The connection to a proxy, before it is a tunnel.
-
-    Args:
-        opened: Connected, and closed by the caller.
-    """
+    """The connection to a proxy, before it is a tunnel."""
 
     def __init__(self, opened: socket.socket) -> None:
         self._socket = opened
@@ -199,7 +194,3 @@ def _new_socket(address: tuple[Any, ...]) -> socket.socket:
     for option in socket_options():
         made.setsockopt(*option)
     return made
-
-
-def _failure(error: Exception, request: Request, way: Way, *, is_late: bool) -> TransportError:
-    return refused(error, request, way) or not_connected(error, request, way, is_late=is_late)
