@@ -26,7 +26,7 @@ Unbelieved: TypeAlias = tuple[PayClientError, bool]
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 
 
-class Phase(Timeout):
+class LookupPhase(Timeout):
     """A timed block of one lookup, made by `Lookup.phase`: its duration is limited and recorded."""
 
     __slots__ = ("_at_most", "_began", "_lookup", "_name")
@@ -99,7 +99,7 @@ class Lookup:
         self.clock = clock
         self._seconds = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
-    def phase(self, name: PhaseName, *, at_most: float | None = None) -> Phase:
+    def phase(self, name: PhaseName, *, at_most: float | None = None) -> LookupPhase:
         """
         Return a block whose duration is recorded under *name* and limited.
 
@@ -114,8 +114,8 @@ class Lookup:
         now = self.clock.now()
         end = self._end(name, now)
         if at_most is None or end <= now + at_most:
-            return Phase(self, name, now, end, None)
-        return Phase(self, name, now, now + at_most, at_most)
+            return LookupPhase(self, name, now, end, None)
+        return LookupPhase(self, name, now, now + at_most, at_most)
 
     def end_phase(
         self,

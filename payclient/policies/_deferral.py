@@ -53,7 +53,7 @@ class PendingRow:
 
 
 @frozen
-class Decision:
+class RowDecision:
     """
     The decision about one failed lookup.
 
@@ -114,16 +114,16 @@ class Deferral:
         """Return the number of failed passes after which *error* is final."""
         return self._malformed_passes if classify(error).again is Again.ONCE else PASSES
 
-    def decide(self, row: PendingRow, error: errors.PayClientError) -> Decision:
+    def decide(self, row: PendingRow, error: errors.PayClientError) -> RowDecision:
         """Decide what happens to *row*, which failed with *error*."""
         verdict = classify(error)
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
-            return Decision(Disposition.FINAL)
+            return RowDecision(Disposition.FINAL)
         if verdict.is_fatal or self._is_hopeless(error):
-            return Decision(Disposition.FATAL)
+            return RowDecision(Disposition.FATAL)
         if not (self._is_on and verdict.is_passing):
-            return Decision(Disposition.FINAL)
+            return RowDecision(Disposition.FINAL)
         return self._defer(row, error)
 
     def _is_hopeless(self, error: errors.PayClientError) -> bool:
@@ -140,14 +140,14 @@ class Deferral:
         )
         return is_wrong_address or is_pause_too_long or self._forbidden_in_a_row >= _MAX_FORBIDDEN_IN_A_ROW
 
-    def _defer(self, row: PendingRow, error: errors.PayClientError) -> Decision:
+    def _defer(self, row: PendingRow, error: errors.PayClientError) -> RowDecision:
         asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0
         if self.answers == row.answers_when_sent:
-            return Decision(Disposition.LATER, max(asked, self._spread(_OUTAGE_WAIT)))
+            return RowDecision(Disposition.LATER, max(asked, self._spread(_OUTAGE_WAIT)))
         row.failed_passes += 1
         if row.failed_passes >= self.passes(error):
-            return Decision(Disposition.FINAL)
-        return Decision(Disposition.LATER, max(asked, self._spread(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1))))
+            return RowDecision(Disposition.FINAL)
+        return RowDecision(Disposition.LATER, max(asked, self._spread(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1))))
 
     def _spread(self, seconds: float) -> float:
         return seconds * (0.5 + self._random())

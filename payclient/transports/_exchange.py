@@ -38,7 +38,15 @@ async def read_body(response: Any) -> tuple[bytes, bool]:
 
 
 def translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
-    """Return *error* as a `TransportError`, without a link to it."""
+    """
+    Return *error* as a `TransportError`, without a link to it.
+
+    Args:
+        error: An exception of *library*, or an `OSError`.
+        request: The request that failed.
+        library: httpx, its successor httpx2, or httpcore.
+        answered: Whether the head of an answer had been received.
+    """
     way = way_of(error)
     if refusal := refused(error, request, way):
         return refusal

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from payclient import errors
-from payclient.policies._deferral import Decision, Deferral, Disposition, PendingRow
+from payclient.policies._deferral import Deferral, Disposition, PendingRow, RowDecision
 
 BROKEN = errors.ServiceError("x", status_code=503)
 REFUSED = errors.ConnectionFailedError("x", sent="no")
 DENIED = errors.PermissionDeniedError("x", status_code=403)
 NOT_FOUND = errors.TransactionNotFoundError("x", status_code=404)
-FINAL, FATAL = Decision(Disposition.FINAL), Decision(Disposition.FATAL)
+FINAL, FATAL = RowDecision(Disposition.FINAL), RowDecision(Disposition.FATAL)
 
 
 def later(wait):
-    return Decision(Disposition.LATER, wait)
+    return RowDecision(Disposition.LATER, wait)
 
 
 def deferral(*, is_on=True, max_retry_after=900.0, chance=0.5):
@@ -64,7 +64,7 @@ def test_answers_are_counted():
 
 def test_pause_of_unknown_length():
     """A refusal without `Retry-After` asks for no pause, so the stream does not end."""
-    assert deferral(max_retry_after=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == Decision(
+    assert deferral(max_retry_after=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == RowDecision(
         Disposition.LATER, 10.0
     )
 
