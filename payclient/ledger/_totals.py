@@ -3,7 +3,7 @@ Recognise a totals row at the end of a ledger.
 
 A totals row is not a transaction: the service would not find it, and the ledger's total would count every amount
 twice. It is recognised by a word such as `TOTAL` in its reference, by such a word in another cell if it has no
-reference, or by an amount that is the sum of the rows above if its reference has no digit.
+reference, or by an amount that is the sum of the rows above if its reference has no digit and all of theirs have one.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Totals:
     def __init__(self) -> None:
         self._parts = [[0, 0], [0, 0]]
         """Rows and their sum: of the whole ledger, and since the last totals row."""
+        self._are_numbered = True
+        """Whether each reference has a digit, so that a word in its place is something else."""
 
     def reason(self, reference: str | None, amount: int | None, cells: Sequence[Any]) -> str:
         """Return why a row is a totals row; otherwise count it and return an empty text."""
@@ -59,8 +61,10 @@ class Totals:
         texts = [reference] if reference is not None and is_named else [each for each in cells if isinstance(each, str)]
         found = next(filter(is_totals_text, texts), None)
         is_sum = bool(amount) and any(rows >= _MIN_ROWS and amount == total for rows, total in self._parts)
-        is_sum = is_sum and (not is_named or not _DIGIT.search(reference or ""))
+        is_numbered = _DIGIT.search(reference or "") is not None
+        is_sum = is_sum and (not is_named or (self._are_numbered and not is_numbered))
         if found is None and not is_sum:
+            self._are_numbered = self._are_numbered and (is_numbered or not is_named)
             for part in self._parts:
                 part[0] += 1
                 part[1] += amount or 0

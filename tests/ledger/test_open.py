@@ -223,7 +223,7 @@ MONEY = st.integers(1 - 10**15, 10**15 - 1)
 MOMENTS = st.datetimes(min_value=datetime.fromisoformat("1950-01-01"), max_value=datetime.fromisoformat("2100-01-01"))
 SECONDS = MOMENTS.map(lambda time: time.replace(microsecond=0))
 KINDS = {"amount": MONEY} | dict.fromkeys(("fee", "amount_received"), MONEY | st.none())
-KINDS |= {"reference": WORDS} | dict.fromkeys(TIMES, SECONDS | st.none())
+KINDS |= {"reference": WORDS.map("{}1".format)} | dict.fromkeys(TIMES, SECONDS | st.none())
 ROW = st.tuples(*(KINDS.get(field, WORDS | st.none()) for field in FIELDS))
 
 

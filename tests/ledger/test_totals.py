@@ -86,6 +86,13 @@ def test_subtotals():
         assert "totals row" in read(*rows[:end]).reason
 
 
+def test_ledger_of_words():
+    """Where references are words, one whose amount is the sum of those above is a reference."""
+    text = "reference,amount\nEins,1\nT2,2\nSaldo,3\n"
+    with open_ledger(io.BytesIO(text.encode())) as ledger:
+        assert [row.amount for row in ledger] == [1, 2, 3]
+
+
 def test_one_row_is_no_sum():
     """A row that repeats the amount of the only row above is not a totals row."""
     text = "reference,amount\nT1,5\n,5\n"
