@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files as resources
 from typing import IO, Any
 from unicodedata import combining
@@ -63,27 +63,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "breaks": _count_of_breaks,
-        "days": _count_of_days,
+        "breaks": partial(plural, noun="break"),
+        "days": partial(plural, noun="day"),
         "difference": _difference,
         "number": _number,
-        "rows": _count_of_rows,
+        "rows": partial(plural, noun="row"),
         "signed": _signed,
         "when": when,
     }
     return environment
-
-
-def _count_of_breaks(count: int) -> str:
-    return plural(count, "break")
-
-
-def _count_of_days(days: int) -> str:
-    return plural(days, "day")
-
-
-def _count_of_rows(count: int) -> str:
-    return plural(count, "row")
 
 
 def _harmless(value: Any) -> Any:
