@@ -157,8 +157,14 @@ class SimulatedLoop(VirtualTimeLoop):
 
     @staticmethod
     def _run_for(future, function, arguments):
-        if not future.cancelled():
-            future.set_result(function(*arguments))
+        if future.cancelled():
+            return
+        try:
+            result = function(*arguments)
+        except Exception as error:  # noqa: BLE001  whatever it is, the one who waits for the thread gets it
+            future.set_exception(error)
+        else:
+            future.set_result(result)
 
     async def getaddrinfo(self, host, port, **_):
         return await self.network.resolve(host, port)

@@ -81,6 +81,13 @@ def test_kill_is_resumed():
     assert result.counts["processes: kill"] == 2
 
 
+@pytest.mark.parametrize("kind", ["disk full", "fsync"])
+def test_disk_fails_at_once(kind):
+    """A disk that fails in the first steps of a reconciliation, while a thread writes too, ends it with an error."""
+    first_steps = (Plan(seed=2, work="reconcile", faults=(Fault(kind, step),)) for step in range(8))
+    assert [run(plan).problems for plan in first_steps] == [()] * 8
+
+
 def test_shrinks():
     """A failing plan is shrunk to the faults that it needs, and to a network without whims."""
     plan = evolve(draw(11), faults=tuple(Fault("late", n, n) for n in range(20)), loss=0.1, references=("T1", "T2"))
