@@ -77,6 +77,12 @@ def test_spellings(spelling):
     assert (start[:7], removed, end[-6:], len(start + end) < 40) == ("before ", "[api key]", " after", True)
 
 
+@pytest.mark.parametrize("times", [2, 3, 5])
+def test_key_more_than_once(times):
+    """Each of several keys in a text is removed, and what stands between them stays."""
+    assert Redaction(KEY)(f"a {KEY} " * times) == "a [api key] " * times
+
+
 @pytest.mark.parametrize("text", ["", "50% off & more", "a\\b\\/c", "&nbsp;&sol;%2F", "x" * 5000, "%", "\\", "&#;"])
 def test_other_text(text):
     """A text without the key stays as it is, escapes and all."""

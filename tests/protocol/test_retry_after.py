@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -72,6 +73,22 @@ def test_retry_after(value, seconds):
 def test_rate_limit_headers(headers, seconds):
     """Without a usable `Retry-After`, the reset of the rate-limit headers counts."""
     assert ask(headers) == seconds
+
+
+@pytest.fixture
+def local_zone(monkeypatch):
+    """Let the machine's own time be seven hours ahead of UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "WIB-7")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows cannot change the zone of a process")
+def test_date_without_zone(local_zone):
+    """A date without a zone is UTC, wherever the machine is."""
+    assert ask({"retry-after": "Thu Jan 31 12:00:30 2030"}) == 30.0
 
 
 def test_service_clock():
