@@ -29,7 +29,7 @@ def storm(request):
 @pytest.fixture(params=[500, pytest.param(2_000, marks=pytest.mark.slow)])
 def rows(request):
     """How many rows are reconciled."""
-    return 20_000 if request.config.getoption("full", default=False) else request.param
+    return 10 * request.param if request.config.getoption("full", default=False) else request.param
 
 
 @pytest.fixture(params=["httpx", "fast"])
