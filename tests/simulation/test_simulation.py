@@ -13,7 +13,7 @@ from simulation.plan import TUNNELS, Fault, Limit, Plan, draw
 from simulation.shrink import names_of, shrink
 from simulation.world import Result, run
 
-SEEDS = 48
+SEEDS = 24
 EACH = 4
 
 
