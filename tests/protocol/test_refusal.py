@@ -70,6 +70,8 @@ def test_reference_is_no_word():
         {"result": {"transaction": {"reference": "R-2"}}},
         {"Reference": "R-2"},
         {"data": {"Reference": "R-2"}},
+        {"a": {"b": {"c": {"d": {"reference": "R-2"}}}}},
+        {"a": [[[{"reference": "R-2"}]]]},
     ],
     ids=str,
 )
@@ -77,6 +79,26 @@ def test_names_another_reference(fields):
     """A refusal that names another reference is not about this one, wherever the name is."""
     error = refused({"success": False, "message": "Transaction not found", **fields}, 404)
     assert type(error) is errors.ReferenceMismatchError
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"a": {"b": {"c": {"d": {"e": {"reference": "R-2"}}}}}}, {"a": [[[[{"reference": "R-2"}]]]]}],
+    ids=str,
+)
+def test_reference_out_of_reach(fields):
+    """A reference five levels deep is not looked for: a body may be nested without end."""
+    error = refused({"success": False, "message": "Transaction not found", **fields}, 404)
+    assert type(error) is errors.TransactionNotFoundError
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(408, errors.ServiceError), (425, errors.ServiceError), (429, errors.RateLimitedError)],
+)
+def test_status_outweighs_words(status, kind):
+    """A status that asks to come back later does so whatever the message says, even of the key."""
+    assert type(refused({"success": False, "message": "Unauthorized"}, status)) is kind
 
 
 @pytest.mark.parametrize("field", ["errors", "error", "detail"])
@@ -266,6 +288,7 @@ def test_key_is_removed_before_cutting():
     [
         ("<html><head><title>400 No required SSL certificate was sent</title>", 400, errors.PermissionDeniedError),
         ("<html><head><title>400 The SSL certificate error</title>", 400, errors.PermissionDeniedError),
+        ("<html>No required SSL certificate was sent", 495, errors.PermissionDeniedError),
         ("<html>No required SSL certificate was sent", 496, errors.PermissionDeniedError),
         ("<html><head><title>400 Bad Request</title>", 400, errors.UnexpectedResponseError),
         ("<html>No required SSL certificate was sent", 200, errors.UnexpectedResponseError),
