@@ -54,6 +54,20 @@ def test_first_failure(error, decision):
     assert deferral().decide(PendingRow(0, "R"), error) == decision
 
 
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [(errors.UnexpectedResponseError("x", status_code=200), 2), (BROKEN, 4), (REFUSED, 4)],
+    ids=["odd", "broken", "connection"],
+)
+def test_last_pass(error, passes):
+    """A malformed answer is final after as many passes as its option says; other failures after four."""
+    rules = Deferral(is_on=True, max_retry_after=900.0, random=lambda: 0.5, malformed_passes=2)
+    rules.succeed()  # another row: only then does a failure say something of this one
+    row = PendingRow(0, "R")
+    found = [rules.decide(row, error).disposition for _ in range(passes)]
+    assert (rules.passes(error), found) == (passes, [Disposition.LATER] * (passes - 1) + [Disposition.FINAL])
+
+
 def test_answers_are_counted():
     """Successes and refusals of a reference are answers; failures are not."""
     rules = deferral()
