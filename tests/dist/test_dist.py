@@ -41,10 +41,11 @@ def metadata(wheel):
 
 
 def test_wheel_is_the_package(wheel):
-    """Beside its metadata the wheel holds all modules, the parts of the page, the profiles and the marker of types."""
+    """Beside its metadata the wheel holds all modules, the parts of the pages, the profiles and the marker of types."""
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    page = {f"payclient/report/report.{kind}" for kind in ("css", "html.j2", "js")}
-    assert shipped == source_files("payclient") | page | {"payclient/ledger/profiles.toml", "payclient/py.typed"}
+    names = ("page.html.j2", "report.html.j2", "diff.html.j2", "report.css", "report.js")
+    pages = {f"payclient/report/{name}" for name in names}
+    assert shipped == source_files("payclient") | pages | {"payclient/ledger/profiles.toml", "payclient/py.typed"}
 
 
 def test_sdist_is_whole(sdist):
