@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -69,44 +69,26 @@ NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
 """Says whether a second lookup must confirm a first answer for a ledger row."""
 
 
+@define(eq=False)
 class _Pending:
     """A reference in flight."""
 
-    __slots__ = ("attempts", "batches", "first", "status_code")
-
-    def __init__(self, batch: Batch[Any]) -> None:
-        self.batches = [batch]
-        self.first: Observation | None = None
-        self.attempts = 0
-        self.status_code: int | None = None
+    batches: list[Batch[Any]]
+    first: Observation | None = None
+    attempts: int = 0
+    status_code: int | None = None
 
 
-class _Feed:
-    """The references that no worker has taken yet; used in the event loop only."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[str] = deque()
-        self._news = asyncio.Event()
-        self._is_over = False
+class _Feed(asyncio.Queue[str | None]):
+    """The references that no worker has taken yet, None after the last; used in the event loop only."""
 
     def __aiter__(self) -> _Feed:
         return self
 
     async def __anext__(self) -> str:
-        while not self._waiting:
-            if self._is_over:
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        return self._waiting.popleft()
-
-    def add(self, references: Iterable[str]) -> None:
-        self._waiting.extend(references)
-        self._news.set()
-
-    def end(self) -> None:
-        self._is_over = True
-        self._news.set()
+        if (reference := await self.get()) is None:
+            raise StopAsyncIteration
+        return reference
 
 
 class Window:
@@ -249,15 +231,13 @@ class Window:
         self._changed.set()
 
     def _accept(self, batch: Batch[Any]) -> None:
-        fresh: list[str] = []
         for reference in batch.references:
             pending = self._pending.get(reference)
             if pending is None:
-                self._pending[reference] = _Pending(batch)
-                fresh.append(reference)
+                self._pending[reference] = _Pending([batch])
+                self._feed.put_nowait(reference)
             else:
                 pending.batches.append(batch)
-        self._feed.add(fresh)
 
     def _finish(self) -> None:
         self._is_finished = True
@@ -266,7 +246,7 @@ class Window:
     def _end_feed(self) -> None:
         # A second lookup goes through the feed again, so the feed cannot end before the last answer.
         if self._is_finished and not (self._needs_confirmation and self._pending):
-            self._feed.end()
+            self._feed.put_nowait(None)
 
     async def _ask(self) -> None:
         stream = partial(self._client.stream_transactions, stall_timeout=self._stall_timeout)
@@ -296,7 +276,7 @@ class Window:
         if self._must_confirm(pending, reference, seen):
             pending.first = seen
             self._confirming.add(reference)
-            self._feed.add((reference,))
+            self._feed.put_nowait(reference)
             return
         del self._pending[reference]
         self._confirming.discard(reference)

@@ -7,7 +7,7 @@ same for every row does: a refused key, an untrusted certificate, a wrong addres
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ except ModuleNotFoundError as _missing:
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
 from payclient._escape import escape_unprintable
-from payclient.engines._background import BackgroundClient, background_client
+from payclient.engines._background import background_client
 from payclient.engines._judging import BatchJudge, by_reference
 from payclient.engines._spec import LookupSpec, ReconcileSpec
 from payclient.engines._window import Batch, Window
@@ -33,7 +33,6 @@ __all__ = ["lookup_batches", "lookup_schema", "reconcile_batches", "reconcile_sc
 _arrow: Any = pa  # it has no type hints
 _RecordBatch: TypeAlias = Any
 _Schema: TypeAlias = Any
-Batches: TypeAlias = Generator[_RecordBatch]
 
 _MAX_REASON = 400
 _TEXT = _arrow.string()
@@ -93,8 +92,24 @@ def lookup_batches(batches: Iterable[_RecordBatch], spec: LookupSpec) -> Iterato
     """
     source = iter(batches)
     first = next(source, None)
-    if first is not None:  # an empty partition needs no key and no connection
-        yield from _looked_up(first, source, spec, background_client(spec))
+    if first is None:  # an empty partition needs no key and no connection
+        return
+    background = background_client(spec)
+    schema = lookup_schema(spec, first.schema)
+    place = _place(first.schema, spec.reference)
+
+    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
+        _check_schema(batch, first)
+        references: list[str | None] = batch.column(place).to_pylist()
+        distinct = dict.fromkeys(reference for reference in references if reference is not None)
+        return Batch((batch, references), len(references), tuple(distinct))
+
+    unnamed = _not_asked("reference is null")
+    window = Window(background, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
+    for batch in window.through(map(to_batch, chain([first], source))):
+        origin, references = batch.payload
+        rows = [(each, *(unnamed if each is None else batch.first[each])) for each in references]
+        yield _answered(origin, rows, spec, schema)
 
 
 def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> Iterator[_RecordBatch]:
@@ -118,8 +133,32 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
     """
     source = iter(batches)
     first = next(source, None)
-    if first is not None:
-        yield from _reconciled(first, source, spec, background_client(spec))
+    if first is None:
+        return
+    background = background_client(spec)
+    schema = reconcile_schema(spec, first.schema)
+    judge = BatchJudge(spec, first.schema.names)
+    _check_text(first.schema.field(judge.places[0]))
+
+    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
+        _check_schema(batch, first)
+        cells = zip(*(column_values(batch.column(place)) for place in judge.places), strict=True)
+        entries = [judge.read(row) for row in cells]
+        wanted = by_reference(entries)
+        return Batch((batch, entries), len(entries), tuple(wanted), wanted)
+
+    window = Window(
+        background,
+        rows=spec.window,
+        stall_timeout=spec.stall_timeout,
+        needs_confirmation=judge.needs_confirmation,
+        canary=spec.canary,
+    )
+    for batch in window.through(map(to_batch, chain([first], source))):
+        origin, entries = batch.payload
+        judged = [judge.judge(batch, entry, other_found=window.found) for entry in entries]
+        rows = [(row.reference, *_seen(row, last), *_judgement(row)) for row, last in judged]
+        yield _answered(origin, rows, spec, schema)
 
 
 def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:
@@ -185,46 +224,19 @@ def _check_text(field: Any) -> None:
         raise ConfigurationError(problem)
 
 
-# Look up
-
-
-def _looked_up(
-    first: _RecordBatch, rest: Iterator[_RecordBatch], spec: LookupSpec, background: BackgroundClient
-) -> Batches:
-    schema = lookup_schema(spec, first.schema)
-    place = _place(first.schema, spec.reference)
-
-    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[str | None]]]:
-        _check_schema(batch, first)
-        references: list[str | None] = batch.column(place).to_pylist()
-        distinct = dict.fromkeys(reference for reference in references if reference is not None)
-        return Batch((batch, references), len(references), tuple(distinct))
-
-    unnamed = _not_asked("reference is null")
-    window = Window(background, rows=spec.window, stall_timeout=spec.stall_timeout, digest=_cells)
-    for batch in window.through(map(to_batch, chain([first], rest))):
-        source, references = batch.payload
-        rows = [unnamed if each is None else batch.first[each] for each in references]
-        values = [references, *_columns(rows)]
-        yield _arrow.record_batch([*_carried(source, spec), *_arrays(values, _LOOKUP)], schema=schema)
-
-
 def _check_schema(batch: _RecordBatch, first: _RecordBatch) -> None:
     if not batch.schema.equals(first.schema):
         problem = f"the batches must have one schema; after {first.schema.names} came {batch.schema.names}"
         raise ConfigurationError(f"{problem}, or other types")
 
 
-def _carried(source: _RecordBatch, spec: LookupSpec) -> list[Any]:
-    return [source.column(_place(source.schema, name)) for name in _kept(spec, source.schema)]
-
-
-def _arrays(values: Iterable[Sequence[Any]], kinds: dict[str, Any]) -> list[Any]:
-    return [_arrow.array(column, kind) for column, kind in zip(values, kinds.values(), strict=True)]
-
-
-def _columns(rows: Sequence[tuple[Any, ...]]) -> list[Sequence[Any]]:
-    return list(zip(*rows, strict=True)) if rows else [()] * (len(_LOOKUP) - 1)
+def _answered(batch: _RecordBatch, rows: Sequence[Sequence[Any]], spec: LookupSpec, schema: _Schema) -> _RecordBatch:
+    """Return the columns of *batch* that are kept, and *rows* as columns after them."""
+    kept = [batch.column(_place(batch.schema, name)) for name in _kept(spec, batch.schema)]
+    kinds = schema.types[len(kept) :]
+    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
+    ours = [_arrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return _arrow.record_batch([*kept, *ours], schema=schema)
 
 
 def _cells(seen: Observation) -> tuple[Any, ...]:
@@ -247,41 +259,6 @@ def _not_asked(problem: str) -> tuple[Any, ...]:
     return (*_NO_FIELDS, "rejected", reason, None, 0, None, None)
 
 
-# Reconcile
-
-
-def _reconciled(
-    first: _RecordBatch, rest: Iterator[_RecordBatch], spec: ReconcileSpec, background: BackgroundClient
-) -> Batches:
-    schema = reconcile_schema(spec, first.schema)
-    judge = BatchJudge(spec, first.schema.names)
-    _check_text(first.schema.field(judge.places[0]))
-
-    def to_batch(batch: _RecordBatch) -> Batch[tuple[_RecordBatch, list[Entry | RejectedEntry]]]:
-        _check_schema(batch, first)
-        cells = zip(*(column_values(batch.column(place)) for place in judge.places), strict=True)
-        entries = [judge.read(row) for row in cells]
-        wanted = by_reference(entries)
-        return Batch((batch, entries), len(entries), tuple(wanted), wanted)
-
-    window = Window(
-        background,
-        rows=spec.window,
-        stall_timeout=spec.stall_timeout,
-        needs_confirmation=judge.needs_confirmation,
-        canary=spec.canary,
-    )
-    for batch in window.through(map(to_batch, chain([first], rest))):
-        source, entries = batch.payload
-        judged = [judge.judge(batch, entry, other_found=window.found) for entry in entries]
-        values = [
-            [entry.reference for entry in entries],
-            *_columns([_seen(row, last) for row, last in judged]),
-            *_judgement([row for row, _ in judged]),
-        ]
-        yield _arrow.record_batch([*_carried(source, spec), *_arrays(values, _RECONCILE)], schema=schema)
-
-
 def _seen(row: Row, last: Observation | None) -> tuple[Any, ...]:
     """Return the columns of the last lookup, with the transaction that the row was judged by."""
     cells = _not_asked(row.reason) if last is None else _cells(last)
@@ -291,16 +268,11 @@ def _seen(row: Row, last: Observation | None) -> tuple[Any, ...]:
     return (*_fields(row.transaction), *cells[len(_NO_FIELDS) : -1], row.transaction.deviations)
 
 
-def _judgement(rows: Sequence[Row]) -> list[Sequence[Any]]:
-    primaries = [row.primary for row in rows]
-    return [
-        [row.bucket.value for row in rows],
-        [row.reason or None for row in rows],
-        [None if each is None else each.code.value for each in primaries],
-        [None if each is None else each.severity.word for each in primaries],
-        [[_finding(each) for each in row.findings] for row in rows],
-        [row.confirmed_at for row in rows],
-    ]
+def _judgement(row: Row) -> tuple[Any, ...]:
+    """Return the columns of `_JUDGEMENT`."""
+    first = row.primary
+    leading = (None, None) if first is None else (first.code.value, first.severity.word)
+    return (row.bucket.value, row.reason or None, *leading, list(map(_finding, row.findings)), row.confirmed_at)
 
 
 def _finding(finding: Finding) -> dict[str, str | None]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from bench import cost, instant
 from payclient.engines import LookupSpec, ReconcileSpec, arrow
 from payclient.engines._background import BackgroundClient
+from support.background import answered_by
 
 ROUNDS = 15
 ROWS = 6_000
@@ -35,12 +36,12 @@ async def streamed(rows):
 
 
 def looked_up(rows):
-    run(arrow._looked_up, LookupSpec(base_url="https://pay.example"), batches(rows))
+    run(arrow.lookup_batches, LookupSpec(base_url="https://pay.example"), batches(rows))
 
 
 def reconciled(rows):
     run(
-        arrow._reconciled,
+        arrow.reconcile_batches,
         ReconcileSpec(base_url="https://pay.example"),
         batches(rows, amount=15000, status="Canceled"),
     )
@@ -48,8 +49,9 @@ def reconciled(rows):
 
 def run(work, spec, source):
     resident = BackgroundClient(instant.client(max_concurrency=CONCURRENCY))
-    for _ in work(next(source), source, spec, resident):
-        pass
+    with answered_by(resident, spec):
+        for _ in work(source, spec):
+            pass
     resident.close()
 
 

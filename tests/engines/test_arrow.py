@@ -12,6 +12,7 @@ from payclient.engines import LookupSpec, ReconcileSpec, arrow
 from payclient.engines._background import _registries
 from payclient.ledger import LedgerError
 from payclient.reconcile import Rules, Tolerance
+from support.background import answered_by
 from support.fakes import KEY, SAMPLE, answer, document
 
 URL = "https://pay.example"
@@ -21,15 +22,15 @@ ODD = answer(b"<html>", 400)
 
 
 def looked_up(background, batches, **options):
-    source = iter(batches)
     spec = LookupSpec(base_url=URL, **options)
-    return list(arrow._looked_up(next(source), source, spec, background))
+    with answered_by(background, spec):
+        return list(arrow.lookup_batches(batches, spec))
 
 
 def reconciled(background, batches, **options):
-    source = iter(batches)
     spec = ReconcileSpec(base_url=URL, **{"prefix": "s_", **options})
-    return list(arrow._reconciled(next(source), source, spec, background))
+    with answered_by(background, spec):
+        return list(arrow.reconcile_batches(batches, spec))
 
 
 def references(*names, **columns):
