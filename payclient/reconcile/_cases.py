@@ -17,11 +17,11 @@ from payclient.reconcile._database import Database
 from payclient.reconcile._earlier import Earlier, PreviousRun, Records, Since, earlier_cell, earlier_from
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import Case
-from payclient.reconcile._line_rules import InvoiceSum, InvoiceTotals
+from payclient.reconcile._line_rules import InvoiceTotals, invoice_of
 from payclient.reconcile._listed import StatementLines
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
-from payclient.reconcile._stored import entry_cells, entry_from, money_from, observation_from
+from payclient.reconcile._stored import entry_cells, entry_from, observation_from
 from payclient.reconcile._sum import are_parts, judged_entries, why_apart
 
 _ENTRY = slice(5, 5 + 2 + len(schema.ENTRY_COLUMNS))
@@ -118,14 +118,16 @@ class Cases:
             for statement in schema.FIND_INVOICES:
                 db.execute(statement)
             for paid_reff, payments in groupby(self._database.read(schema.INVOICES), key=itemgetter(0)):
-                total = InvoiceSum()
-                for _, first, paid, *cells in payments:
-                    entry = _usable(cells)
-                    if first is not None and self._rules.lines.are_summed:
-                        lines = list(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
-                        entry = judged_entries(lines, None, self._rules)[0]
-                    total.add(money_from(paid), entry.amount)
-                db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(total.totals()))))
+                totals = invoice_of((int(paid), self._amount(first, cells)) for _, first, paid, *cells in payments)
+                db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(totals))))
+
+    def _amount(self, first: int | None, cells: Sequence[Any]) -> object:
+        """Return what the ledger states for a payment, of which *first* is the first of several lines."""
+        entry = _usable(cells)
+        if first is None or not self._rules.lines.are_summed:
+            return entry.amount
+        lines = list(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
+        return judged_entries(lines, None, self._rules)[0].amount
 
     def _payment(self, case: Case, entry: Entry, first: int | None) -> Case | None:
         """Return *case* with all lines of its payment; None where it is not the first of them."""

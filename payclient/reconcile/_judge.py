@@ -195,11 +195,9 @@ def _of_statement(case: Case, entry: Entry, last: Observation, rules: Rules) -> 
 def _judged_without_ledger(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     """Judge a reference that only the statement has."""
     findings = _of_statement(case, entry, last, rules)
-    if case.paid_with and last.transaction is not None:
+    if last.transaction is not None:
         findings = _with_invoice(findings, case, last.transaction, rules)
-    if case.second is None and any(finding.is_decisive for finding in findings):
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
-    return _row(case, entry, rules, Bucket.MATCHED, findings=findings)
+    return _confirmed(case, entry, rules, Bucket.MATCHED, findings)
 
 
 def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
@@ -222,15 +220,12 @@ def _unusable(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
 
 def _missing(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     waived = excuse(entry, last.at, rules)
-    others = [*_reversed(case, entry, last, rules), *_of_statement(case, entry, last, rules)]
-    if case.second is None and (not waived or any(finding.is_decisive for finding in others)):
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
     expected = f"; the ledger has an amount of {entry.amount}" if isinstance(entry.amount, int) else ""
     sentence = f"the service knows no transaction {quote(entry.reference)}{expected}"
     ledger = entry.amount if isinstance(entry.amount, int) else entry.reference
     missing = Finding(Code.MISSING_AT_SERVICE, sentence, ledger=ledger, waived=waived)
-    findings = [missing, *others]
-    return _row(case, entry, rules, Bucket.OPEN if waived else Bucket.MATCHED, findings=findings)
+    findings = [missing, *_reversed(case, entry, last, rules), *_of_statement(case, entry, last, rules)]
+    return _confirmed(case, entry, rules, Bucket.OPEN if waived else Bucket.MATCHED, findings)
 
 
 def _reversed(case: Case, entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
@@ -243,19 +238,17 @@ def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     assert transaction is not None  # noqa: S101  FOUND means that there is one
     findings = [*compare(entry, transaction, at=last.at, rules=rules), *_reversed(case, entry, last, rules)]
     findings += _of_statement(case, entry, last, rules)
-    if case.paid_with:
-        findings = _with_invoice(findings, case, transaction, rules)
-    if case.second is None and any(finding.is_decisive for finding in findings):
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=_seen_once(case))
-    is_waiting = _is_waiting(entry, last, findings, rules)
-    findings = _accepted(findings, entry, last, rules)
-    if damage := _lost_zeros(entry, last, findings):
+    findings = _with_invoice(findings, case, transaction, rules)
+    if case.second and (damage := _lost_zeros(entry, last, _accepted(findings, entry, last, rules))):
         return _row(case, entry, rules, Bucket.REJECTED, findings=findings, reason=damage)
-    return _row(case, entry, rules, Bucket.OPEN if is_waiting else Bucket.MATCHED, findings=findings)
+    is_waiting = _is_waiting(entry, last, findings, rules)
+    return _confirmed(case, entry, rules, Bucket.OPEN if is_waiting else Bucket.MATCHED, findings)
 
 
 def _with_invoice(findings: list[Finding], case: Case, transaction: Transaction, rules: Rules) -> list[Finding]:
     """Return *findings* with what is to say about an invoice that is paid under several references."""
+    if not case.paid_with:
+        return findings
     due = None if case.invoice is None else case.invoice.due(rules.invoices)
     reff, others = quote(transaction.merchant_reff), ", ".join(map(quote, case.paid_with))
     if due is None or case.invoice is None or case.invoice.paid > due:
@@ -316,9 +309,13 @@ def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str
     return ""
 
 
-def _seen_once(case: Case) -> str:
-    why = _ended_early(case) if case.ended_by else "there was no second lookup"
-    return f"a difference was seen once and is not confirmed: {why}"
+def _confirmed(case: Case, entry: Entry, rules: Rules, bucket: Bucket, findings: list[Finding]) -> Row:
+    """Make the row of what was seen twice; a difference that was seen once is unresolved."""
+    if case.second is None and any(finding.is_decisive for finding in findings):
+        why = _ended_early(case) if case.ended_by else "there was no second lookup"
+        reason = f"a difference was seen once and is not confirmed: {why}"
+        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=reason)
+    return _row(case, entry, rules, bucket, findings=findings)
 
 
 def _ended_early(case: Case) -> str:

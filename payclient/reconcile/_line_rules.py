@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from attrs import Attribute, Factory, define, field, frozen
 from attrs.validators import optional
@@ -94,13 +94,6 @@ class Kinds:
         return self._kinds.get(normalise(word)) if isinstance(word, str) else None
 
 
-class HasKinds(Protocol):
-    """Rules that say what kind a line is."""
-
-    def kind_of(self, word: object) -> Kind | None:
-        """Return the kind of a line; None if its word is not listed."""
-
-
 @frozen(kw_only=True)
 class IgnoredLines:
     """
@@ -128,7 +121,7 @@ class IgnoredLines:
 class IgnoredCount:
     """Counts the lines that the rules leave out, by word; memory grows with the words of the rules."""
 
-    _rules: HasKinds
+    _kind_of: Callable[[object], Kind | None]
     _counts: dict[str, tuple[int, int]] = field(init=False, factory=dict)
 
     def takes(self, kind: object, amount: object, *, is_alone: bool = False) -> bool:
@@ -141,7 +134,7 @@ class IgnoredCount:
             is_alone: Whether a fee is left out too, because it belongs to no payment.
         """
         left_out = {Kind.IGNORE, Kind.FEE} if is_alone else {Kind.IGNORE}
-        if self._rules.kind_of(kind) not in left_out or not isinstance(kind, str):
+        if self._kind_of(kind) not in left_out or not isinstance(kind, str):
             return False
         word = normalise(kind)
         lines, total = self._counts.get(word, (0, 0))
@@ -253,23 +246,14 @@ class InvoiceTotals:
         return least if least == greatest else None
 
 
-@define
-class InvoiceSum:
-    """Sums the payments of one invoice."""
-
-    _paid: int = field(init=False, default=0)
-    _amounts: tuple[int, int, int] | None = field(init=False, default=None)
-    _is_known: bool = field(init=False, default=True)
-
-    def add(self, paid: int, amount: object) -> None:
-        """Add a payment, of which the service and the ledger state these amounts."""
-        self._paid += paid
-        if not isinstance(amount, int):
-            self._is_known = False
-            return
-        total, least, greatest = self._amounts or (0, amount, amount)
-        self._amounts = total + amount, min(least, amount), max(greatest, amount)
-
-    def totals(self) -> InvoiceTotals:
-        """Return the sums."""
-        return InvoiceTotals(paid=self._paid, amounts=self._amounts if self._is_known else None)
+def invoice_of(payments: Iterable[tuple[int, object]]) -> InvoiceTotals:
+    """Sum the *payments* of one invoice: what the service and the ledger state for each. They are read once."""
+    paid, is_known, amounts = 0, True, None
+    for theirs, ours in payments:
+        paid += theirs
+        if isinstance(ours, int):
+            total, least, greatest = amounts or (0, ours, ours)
+            amounts = total + ours, min(least, ours), max(greatest, ours)
+        else:
+            is_known = False
+    return InvoiceTotals(paid=paid, amounts=amounts if is_known else None)

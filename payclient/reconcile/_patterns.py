@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import log
 
-from attrs import define, field, frozen
+from attrs import asdict, define, field, frozen
 
 from payclient._escape import plural
 from payclient.ledger import Entry
@@ -89,15 +89,7 @@ class _Count:
     def pattern(self, cause: Cause) -> Pattern:
         """Return the pattern of *cause*."""
         sentence, treatment = described(cause)
-        return Pattern(
-            kind=cause[0],
-            sentence=sentence,
-            rows=self.rows,
-            is_exact=self.is_exact,
-            amount=self.amount,
-            treatment=treatment,
-            lines=self.lines,
-        )
+        return Pattern(kind=cause[0], sentence=sentence, treatment=treatment, **asdict(self))
 
 
 @define

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from attrs import NOTHING, fields
+from attrs import NOTHING, AttrsInstance, fields
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Dialect
@@ -90,7 +89,7 @@ _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
 _AT_END = " (at end of document)"
 _Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
 _Reader: TypeAlias = Callable[[Key, Any], Any]
-_Value = TypeVar("_Value", Tolerance, FeeSchedule, Accepted, Kinds, Lines, Invoices, Approval, StatementRules)
+_Value = TypeVar("_Value", bound=AttrsInstance)
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -209,8 +208,10 @@ def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
         message = f"{_dotted(key)} has no {missing[0]}; {' and '.join(missing)} must be given"
         raise RulesError(message, key=key)
     parts = _parts(key, table, _NESTED)
-    with _inside(key):
+    try:
         return kind(**parts)
+    except RulesError as error:
+        raise RulesError(f"{_dotted(key)}.{error.message}", key=(*key, *error.key)) from error
 
 
 def _checked_table(key: Key, value: _Plain) -> dict[str, Any]:
@@ -225,14 +226,6 @@ def _check_keys(key: Key, table: Mapping[str, Any], known: Iterable[str]) -> Non
         where = f"{_dotted(key)}: " if key else ""
         message = f"{where}there is no key {quote(unknown)}; the keys are {', '.join(known)}"
         raise RulesError(message, key=(*key, unknown))
-
-
-@contextmanager
-def _inside(key: Key) -> Generator[None]:
-    try:
-        yield
-    except RulesError as error:
-        raise RulesError(f"{_dotted(key)}.{error.message}", key=(*key, *error.key)) from error
 
 
 def _dotted(key: Key) -> str:

@@ -164,7 +164,7 @@ class _Reconciler:
     async def read(self, entries: Entries, *, has_statement: bool) -> None:
         """Copy the whole ledger into the journal."""
         self._journal.begin_ledger()
-        ignored = IgnoredCount(self._rules.lines)
+        ignored = IgnoredCount(self._rules.lines.kind_of)
         if isinstance(entries, AsyncIterable):
             async for entry in entries:
                 self._add(entry, ignored)
@@ -182,7 +182,7 @@ class _Reconciler:
     async def read_statement(self, statement: Iterable[Entry | RejectedEntry]) -> None:
         """Copy the whole statement into the journal, and the references that only it has."""
         self._journal.statement_lines.begin()
-        total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement)
+        total, ignored = StatementSum(self._rules), IgnoredCount(self._rules.statement.kind_of)
         for each in statement:
             if not ignored.takes(each.kind, stated_money(each)):
                 line = usable_line(each, self._rules)

@@ -111,11 +111,6 @@ def _value(cell: Any) -> Any:
     return ABSENT if cell == _ABSENT else cell
 
 
-def money_from(cell: Any) -> int:
-    """Return an amount that the journal stores."""
-    return int(cell)
-
-
 def _money_value(cell: Any) -> Any:
     return int(cell) if isinstance(cell, str) else _value(cell)
 

@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 from unicodedata import normalize
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from payclient._escape import quote
 from payclient.ledger import ABSENT, Entry
@@ -100,56 +100,32 @@ def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | 
     by_kind: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
     for line in lines:
         by_kind[rules.lines.kind_of(line.kind) or Kind.CHARGE].append(line)
-    parts = _Parts(by_kind[Kind.CHARGE], by_kind[Kind.REFUND], by_kind[Kind.FEE])
+    charges, refunds, fees = by_kind[Kind.CHARGE], by_kind[Kind.REFUND], by_kind[Kind.FEE]
+    charged, stated = _sum(charges, "amount"), charges or lines
+    is_refunded = isinstance(charged, int) and charged > 0 and charged == _sum(refunds, "amount", abs)
+    if is_refunded:
+        refunds = []
+    received = [_sum(charges, "amount_received"), _sum(refunds, "amount_received", _taken), *map(_taken_off, fees)]
     return evolve(
         lines[0],
         kind=ABSENT,
-        status=Status.REFUNDED.value if parts.is_refunded else (parts.charges or lines)[0].status,
-        amount=parts.amount,
-        fee=parts.fee,
-        amount_received=parts.amount_received,
-        created_at=_oldest([each.created_at for each in parts.charges or lines], rules.time_zone),
-        **{name: _agreeing(parts.charges or lines, name, transaction) for name in _MAY_DIFFER},
+        status=Status.REFUNDED.value if is_refunded else stated[0].status,
+        amount=_total([charged, _sum(refunds, "amount", _taken)], if_none=ABSENT),
+        fee=_total([_sum([*charges, *fees, *refunds], "fee"), _sum(fees, "amount", abs)]),
+        amount_received=_total(received),
+        created_at=_oldest([each.created_at for each in stated], rules.time_zone),
+        **{name: _agreeing(stated, name, transaction) for name in _MAY_DIFFER},
     )
 
 
 _MAY_DIFFER = ("merchant_reff", "payment_method", "payment_code", "expdate")
 
 
-@frozen
-class _Parts:
-    """The lines of a payment by their kind, and their sums."""
-
-    charges: list[Entry]
-    refunds: list[Entry]
-    fees: list[Entry]
-
-    @property
-    def is_refunded(self) -> bool:
-        """Whether all that was charged was paid back."""
-        charged, back = _sum(self.charges, "amount"), _sum(self.refunds, "amount", abs)
-        return isinstance(charged, int) and charged > 0 and charged == back
-
-    @property
-    def amount(self) -> Any:
-        if self.is_refunded:
-            return _sum(self.charges, "amount")
-        return _total([_sum(self.charges, "amount"), _sum(self.refunds, "amount", _taken)], if_none=ABSENT)
-
-    @property
-    def fee(self) -> Any:
-        stated = [*self.charges, *self.fees, *([] if self.is_refunded else self.refunds)]
-        return _total([_sum(stated, "fee"), _sum(self.fees, "amount", abs)])
-
-    @property
-    def amount_received(self) -> Any:
-        received = [_sum(self.charges, "amount_received")]
-        if not self.is_refunded:
-            received.append(_sum(self.refunds, "amount_received", _taken))
-        for line in self.fees:
-            of = "amount" if line.amount_received is None else "amount_received"
-            received.append(ABSENT if line.amount_received is ABSENT else _sum([line], of, _taken))
-        return _total(received)
+def _taken_off(fee: Entry) -> Any:
+    """Return what the line of a fee takes off what is received."""
+    if fee.amount_received is ABSENT:
+        return ABSENT
+    return _sum([fee], "amount" if fee.amount_received is None else "amount_received", _taken)
 
 
 def _taken(number: int) -> int:

@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from payclient.ledger import ABSENT
 from payclient.reconcile._difference import BridgeStep, Difference, Differences
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import Bucket, Code, Row
+from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Row
 from payclient.reconcile._status import Status
 
 
@@ -71,15 +71,7 @@ class Step(BridgeStep):
     REJECTED = "rejected"
 
 
-_OF_STATUS = MappingProxyType(
-    {
-        code: Step(code.value)
-        for code in (
-            *(Code.RECORDED_NOT_PAID, Code.REFUND_NOT_RECORDED, Code.REFUND_NOT_MADE, Code.PAID_NOT_RECORDED),
-            *(Code.LATE_PAYMENT, Code.UNKNOWN_STATUS),
-        )
-    },
-)
+_OF_STATUS = {code: Step(code.value) for code in STATUS_CODES if code.value in set(Step)}
 
 
 @frozen

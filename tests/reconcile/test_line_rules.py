@@ -59,7 +59,7 @@ def test_refused(text, line, message):
 def test_ignored():
     """Lines that are left out are counted by word, with what they state."""
     kinds = Kinds(column="Type", charge=["charge"], ignore=["payout", "top up"])
-    count = IgnoredCount(Lines(of_one_reference="sum", kind=kinds))
+    count = IgnoredCount(Lines(of_one_reference="sum", kind=kinds).kind_of)
     taken = [count.takes(*line) for line in (("Payout", -5), ("charge", 7), ("payout", None), ("TOP-UP", 3), (None, 1))]
     assert taken == [True, False, True, True, False]
     assert [(each.word, each.lines, each.amount) for each in count.counted()] == [("payout", 2, -5), ("top up", 1, 3)]
