@@ -9,7 +9,7 @@ from attrs import astuple, define, field
 from payclient._escape import escape_unprintable, plural
 from payclient.cli._streams import aligned
 from payclient.reconcile import Bucket, Row, Rules, Summary, TieOut, Verdict, expiry_rule
-from payclient.report import BridgeLine, TopRows, bridge_lines, money_by_status, payout_sentence, settlement_lines
+from payclient.report import BridgeLine, Top, bridge_lines, money_by_status, payout_sentence, settlement_lines
 
 _MAX_SHOWN = 5
 
@@ -18,7 +18,7 @@ _MAX_SHOWN = 5
 class Worst:
     """Keeps the few breaks that a person should see first, out of any number of rows."""
 
-    _top: TopRows = field(init=False, factory=lambda: TopRows(_MAX_SHOWN, lambda row: row.severity))
+    _top: Top[Row] = field(init=False, factory=lambda: Top(_MAX_SHOWN, lambda row: row.severity))
 
     def add(self, row: Row) -> None:
         """Take one row."""
@@ -27,7 +27,7 @@ class Worst:
 
     def rows(self) -> tuple[Row, ...]:
         """Return them, the most severe first and then in the order of the ledger."""
-        return self._top.rows
+        return self._top.kept
 
 
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:

@@ -12,7 +12,7 @@ from payclient.report._decision_file import verify_decisions as verify_decisions
 from payclient.report._diff import DIFF_VERSION as DIFF_VERSION
 from payclient.report._diff import RunDiff as RunDiff
 from payclient.report._files import ReportFiles
-from payclient.report._groups import TopRows as TopRows
+from payclient.report._groups import Top as Top
 from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.report._manifest import WORK_LIST as WORK_LIST
 from payclient.report._markdown import markdown_lines as markdown_lines

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection
 from heapq import heappush, heappushpop
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
@@ -15,83 +16,6 @@ from payclient.report._wording import CASE_ONLY, CODES
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
 """Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
 
-
-@define
-class TopRows:
-    """
-    The rows that rank highest, out of any number.
-
-    Args:
-        room: Rows kept.
-        rank: What a row is ranked by; the highest come first, and equal ones in the order in which they came.
-
-    Attributes:
-        total: Of all rows, kept or not.
-    """
-
-    _room: int
-    _rank: Callable[[Row], int]
-    total: Total = field(init=False, default=Total())
-    _kept: list[tuple[int, int, Row]] = field(init=False, factory=list)
-
-    def add(self, row: Row) -> None:
-        """Count *row*, and keep it if it ranks high enough."""
-        self.total = self.total.plus(row)
-        item = (self._rank(row), -self.total.rows, row)  # the second number is unique: rows cannot be compared
-        heappush(self._kept, item) if len(self._kept) < self._room else heappushpop(self._kept, item)
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The rows kept, the highest first."""
-        return tuple(row for _, _, row in sorted(self._kept, key=lambda item: item[:2], reverse=True))
-
-
-@define
-class RowGroups:
-    """
-    The rows that a person may want to look at, by kind.
-
-    Note:
-        Memory grows with *room* and the number of kinds, not with the rows.
-    """
-
-    _room: int
-    _groups: dict[Kind, TopRows] = field(init=False, factory=dict)
-
-    def add(self, row: Row) -> None:
-        """Add *row*, unless it matched or is open without a finding."""
-        bucket = row.bucket
-        if not row.findings and (bucket is Bucket.MATCHED or bucket is Bucket.OPEN):
-            return
-        kind = kind_of(row)
-        top = self._groups.get(kind)
-        if top is None:
-            top = self._groups[kind] = TopRows(self._room, amount_at_stake)
-        top.add(row)
-
-    def breaks(self) -> list[tuple[Severity, Code, TopRows]]:
-        """Return the breaks, the most severe first; each row is in one group."""
-        found = [(*kind, top) for kind, top in self._groups.items() if isinstance(kind, tuple)]
-        order = list(Code)
-        return sorted(found, key=lambda each: (-each[0], order.index(each[1])))
-
-    def remarks(self) -> list[tuple[Code, TopRows]]:
-        """Return the rows that are no breaks, although there is something to say about them."""
-        return [(code, self._groups[code]) for code in Code if code in self._groups]
-
-    def of(self, bucket: Bucket) -> TopRows:
-        """Return the rows of a bucket that is one group."""
-        return self._groups.get(bucket) or TopRows(self._room, amount_at_stake)
-
-
-def kind_of(row: Row) -> Kind:
-    """Return the kind of *row*."""
-    first = row.primary
-    if first is None or row.bucket in (Bucket.UNRESOLVED, Bucket.REJECTED):
-        return row.bucket
-    return (first.severity, first.code) if row.bucket is Bucket.BREAK else first.code
-
-
 _SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.TOLERATED_DEVIATION})
 _HAS_BREAKS = ("breaks.csv", ROWS, GZIP_ROWS, "report.xlsx")
 _HAS_BUCKET = (ROWS, GZIP_ROWS, "report.xlsx")
@@ -100,6 +24,38 @@ _HAS_ALL = (ROWS, GZIP_ROWS)
 UNRESOLVED = "Nothing is known about these yet, not even that they are missing. The next run asks again."
 REJECTED = "These lines of the ledger cannot be used. Correct them in the ledger, and run again."
 ALLOWED = "A rule allows the difference, or it may still be in time; each row says why."
+
+_Item = TypeVar("_Item")
+
+
+@define
+class Top(Generic[_Item]):
+    """
+    The items that rank highest, out of any number.
+
+    Args:
+        room: Items kept.
+        rank: What an item is ranked by; the highest come first, and equal ones in the order in which they came.
+
+    Attributes:
+        count: Of all items, kept or not.
+    """
+
+    _room: int
+    _rank: Callable[[_Item], int]
+    count: int = field(init=False, default=0)
+    _kept: list[tuple[int, int, _Item]] = field(init=False, factory=list)
+
+    def add(self, item: _Item) -> None:
+        """Count *item*, and keep it if it ranks high enough."""
+        self.count += 1
+        ranked = (self._rank(item), -self.count, item)  # the second number is unique: items cannot be compared
+        heappush(self._kept, ranked) if len(self._kept) < self._room else heappushpop(self._kept, ranked)
+
+    @property
+    def kept(self) -> tuple[_Item, ...]:
+        """The items kept, the highest first."""
+        return tuple(item for _, _, item in sorted(self._kept, key=lambda each: each[:2], reverse=True))
 
 
 @frozen(kw_only=True)
@@ -128,45 +84,72 @@ class Group:
     rest: str
 
 
-def breaks(groups: RowGroups, files: Collection[str]) -> Iterator[Group]:
-    """Yield the breaks, the most severe first; each row is in one group."""
-    for severity, code, top in groups.breaks():
-        yield _of_code(code, top, _first(_HAS_BREAKS, files), severity)
+@define
+class RowGroups:
+    """
+    The rows that a person may want to look at, by kind.
 
+    Note:
+        Memory grows with *room* and the number of kinds, not with the rows. The *files* are the names of those that
+        are written beside the page.
+    """
 
-def remarks(groups: RowGroups, files: Collection[str]) -> Iterator[Group]:
-    """Yield the rows that are no breaks, although there is something to say about them."""
-    for code, top in groups.remarks():
-        yield _of_code(code, top, _first(_HAS_ALL, files))
+    _room: int
+    _tops: defaultdict[Kind, Top[Row]] = field(init=False)
+    _totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
 
+    def __attrs_post_init__(self) -> None:
+        self._tops = defaultdict(lambda: Top(self._room, amount_at_stake))
 
-def of_bucket(bucket: Bucket, groups: RowGroups, files: Collection[str]) -> Group:
-    """Return the unresolved or the rejected rows."""
-    top = groups.of(bucket)
-    return Group(
-        anchor=bucket.value,
-        title=bucket.capitalize(),
-        advice=UNRESOLVED if bucket is Bucket.UNRESOLVED else REJECTED,
-        total=top.total,
-        rows=top.rows,
-        rest=_first(_HAS_BUCKET, files),
-    )
+    def add(self, row: Row) -> None:
+        """Add *row*, unless it matched or is open without a finding."""
+        first, bucket = row.primary, row.bucket
+        if first is None and (bucket is Bucket.MATCHED or bucket is Bucket.OPEN):
+            return
+        kind: Kind = bucket
+        if first is not None and bucket not in (Bucket.UNRESOLVED, Bucket.REJECTED):
+            kind = (first.severity, first.code) if bucket is Bucket.BREAK else first.code
+        self._tops[kind].add(row)
+        self._totals[kind] = self._totals[kind].plus(row)
 
+    def breaks(self, files: Collection[str]) -> list[Group]:
+        """Return the breaks, the most severe first; each row is in one group."""
+        order = list(Code)
+        kinds = [kind for kind in self._tops if isinstance(kind, tuple)]
+        kinds.sort(key=lambda kind: (-kind[0], order.index(kind[1])))
+        return [self._of_code(code, _first(_HAS_BREAKS, files), severity) for severity, code in kinds]
 
-def _of_code(code: Code, top: TopRows, rest: str, severity: Severity | None = None) -> Group:
-    is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
-    wording = CASE_ONLY if is_case_only else CODES[code]
-    is_allowed = severity is None and code not in _SOFT
-    return Group(
-        anchor=f"{code}-{severity.word}" if severity is not None else f"{code}-remark",
-        title=wording.title,
-        advice=ALLOWED if is_allowed else wording.advice,
-        code=code.value,
-        severity="" if severity is None else severity.word,
-        total=top.total,
-        rows=_together(top.rows) if code is Code.PAID_TWICE else top.rows,
-        rest=rest,
-    )
+    def remarks(self, files: Collection[str]) -> list[Group]:
+        """Return the rows that are no breaks, although there is something to say about them."""
+        return [self._of_code(code, _first(_HAS_ALL, files)) for code in Code if code in self._tops]
+
+    def of(self, bucket: Bucket, files: Collection[str]) -> Group:
+        """Return the unresolved or the rejected rows."""
+        return Group(
+            anchor=bucket.value,
+            title=bucket.capitalize(),
+            advice=UNRESOLVED if bucket is Bucket.UNRESOLVED else REJECTED,
+            total=self._totals[bucket],
+            rows=self._tops[bucket].kept,
+            rest=_first(_HAS_BUCKET, files),
+        )
+
+    def _of_code(self, code: Code, rest: str, severity: Severity | None = None) -> Group:
+        kind = code if severity is None else (severity, code)
+        rows = self._tops[kind].kept
+        is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
+        wording = CASE_ONLY if is_case_only else CODES[code]
+        is_allowed = severity is None and code not in _SOFT
+        return Group(
+            anchor=f"{code}-{severity.word}" if severity is not None else f"{code}-remark",
+            title=wording.title,
+            advice=ALLOWED if is_allowed else wording.advice,
+            code=code.value,
+            severity="" if severity is None else severity.word,
+            total=self._totals[kind],
+            rows=_together(rows) if code is Code.PAID_TWICE else rows,
+            rest=rest,
+        )
 
 
 def _together(rows: tuple[Row, ...]) -> tuple[Row, ...]:

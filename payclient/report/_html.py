@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from heapq import heappush, heappushpop
 from typing import IO, Any
 
 from payclient.reconcile import BreakChange, Bucket, Row, SincePrevious, Summary
 from payclient.report._about import About
 from payclient.report._chart import bridge_chart, settlement_chart
 from payclient.report._facts import facts
-from payclient.report._groups import RowGroups, TopRows, breaks, of_bucket, remarks
+from payclient.report._groups import RowGroups, Top
 from payclient.report._matrix import Matrix, grid
 from payclient.report._page import ROOM, write_page
 from payclient.report._rows_file import GZIP_ROWS, ROWS
@@ -52,10 +51,8 @@ class HtmlReport:
 
     def __init__(self, *, room: int = ROOM) -> None:
         self._groups = RowGroups(room)
-        self._news = TopRows(room, lambda row: row.severity)
-        self._gone: list[tuple[int, int, BreakChange]] = []
-        self._gone_total = 0
-        self._room = room
+        self._news = Top[Row](room, lambda row: row.severity)
+        self._gone = Top[BreakChange](room, lambda change: change.now.severity)
 
     def add(self, row: Row) -> None:
         """Take one row."""
@@ -65,11 +62,8 @@ class HtmlReport:
 
     def add_gone(self, change: BreakChange) -> None:
         """Take one break of an earlier run that is none now."""
-        if change.is_old:
-            return
-        self._gone_total += 1
-        item = (int(change.now.severity), -self._gone_total, change)  # the second is unique: changes have no order
-        heappush(self._gone, item) if len(self._gone) < self._room else heappushpop(self._gone, item)
+        if not change.is_old:
+            self._gone.add(change)
 
     def write(
         self,
@@ -90,14 +84,18 @@ class HtmlReport:
             matrix: The same rows, counted by status and method.
             files: Names of the files that are written beside the page; it links to those it knows.
         """
-        shown = {**_figures(summary, about), **_rows(self._groups, files)}
-        shown["grid"] = grid(matrix, about.rules)
-        shown |= {
+        shown = {
+            **_figures(summary, about),
+            "grid": grid(matrix, about.rules),
             "since": summary.since,
             "trend": [] if summary.since is None else _trend(summary.since, summary.buckets[Bucket.BREAK].rows),
             "news": self._news,
-            "gone": [change for *_, change in sorted(self._gone, key=lambda item: item[:2], reverse=True)],
-            "gone_total": self._gone_total,
+            "gone": self._gone,
+            "breaks": self._groups.breaks(files),
+            "unresolved": self._groups.of(Bucket.UNRESOLVED, files),
+            "rejected": self._groups.of(Bucket.REJECTED, files),
+            "remarks": self._groups.remarks(files),
+            "files": [(name, holds) for name, holds in FILES.items() if name in files],
         }
         write_page(file, "report.html.j2", shown)
 
@@ -141,14 +139,4 @@ def _settlement(summary: Summary) -> dict[str, Any]:
         "settlement_lines": lines,
         "settlement_chart": settlement_chart(settlement),
         "payout_sentence": payout_sentence(settlement),
-    }
-
-
-def _rows(groups: RowGroups, files: Collection[str]) -> dict[str, Any]:
-    return {
-        "breaks": list(breaks(groups, files)),
-        "unresolved": of_bucket(Bucket.UNRESOLVED, groups, files),
-        "rejected": of_bucket(Bucket.REJECTED, groups, files),
-        "remarks": list(remarks(groups, files)),
-        "files": [(name, holds) for name, holds in FILES.items() if name in files],
     }
