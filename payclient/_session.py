@@ -27,7 +27,7 @@ from payclient._config import Options
 from payclient._keys import Keys
 from payclient._lookup import Lookup, Unbelieved, is_believed
 from payclient._telemetry import Attempt, Stats, logger
-from payclient._until_done import until_done
+from payclient._until_done import finish
 from payclient.errors import (
     AuthenticationError,
     ClientClosedError,
@@ -162,9 +162,7 @@ class Session:
         finally:
             clock.stop()
             if self._name is not None:
-                closing = asyncio.ensure_future(self._transport.aclose())
-                await until_done([closing])
-                closing.result()
+                await finish(self._transport.aclose())
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         is_left_open = not self._is_closed and self._clock is not None and self._process == os.getpid()

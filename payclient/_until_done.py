@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
@@ -27,13 +27,21 @@ async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
         raise interruption
 
 
-async def in_thread(step: Callable[..., _Result], *arguments: Any) -> _Result:
+async def finish(work: Awaitable[_Result]) -> _Result:
     """
-    Call *step*, which may take seconds, in a thread and return its result; meanwhile other tasks run.
+    Return the result of *work*, which is not cancelled.
 
     Raises:
-        CancelledError: As `until_done`: after *step* has ended, so that what it uses is used by one thread at a time.
+        CancelledError: As `until_done`, after *work* has ended; what *work* raised is its cause.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(step, *arguments))
-    await until_done([running])
+    running = asyncio.ensure_future(work)
+    try:
+        await until_done([running])
+    except asyncio.CancelledError as interruption:
+        raise interruption from running.exception()
     return running.result()
+
+
+async def in_thread(step: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call *step* in a thread, and `finish` it, so that what it uses is used by one thread at a time."""
+    return await finish(asyncio.to_thread(step, *arguments))

@@ -1,6 +1,7 @@
 """Cancellation: whatever is cancelled, at whichever await and however often, leaves nothing behind."""
 
 import asyncio
+import gc
 import threading
 
 import anyio
@@ -210,3 +211,30 @@ async def test_thread_ends_first():
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert steps == [True]
+
+
+async def test_thread_that_fails_when_cancelled():
+    """When the step fails after the cancellation, its error is the cause, and asyncio has none that nobody has seen."""
+    began, may_end, unseen = asyncio.Event(), threading.Event(), []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unseen.append(context))
+
+    def step():
+        loop.call_soon_threadsafe(began.set)
+        may_end.wait(60)
+        raise ZeroDivisionError
+
+    async def use():
+        try:
+            await in_thread(step)
+        except asyncio.CancelledError as error:
+            return repr(error.__cause__)
+
+    waiting = asyncio.create_task(use())
+    await began.wait()
+    waiting.cancel()
+    await asyncio.sleep(0)
+    may_end.set()
+    assert await waiting == "ZeroDivisionError()"
+    gc.collect()
+    assert unseen == []
