@@ -44,49 +44,6 @@ if TYPE_CHECKING:
     from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
     from payclient.waiting import Change
 
-_HOME = {
-    "payclient._client": ("AsyncClient",),
-    "payclient._waits": ("Confirmation",),
-    "payclient.protocol._models": (
-        "Environment",
-        "Failed",
-        "Found",
-        "Outcome",
-        "Transaction",
-    ),
-    "payclient.policies._retry": ("RetryPolicy",),
-    "payclient.waiting._watch": ("Change",),
-    "payclient._telemetry": (
-        "Attempt",
-        "Stats",
-    ),
-    "payclient.errors": (
-        "AttemptTimeoutError",
-        "AuthenticationError",
-        "ClientClosedError",
-        "ConfigurationError",
-        "ConnectionFailedError",
-        "DeadlineExceededError",
-        "InvalidReferenceError",
-        "PayClientError",
-        "PermissionDeniedError",
-        "ProxyRefusedError",
-        "RateLimitedError",
-        "ReferenceMismatchError",
-        "RejectedError",
-        "ResponseError",
-        "ServiceError",
-        "StillOpenError",
-        "TLSVerificationError",
-        "TransactionNotFoundError",
-        "TransportError",
-        "UnexpectedResponseError",
-        "UnreachableStatusError",
-        "WaitDeadlineError",
-        "WaitError",
-    ),
-}
-
 __all__ = [
     "AsyncClient",
     "Attempt",
@@ -123,6 +80,16 @@ __all__ = [
     "WaitDeadlineError",
     "WaitError",
 ]
+
+_HOME = {
+    "payclient._client": ("AsyncClient",),
+    "payclient._telemetry": ("Attempt", "Stats"),
+    "payclient._waits": ("Confirmation",),
+    "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
+    "payclient.policies._retry": ("RetryPolicy",),
+    "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome", "Transaction"),
+    "payclient.waiting._watch": ("Change",),
+}
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and so notice a name that is not there
     __getattr__, __dir__ = load_at_first_use(__name__, _HOME)

@@ -14,12 +14,10 @@ from payclient._config import (
     Options,
     resolve_api_key,
     resolve_base_url,
-    resolve_concurrency,
     resolve_environment,
     resolve_messages,
     resolve_rate,
     resolve_transport_object,
-    resolve_workers,
 )
 from payclient._defaults import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT
 from payclient._keys import Keys, KeySource
@@ -149,8 +147,8 @@ class AsyncClient(Waits):
         self._url = _wire.endpoint(address, environment)
         self._keys = keys
         self._shown = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
-        concurrency = resolve_concurrency(max_concurrency)
-        rate, workers = resolve_rate(max_rate), resolve_workers(workers)
+        concurrency = check_count("max_concurrency", max_concurrency)
+        rate, workers = resolve_rate(max_rate), check_count("workers", workers)
         self._session = Session(
             transport=_carrier(transport, http_client, reached),
             url=self._url,
@@ -211,7 +209,7 @@ class AsyncClient(Waits):
         Raises:
             ConfigurationError: When an argument is invalid; nothing has changed.
         """
-        self._session.share(resolve_rate(rate), None if workers is None else resolve_workers(workers))
+        self._session.share(resolve_rate(rate), None if workers is None else check_count("workers", workers))
 
     @property
     def url(self) -> str:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen, validators
 
-from payclient._checks import check_callback, check_count, is_seconds
+from payclient._checks import check_callback, is_seconds
 from payclient._defaults import DEADLINE, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
@@ -118,16 +119,6 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
     return url.rstrip("/")
 
 
-def resolve_concurrency(given: object) -> int:
-    """Return *given* if it is a count of at least 1."""
-    return check_count("max_concurrency", given)
-
-
-def resolve_workers(given: object) -> int:
-    """Return *given* if it is a count of at least 1."""
-    return check_count("workers", given)
-
-
 def resolve_transport_object(given: object) -> Transport:
     """
     Return *given* if it can be a transport.
@@ -215,9 +206,6 @@ def _is_decodable(host: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
+    with suppress(ValueError):  # a name
         return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"

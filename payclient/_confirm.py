@@ -67,9 +67,7 @@ def findings_of(entry: Entry, transaction: Transaction | None, words: frozenset[
     others = set(found)
     if any(finding.is_decisive for finding in with_status if finding not in others):
         return with_status
-    sentence = f"status is {quote(transaction.status)} at the service, which is not {_one_of(words)}"
+    sentence = (
+        f"status is {quote(transaction.status)} at the service, which is not {' or '.join(map(quote, sorted(words)))}"
+    )
     return (Finding(Code.UNKNOWN_STATUS, sentence, ledger=word, service=transaction.status), *found)
-
-
-def _one_of(words: frozenset[str]) -> str:
-    return " or ".join(quote(word) for word in sorted(words))

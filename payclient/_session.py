@@ -21,7 +21,7 @@ import random
 import warnings
 from collections.abc import Awaitable, Callable
 
-from attrs import define, evolve, fields_dict
+from attrs import asdict, define, evolve, fields_dict
 
 from payclient._config import Options
 from payclient._keys import Keys
@@ -107,7 +107,6 @@ class Session:
         self._not_found_messages = not_found_messages
         self._random = random
         self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
-        self._workers = workers
         self._counts = _Counters()
         self._under_way = 0
         self._drained = asyncio.Event()
@@ -125,14 +124,13 @@ class Session:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
             problem = "it was made in another process; make a client after the fork"
-        elif (loop := _running_loop()) is None:
+        elif (loop := running_loop()) is None:
             problem = _NO_LOOP
         elif (clock := self._clock_of(loop)) is None:
             problem = "it belongs to another event loop; make one client per loop"
         else:
             return clock
-        message = f"this client cannot be used: {problem}"
-        raise ClientClosedError(message)
+        raise closed(problem)
 
     def _clock_of(self, loop: asyncio.AbstractEventLoop) -> Clock | None:
         if self._clock is None:
@@ -149,10 +147,10 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
-        loop = _running_loop()
+        loop = running_loop()
         if self._process != os.getpid() or loop is None or (clock := self._clock_of(loop)) is None:
             return
-        self._limiter.close(_closed)
+        self._limiter.close(closed)
         try:
             if self._under_way:
                 async with asyncio.timeout(grace):
@@ -172,17 +170,13 @@ class Session:
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
         """Change the rate and the number of workers; None keeps the number."""
-        self._workers = workers or self._workers
-        self._limiter.share(max_rate, self._workers)
+        self._limiter.share(max_rate, workers)
 
     def stats(self) -> Stats:
         """Return a snapshot of the counters."""
-        counts, limiter = self._counts, self._limiter
+        limiter = self._limiter
         return Stats(
-            lookups=counts.lookups,
-            attempts=counts.attempts,
-            retries=counts.retries,
-            throttled=counts.throttled,
+            **asdict(self._counts),
             in_flight=limiter.in_flight,
             limit=limiter.limit,
             paused_seconds=limiter.paused_seconds(),
@@ -244,7 +238,7 @@ class Session:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise _closed() from None
+            raise closed() from None
 
     def _is_renewable(self, error: PayClientError) -> bool:
         return self._keys.can_be_renewed and isinstance(error, AuthenticationError) and not self._is_closed
@@ -335,30 +329,19 @@ class Session:
             )
         if not lookup.is_observed:
             return
-        told = telling_headers({} if response is None else response.headers, self._keys.redact)
-        lookup.tell(_record(self._url, lookup, status, seconds, error, told, transaction))
-
-
-def _record(
-    url: str,
-    lookup: Lookup,
-    status: int | None,
-    seconds: float,
-    error: str,
-    told: tuple[str | None, dict[str, str]],
-    transaction: Transaction | None,
-) -> Attempt:
-    return Attempt(
-        reference=lookup.reference,
-        number=lookup.attempts,
-        status=status,
-        seconds=seconds,
-        error=error or None,
-        url=url,
-        request_id=told[0],
-        rate_limit=told[1],
-        deviations=_deviating(transaction) if transaction and transaction.deviations else (),
-    )
+        request_id, rate_limit = telling_headers({} if response is None else response.headers, self._keys.redact)
+        attempt = Attempt(
+            reference=lookup.reference,
+            number=lookup.attempts,
+            status=status,
+            seconds=seconds,
+            error=error or None,
+            url=self._url,
+            request_id=request_id,
+            rate_limit=rate_limit,
+            deviations=() if transaction is None else _deviating(transaction),
+        )
+        lookup.tell(attempt)
 
 
 def _deviating(transaction: Transaction) -> tuple[str, ...]:
@@ -367,13 +350,15 @@ def _deviating(transaction: Transaction) -> tuple[str, ...]:
     return tuple(name if name in _FIELDS else "other" for name in names)
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread, if any."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
 
 
-def _closed() -> ClientClosedError:
-    message = "this client cannot be used: it has been closed"
+def closed(problem: str = "it has been closed") -> ClientClosedError:
+    """Return the error for any use of a client that has *problem*."""
+    message = f"this client cannot be used: {problem}"
     return ClientClosedError(message)

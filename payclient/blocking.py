@@ -15,7 +15,7 @@ from threading import Lock, Thread, current_thread
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from payclient._client import AsyncClient
-from payclient.errors import ClientClosedError
+from payclient._session import closed, running_loop
 
 __all__ = ["Client"]
 
@@ -92,7 +92,7 @@ class Client:
         self._check_place()
         with self._submitting:
             if self._is_closed:
-                raise _closed("it has been closed")
+                raise closed()
             answer = asyncio.run_coroutine_threadsafe(call(), self._loop)
         try:
             return answer.result()
@@ -100,12 +100,12 @@ class Client:
             pass
         finally:
             answer.cancel()  # this thread was interrupted; otherwise it is done
-        raise _closed("it has been closed")
+        raise closed()
 
     def _check_place(self) -> None:
         if self._process != os.getpid():  # where the thread does not exist
-            raise _closed("it was made in another process; make a client after the fork")
-        if current_thread() is self._thread or _is_in_a_loop():
+            raise closed("it was made in another process; make a client after the fork")
+        if current_thread() is self._thread or running_loop() is not None:
             message = "payclient.blocking would block the event loop of this thread; await an AsyncClient instead"
             raise RuntimeError(message)
 
@@ -117,16 +117,3 @@ class Client:
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
-
-
-def _closed(problem: str) -> ClientClosedError:
-    message = f"this client cannot be used: {problem}"
-    return ClientClosedError(message)
-
-
-def _is_in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

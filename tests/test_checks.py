@@ -10,6 +10,12 @@ from payclient import ConfigurationError
 from payclient._checks import check_count, check_seconds
 
 
+@pytest.mark.parametrize("given", [1, 64, 10**6], ids=str)
+def test_count(given):
+    """A count is any integer from 1."""
+    assert check_count("max_concurrency", given) == given
+
+
 @pytest.mark.parametrize("given", [0, -1, True, 1.0, "3", None], ids=repr)
 def test_no_count(given):
     """A count is an integer of at least 1; the message names the option and what was given."""

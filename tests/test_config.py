@@ -12,11 +12,9 @@ from payclient._config import (
     Options,
     resolve_api_key,
     resolve_base_url,
-    resolve_concurrency,
     resolve_environment,
     resolve_messages,
     resolve_rate,
-    resolve_workers,
 )
 from payclient.errors import ConfigurationError
 
@@ -221,23 +219,6 @@ def _ours(error):
     stack.stack[:] = [frame for frame in stack.stack if frame.filename != __file__]
     assert len(stack.stack) >= 1
     return "".join(stack.format())
-
-
-@pytest.mark.parametrize("given", [1, 64, 10**6], ids=str)
-def test_concurrency(given):
-    """A concurrency is any whole number from 1."""
-    assert resolve_concurrency(given) == given
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [(0, "0"), (-1, "-1"), (True, "True"), (1.0, "1.0"), ("8", "'8'"), (None, "None")],
-    ids=repr,
-)
-def test_count_is_refused(given, shown):
-    """A concurrency, or a number of workers, that is no count is refused."""
-    assert refusal(resolve_concurrency, given) == f"max_concurrency must be an integer of at least 1, got {shown}"
-    assert refusal(resolve_workers, given) == f"workers must be an integer of at least 1, got {shown}"
 
 
 @pytest.mark.parametrize(("given", "rate"), [(250, 250.0), (0.1, 0.1), (None, None)], ids=repr)

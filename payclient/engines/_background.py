@@ -16,8 +16,8 @@ from typing import Final
 
 from attrs import define, field
 
+from payclient._checks import check_count
 from payclient._client import AsyncClient
-from payclient._config import resolve_workers
 from payclient.engines._spec import LookupSpec, key_of, network_of, not_found_messages_of
 
 _CLOSE_SECONDS: Final = 2.0
@@ -116,7 +116,7 @@ def share_rate(spec: LookupSpec, *, workers: int) -> None:
     Raises:
         ConfigurationError: When the worker has no key, or *workers* is no count.
     """
-    background, workers = background_client(spec), resolve_workers(workers)
+    background, workers = background_client(spec), check_count("workers", workers)
     background.loop.call_soon_threadsafe(partial(background.client.set_max_rate, spec.max_rate, workers=workers))
 
 

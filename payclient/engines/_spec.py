@@ -15,11 +15,9 @@ from payclient._config import (
     Options,
     read_key_file,
     resolve_base_url,
-    resolve_concurrency,
     resolve_environment,
     resolve_messages,
     resolve_rate,
-    resolve_workers,
 )
 from payclient._defaults import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT
 from payclient.errors import ConfigurationError
@@ -161,9 +159,9 @@ class LookupSpec:
     reference: str = field(default="reference", validator=_is_name)
     keep: tuple[str, ...] | None = field(default=(), converter=_to_names, validator=_are_names)
     prefix: str = field(default="", validator=_is_text)
-    max_concurrency: int = field(default=MAX_CONCURRENCY, converter=resolve_concurrency)
+    max_concurrency: int = field(default=MAX_CONCURRENCY, validator=is_count)
     max_rate: float | None = field(default=None, converter=resolve_rate)
-    workers: int = field(default=1, converter=resolve_workers)
+    workers: int = field(default=1, validator=is_count)
     transport: TransportName = field(default=None, converter=resolve_transport)
     timeout: float = TIMEOUT
     deadline: float | None = DEADLINE

@@ -16,13 +16,10 @@ import asyncio
 import math
 import random
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from payclient.policies._concurrency import ConcurrencyController, Ticket
 from payclient.policies._retry import Signal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MAX_BEFORE_POLL = 8
 """Grants to others while a poll waits; the next grant is the poll's."""
@@ -76,6 +73,7 @@ class Limiter:
         self._closed_until = -math.inf  # the later of the two
         self._fraction_used_at = -math.inf
         self._jitter = 1.0
+        self._workers = workers
         self.share(max_rate, workers)
 
     @property
@@ -163,11 +161,11 @@ class Limiter:
             self._closed_until = max(self._closed_until, self._paused_until)
             self.controller.start_slowly()
 
-    def share(self, max_rate: float | None, workers: int) -> None:
-        """Change the rate and the number of workers; what was learnt stays."""
-        self._workers = workers
-        self.controller.share(workers)
-        was, self._gap = self._gap, 0.0 if max_rate is None else workers / max_rate
+    def share(self, max_rate: float | None, workers: int | None) -> None:
+        """Change the rate, and the number of workers if given; what was learnt stays."""
+        self._workers = workers or self._workers
+        self.controller.share(self._workers)
+        was, self._gap = self._gap, 0.0 if max_rate is None else self._workers / max_rate
         self._due_at += self._gap - was
         if self._loop is not None:
             self._spread(self._loop.time())

@@ -113,7 +113,7 @@ CONTROLS = (
     Control("a bare not found is believed from fresh connections only", _BELIEVED,
             "(was_fresh or not is_fresh)", "True"),
     Control("no doubtful answer is the last while closing", "_session:Session._check_open",
-            "raise _closed() from None", "raise"),
+            "raise closed() from None", "raise"),
     Control("a connection out of step is discarded", _ATTEMPT,
             "is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)",
             "is_doubtful = False"),
