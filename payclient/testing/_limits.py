@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from enum import Enum
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from attrs import define, field, frozen, validators
+from attrs import field, frozen, validators
 
 from payclient.testing._reply import Reply
 
@@ -101,16 +102,12 @@ class RetryAfter(Enum):
         return {"retry-after": format_datetime(moment, usegmt=True), "date": format_datetime(now, usegmt=True)}
 
 
-class Gate(Protocol):
-    """The state of one limit."""
+Gate: TypeAlias = Callable[[float, int], float]
+"""
+Admits a request and returns 0, or returns the seconds until one would be admitted.
 
-    def enter(self, now: float) -> float:
-        """Admit a request and return 0, or return the seconds until one would be admitted."""
-        ...
-
-    def leave(self) -> None:
-        """Record that an admitted request has ended."""
-        ...
+It gets the time, and the number of requests in flight that it has admitted.
+"""
 
 
 @frozen(kw_only=True)
@@ -130,7 +127,19 @@ class TokenBucket:
 
     def gate(self) -> Gate:
         """Return a full bucket."""
-        return _Bucket(self.rate, max(1.0, self.rate) if self.burst is None else self.burst)
+        burst = max(1.0, self.rate) if self.burst is None else self.burst
+        tokens, filled_at = burst, 0.0
+
+        def enter(now: float, _: int) -> float:
+            nonlocal tokens, filled_at
+            tokens, filled_at = min(burst, tokens + (now - filled_at) * self.rate), now
+            # Sums of fractions fall short of a whole token by rounding; a billionth is not a request.
+            if tokens < 1 - 1e-9:
+                return (1 - tokens) / self.rate
+            tokens -= 1
+            return 0.0
+
+        return enter
 
 
 @frozen(kw_only=True)
@@ -150,7 +159,19 @@ class FixedWindow:
 
     def gate(self) -> Gate:
         """Return a window without requests."""
-        return _Window(self.count, self.seconds)
+        used, current = 0, -1.0
+
+        def enter(now: float, _: int) -> float:
+            nonlocal used, current
+            number, elapsed = divmod(now, self.seconds)
+            if number != current:
+                used, current = 0, number
+            if used >= self.count:
+                return self.seconds - elapsed
+            used += 1
+            return 0.0
+
+        return enter
 
 
 @frozen(kw_only=True)
@@ -167,8 +188,8 @@ class ConcurrencyLimit:
     retry_after: RetryAfter = RetryAfter.ABSENT
 
     def gate(self) -> Gate:
-        """Return an empty counter of requests in flight."""
-        return _InFlight(self.count)
+        """Return what compares the requests in flight with the maximum."""
+        return lambda _, in_flight: 1.0 if in_flight >= self.count else 0.0
 
 
 Limit: TypeAlias = TokenBucket | FixedWindow | ConcurrencyLimit
@@ -186,79 +207,21 @@ class Gates:
     """All limits of one service, in order: a request refused by a later one still counts for the earlier ones."""
 
     def __init__(self, limits: Iterable[Limit]) -> None:
-        self._gates = [(limit, limit.gate()) for limit in limits]
+        self._limits = {limit.gate(): limit for limit in limits}
+        self._in_flight = Counter[Gate]()
 
     @contextmanager
     def passed(self, now: float) -> Generator[Refusal | None, None, None]:
         """Hold the admission of one request during the block; yield the refusal, or None."""
         entered: list[Gate] = []
-        try:
-            yield self._enter(now, entered)
-        finally:
-            for gate in entered:
-                gate.leave()
-
-    def _enter(self, now: float, entered: list[Gate]) -> Refusal | None:
-        for limit, gate in self._gates:
-            if seconds := gate.enter(now):
-                return Refusal(limit, seconds)
+        refusal: Refusal | None = None
+        for gate, limit in self._limits.items():
+            if seconds := gate(now, self._in_flight[gate]):
+                refusal = Refusal(limit, seconds)
+                break
             entered.append(gate)
-        return None
-
-
-@define
-class _Bucket:
-    rate: float
-    burst: float
-    tokens: float = field(init=False)
-    filled_at: float = field(init=False, default=0.0)
-
-    def __attrs_post_init__(self) -> None:
-        self.tokens = self.burst
-
-    def enter(self, now: float) -> float:
-        self.tokens = min(self.burst, self.tokens + (now - self.filled_at) * self.rate)
-        self.filled_at = now
-        # Sums of fractions fall short of a whole token by rounding; a billionth is not a request.
-        if self.tokens < 1 - 1e-9:
-            return (1 - self.tokens) / self.rate
-        self.tokens -= 1
-        return 0.0
-
-    def leave(self) -> None:
-        """Do nothing: a spent token stays spent."""
-
-
-@define
-class _Window:
-    count: int
-    seconds: float
-    number: float = -1.0
-    used: int = 0
-
-    def enter(self, now: float) -> float:
-        number, elapsed = divmod(now, self.seconds)
-        if number != self.number:
-            self.number, self.used = number, 0
-        if self.used >= self.count:
-            return self.seconds - elapsed
-        self.used += 1
-        return 0.0
-
-    def leave(self) -> None:
-        """Do nothing: a request counts until the end of its window."""
-
-
-@define
-class _InFlight:
-    count: int
-    busy: int = 0
-
-    def enter(self, now: float) -> float:  # noqa: ARG002  a cap on concurrency has no clock
-        if self.busy >= self.count:
-            return 1.0
-        self.busy += 1
-        return 0.0
-
-    def leave(self) -> None:
-        self.busy -= 1
+        self._in_flight.update(entered)
+        try:
+            yield refusal
+        finally:
+            self._in_flight.subtract(entered)

@@ -145,31 +145,25 @@ def changed(**fields: _Change | object) -> Malformation:
         fields: Values to send, or functions of the original value.
     """
 
-    def change(envelope: dict[str, Any]) -> object:
-        data = envelope["data"]
+    def change(data: dict[str, Any]) -> dict[str, Any]:
         new = {name: value(data.get(name)) if callable(value) else value for name, value in fields.items()}
-        return {**envelope, "data": {**data, **new}}
+        return {**data, **new}
 
-    return change
+    return _with_data(change)
 
 
 def without(*names: str) -> Malformation:
     """Return a body for `Reply` in which these fields of the transaction are absent."""
-
-    def remove(envelope: dict[str, Any]) -> object:
-        return {**envelope, "data": {name: value for name, value in envelope["data"].items() if name not in names}}
-
-    return remove
+    return _with_data(lambda data: {name: value for name, value in data.items() if name not in names})
 
 
 def _only_required(value: object) -> Malformation:
     """Return a body in which every optional field has *value*."""
+    return _with_data(lambda data: {name: old if name in _ONLY_REQUIRED else value for name, old in data.items()})
 
-    def change(envelope: dict[str, Any]) -> object:
-        data = {name: old if name in _ONLY_REQUIRED else value for name, old in envelope["data"].items()}
-        return {**envelope, "data": data}
 
-    return change
+def _with_data(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Malformation:
+    return lambda envelope: {**envelope, "data": change(envelope["data"])}
 
 
 def _in_bytes(old: bytes, new: bytes) -> Malformation:

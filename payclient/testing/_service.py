@@ -54,7 +54,7 @@ class RequestLog:
             message = f"remember must be at least 1, got {size}"
             raise ValueError(message)
         self._size = size
-        self._last: deque[ReceivedRequest] = deque(maxlen=size)
+        self.last: deque[ReceivedRequest] = deque(maxlen=size)
         self._counts: dict[str, int] = {}
         self._has_forgotten = False
         self.total = 0
@@ -70,7 +70,7 @@ class RequestLog:
             headers={**asked.headers, **hidden},
             started_at=started_at,
         )
-        self._last.append(received)
+        self.last.append(received)
         self.total += 1
         if reference is not None:
             self._counts[reference] = self._counts.pop(reference, 0) + 1
@@ -78,10 +78,6 @@ class RequestLog:
                 del self._counts[next(iter(self._counts))]  # the least recently requested one
                 self._has_forgotten = True
         return received
-
-    def last(self) -> tuple[ReceivedRequest, ...]:
-        """Return the remembered requests, in order of arrival."""
-        return tuple(self._last)
 
     def count(self, reference: str) -> int:
         """
@@ -225,7 +221,7 @@ class FakeService:
     @property
     def requests(self) -> tuple[ReceivedRequest, ...]:
         """The last requests, in order of arrival."""
-        return self._log.last()
+        return tuple(self._log.last)
 
     @property
     def total(self) -> int:

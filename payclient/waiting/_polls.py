@@ -12,8 +12,7 @@ Design rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from payclient.errors import DeadlineExceededError, PayClientError
@@ -40,15 +39,6 @@ class Polls:
     def __contains__(self, reference: str) -> bool:
         """Return whether a poll for *reference* is in flight."""
         return reference in self._under_way
-
-    @contextmanager
-    def listen(self, reference: str, listener: Listener) -> Generator[None]:
-        """Pass the result of each poll for *reference* to *listener*, during the block."""
-        self.add(reference, listener)
-        try:
-            yield
-        finally:
-            self.remove(reference, listener)
 
     def add(self, reference: str, listener: Listener) -> None:
         """Pass the result of each poll for *reference* to *listener* from now on."""
@@ -79,36 +69,29 @@ class Polls:
 
 
 class _Ear:
-    """The results for one wait, and the future by which it sleeps."""
+    """The results for one wait, and the event by which it sleeps."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiter: asyncio.Future[None] | None = None
-        self._heard: list[Result | None] = []
+    def __init__(self) -> None:
+        self._news = asyncio.Event()
+        self._heard: list[Result] = []
 
     def hear(self, result: Result | None) -> None:
-        self._heard.append(result)
-        self._wake()
+        if result is not None:
+            self._heard.append(result)
+        self._news.set()
 
     def take(self) -> list[Result]:
-        heard = [result for result in self._heard if result is not None]
-        self._heard.clear()
+        heard, self._heard = self._heard, []
+        self._news.clear()
         return heard
 
     async def sleep_until(self, when: float) -> None:
         """Sleep until there is a result, or until *when*."""
-        if self._heard:
-            return
-        self._waiter = self._loop.create_future()
-        timer = self._loop.call_at(when, self._wake)
+        timer = asyncio.get_running_loop().call_at(when, self._news.set)
         try:
-            await self._waiter
+            await self._news.wait()
         finally:
             timer.cancel()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
 
 async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
@@ -120,8 +103,9 @@ async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
         PayClientError: When every other lookup would fail too.
     """
     loop = asyncio.get_running_loop()
-    ear = _Ear(loop)
-    with polls.listen(wait.reference, ear.hear):
+    ear = _Ear()
+    polls.add(wait.reference, ear.hear)
+    try:
         while (now := loop.time()) < wait.ends_at:
             is_under_way = wait.reference in polls
             if now >= wait.due_at and not is_under_way:
@@ -132,4 +116,6 @@ async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
                 if wait.take(result, loop.time()):
                     assert wait.transaction is not None  # noqa: S101  it holds of a transaction
                     return wait.transaction
+    finally:
+        polls.remove(wait.reference, ear.hear)
     raise wait.exceeded(loop.time())

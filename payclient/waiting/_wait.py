@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, TypeAlias, TypeVar, cast
 
-from attrs import field, frozen, validators
+from attrs import define, field, frozen, validators
 
 from payclient._checks import check_callback, is_seconds, is_wait
 from payclient._escape import escape_unprintable, plural, quote
@@ -38,9 +38,6 @@ MAX_INTERVAL = 30.0
 _GROWTH = 1.5
 _MIN_PART = 0.8
 """Of an interval: the jitter draws each wait between this part and the whole."""
-
-
-_NO_WORDS: frozenset[str] = frozenset()
 
 
 def _to_words(given: Any) -> Any:
@@ -91,7 +88,7 @@ class Terms:
     """
 
     until: Condition = field(converter=_to_words, validator=_is_condition)
-    unless: Condition = field(default=_NO_WORDS, converter=_to_words, validator=_is_condition)
+    unless: Condition = field(default=frozenset[str](), converter=_to_words, validator=_is_condition)
     deadline: float = field(validator=is_seconds)
     appear: float = field(default=APPEAR, validator=is_wait)
     interval: float = field(default=INTERVAL, validator=is_seconds)
@@ -117,6 +114,7 @@ def _holds(condition: Condition, transaction: Transaction) -> bool:
     return bool(condition(transaction)) if callable(condition) else transaction.status in condition
 
 
+@define(eq=False, repr=False)
 class Wait:
     """
     The state of one wait.
@@ -132,33 +130,23 @@ class Wait:
         transaction: The service's last transaction.
     """
 
-    __slots__ = (
-        "_began_at",
-        "_began_on",
-        "_failure",
-        "_found_at",
-        "_interval",
-        "_lookups",
-        "_random",
-        "_statuses",
-        "_terms",
-        "due_at",
-        "reference",
-        "transaction",
-    )
+    reference: str
+    _terms: Terms
+    _began_at: float = field(kw_only=True, alias="began_at")
+    _random: Callable[[], float] = field(kw_only=True, alias="random")
+    due_at: float = field(init=False)
+    transaction: Transaction | None = field(init=False, default=None)
+    _began_on: datetime | None = field(init=False)  # an expiry is on the calendar
+    _found_at: float = field(init=False)
+    _interval: float = field(init=False)
+    _lookups: int = field(init=False, default=0)
+    _statuses: dict[str, float] = field(init=False, factory=dict)
+    _failure: PayClientError | None = field(init=False, default=None)
 
-    def __init__(self, reference: str, terms: Terms, *, began_at: float, random: Callable[[], float]) -> None:
-        self.reference: str = reference
-        self.transaction: Transaction | None = None
-        self.due_at: float = began_at
-        self._terms = terms
-        self._began_at = self._found_at = began_at
-        self._began_on = datetime.now(UTC) if terms.time_zone else None  # an expiry is on the calendar
-        self._random = random
-        self._interval = terms.interval
-        self._lookups = 0
-        self._statuses: dict[str, float] = {}
-        self._failure: PayClientError | None = None
+    def __attrs_post_init__(self) -> None:
+        self.due_at = self._found_at = self._began_at
+        self._began_on = datetime.now(UTC) if self._terms.time_zone else None
+        self._interval = self._terms.interval
 
     @property
     def ends_at(self) -> float:

@@ -21,14 +21,14 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from payclient._escape import plural
 from payclient._until_done import until_done
 from payclient.errors import PayClientError, WaitDeadlineError
 from payclient.policies import classify
 from payclient.protocol import Failed, Transaction, check_reference
-from payclient.waiting._polls import Polls
+from payclient.waiting._polls import Listener, Polls
 from payclient.waiting._wait import Result, Terms, Wait
 
 References: TypeAlias = Iterable[str] | AsyncIterable[str]
@@ -59,16 +59,14 @@ class Change:
 Seen: TypeAlias = Change | Failed
 
 
+@define(eq=False, repr=False)
 class _Watched:
     """One reference of the input."""
 
-    __slots__ = ("has_news", "index", "listener", "wait")
-
-    def __init__(self, index: int, wait: Wait) -> None:
-        self.index = index
-        self.wait = wait
-        self.has_news = False  # that were not taken yet
-        self.listener: Callable[[Result | None], None] = lambda _: None
+    index: int
+    wait: Wait
+    has_news: bool = False  # that were not taken yet
+    listener: Listener = field(init=False)
 
 
 @asynccontextmanager
@@ -102,39 +100,32 @@ async def watch(
         await run.stop()
 
 
+@define(eq=False, repr=False)
 class _Watch:
     """The tasks of one watch, and the iterator over its changes."""
 
-    def __init__(
-        self,
-        poll: Callable[[str, float], Awaitable[Transaction]],
-        terms: Terms,
-        polls: Polls,
-        concurrency: int,
-        at_once: int,
-        random: Callable[[], float],
-    ) -> None:
-        self._poll = poll
-        self._terms = terms
-        self._polls = polls
-        self._concurrency = concurrency
-        self._at_once = at_once
-        self._random = random
-        self._loop = asyncio.get_running_loop()
-        self._ends_at = self._loop.time() + terms.deadline
-        self._watched: dict[int, _Watched] = {}
-        self._due: list[tuple[float, int]] = []  # with the index of the reference
-        self._ready: deque[Seen] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-        self._deadline = self._loop.call_at(self._ends_at, self._expire)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._asking = 0
-        self._news, self._room = asyncio.Event(), asyncio.Event()
-        self._count = 0
-        self._failure: BaseException | None = None
-        self._is_read = False
-        self._is_over = False
-        self._is_stopping = False
+    _poll: Callable[[str, float], Awaitable[Transaction]]
+    _terms: Terms
+    _polls: Polls
+    _concurrency: int
+    _at_once: int
+    _random: Callable[[], float]
+    _loop: asyncio.AbstractEventLoop = field(init=False, factory=asyncio.get_running_loop)
+    _watched: dict[int, _Watched] = field(init=False, factory=dict)
+    _due: list[tuple[float, int]] = field(init=False, factory=list)  # with the index of the reference
+    _ready: deque[Seen] = field(init=False, factory=deque)
+    _ends_at: float = field(init=False)
+    _deadline: asyncio.TimerHandle = field(init=False)
+    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
+    _tasks: set[asyncio.Task[None]] = field(init=False, factory=set)
+    _asking: int = field(init=False, default=0)
+    _news: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _room: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _count: int = field(init=False, default=0)
+    _failure: BaseException | None = field(init=False, default=None)
+    _is_read: bool = field(init=False, default=False)
+    _is_over: bool = field(init=False, default=False)
+    _is_stopping: bool = field(init=False, default=False)
 
     # What the caller sees
 
@@ -166,7 +157,9 @@ class _Watch:
     # The input
 
     def start(self, references: References) -> None:
-        """Start to read the input."""
+        """Start to read the input; the time begins."""
+        self._ends_at = self._loop.time() + self._terms.deadline
+        self._deadline = self._loop.call_at(self._ends_at, self._expire)
         self._begin(self._read(references))
 
     async def _read(self, references: References) -> None:
@@ -234,7 +227,10 @@ class _Watch:
         try:
             is_last = wait.take(result, now)
         except PayClientError as error:
-            self._give_up(watched, error)
+            if classify(error).is_fatal:
+                self._end(error)
+            else:
+                self._fail(watched, error)
             return
         if is_last:
             self._forget(watched)
@@ -245,12 +241,9 @@ class _Watch:
         else:
             self._plan(watched)
 
-    def _give_up(self, watched: _Watched, error: PayClientError) -> None:
-        if classify(error).is_fatal:
-            self._end(error)
-        else:
-            self._forget(watched)
-            self._tell(Failed(watched.wait.reference, error, index=watched.index))
+    def _fail(self, watched: _Watched, error: PayClientError) -> None:
+        self._forget(watched)
+        self._tell(Failed(watched.wait.reference, error, index=watched.index))
 
     def _tell(self, seen: Seen) -> None:
         self._ready.append(seen)
@@ -266,8 +259,7 @@ class _Watch:
     def _expire(self) -> None:
         now = self._loop.time()
         for watched in list(self._watched.values()):
-            self._forget(watched)
-            self._tell(Failed(watched.wait.reference, watched.wait.exceeded(now), index=watched.index))
+            self._fail(watched, watched.wait.exceeded(now))
         failure: WaitDeadlineError | None = None
         if not self._is_read:
             message = (
