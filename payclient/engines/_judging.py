@@ -8,7 +8,7 @@ from typing import Any
 from payclient._telemetry import logger
 from payclient.engines._spec import ReconcileSpec, rules_of
 from payclient.engines._window import Batch
-from payclient.ledger import Entry, RejectedEntry, RowReader, find_columns, typed_readers
+from payclient.ledger import Entry, RejectedEntry, RowReader, find_columns
 from payclient.ledger._parquet import only_used
 from payclient.reconcile import Case, Observation, Row, judge, needs_confirmation
 
@@ -27,8 +27,7 @@ class BatchJudge:
         if spec.reference != "reference":
             chosen["reference"] = spec.reference
         columns = find_columns(header, chosen, self._rules.ledger.columns)
-        self._warnings: list[str] = []
-        self._reader = RowReader(only_used(columns), self._warnings, typed_readers(self._rules.ledger))
+        self._reader = RowReader(only_used(columns), self._rules.ledger)
         self._line = 0
         self.places = tuple(columns.places.values())
         """Which columns are read, that of the reference first."""
@@ -40,8 +39,8 @@ class BatchJudge:
         if entry is None:  # only a scope leaves rows out, and a batch has none
             message = "a row of a batch was left out"
             raise AssertionError(message)
-        while self._warnings:
-            logger.warning("%s", self._warnings.pop())
+        while self._reader.warnings:
+            logger.warning("%s", self._reader.warnings.pop())
         return entry
 
     def needs_confirmation(self, entry: Entry, first: Observation) -> bool:

@@ -17,7 +17,6 @@ from payclient.ledger._profiles import Profile as Profile
 from payclient.ledger._profiles import profiles as profiles
 from payclient.ledger._rows import KINDS as KINDS
 from payclient.ledger._rows import RowReader as RowReader
-from payclient.ledger._rows import typed_readers as typed_readers
 from payclient.ledger._scope import Excluded
 from payclient.ledger._source import LedgerFile
 from payclient.ledger._suggestion import Reading, Suggestion

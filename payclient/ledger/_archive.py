@@ -11,7 +11,8 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections import deque
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import IO, TypeAlias
@@ -21,9 +22,6 @@ from payclient._escape import escape_unprintable
 from payclient.ledger._errors import LedgerError
 
 Attributes: TypeAlias = dict[str, str]
-StartHandler: TypeAlias = Callable[[str, Attributes], None]
-EndHandler: TypeAlias = Callable[[str], None]
-TextHandler: TypeAlias = Callable[[str], None]
 
 MIB = 1 << 20
 _PIECE_BYTES = 1 << 16
@@ -43,6 +41,19 @@ Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file.
 
 `zipfile` raises `NotImplementedError` for an unknown compression, and `RuntimeError` for an encrypted part.
 """
+
+
+class Handler:
+    """Takes the elements of a document, whose names have no prefix, and the text in them."""
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        """Handle the start of an element."""
+
+    def end(self, name: str) -> None:
+        """Handle the end of an element."""
+
+    def text(self, text: str) -> None:
+        """Handle text."""
 
 
 @contextmanager
@@ -102,28 +113,11 @@ class Archive:
                     raise LedgerError(message)
                 yield piece
 
-    def read(
-        self,
-        part: str,
-        *,
-        on_start: StartHandler,
-        on_end: EndHandler,
-        on_text: TextHandler,
-        max_bytes: int,
-    ) -> None:
-        """Parse all of *part*; raises as `pieces` and `parsed` do."""
-        for _ in self.parsed(part, on_start=on_start, on_end=on_end, on_text=on_text, max_bytes=max_bytes):
-            pass
+    def read(self, part: str, handler: Handler, *, max_bytes: int) -> None:
+        """Parse all of *part*; raises as `parsed` does."""
+        deque(self.parsed(part, handler, max_bytes=max_bytes), maxlen=0)
 
-    def parsed(
-        self,
-        part: str,
-        *,
-        on_start: StartHandler,
-        on_end: EndHandler,
-        on_text: TextHandler,
-        max_bytes: int = _MAX_SHEET_BYTES,
-    ) -> Iterator[None]:
+    def parsed(self, part: str, handler: Handler, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[None]:
         """
         Parse *part*, and yield after each piece of it.
 
@@ -131,7 +125,7 @@ class Archive:
             LedgerError: As `pieces`; also when the part is not XML, has a document type, or has too many elements
                 for the size of the file.
         """
-        parser = _Parser(on_start=on_start, on_end=on_end, on_text=on_text)
+        parser = _Parser(handler)
         for piece in chain(self.pieces(part, max_bytes=max_bytes), (b"",)):
             before = parser.elements
             parser.feed(piece, is_last=not piece)
@@ -158,17 +152,17 @@ class Archive:
 
 class _Parser:
     """
-    Calls the handlers for each element of a document, with its name without a prefix.
+    Shows a document to its handler.
 
     Raises:
         LedgerError: When the input is not XML, has a document type, is nested too deeply, or has too much between
             two elements.
     """
 
-    def __init__(self, *, on_start: StartHandler, on_end: EndHandler, on_text: TextHandler) -> None:
+    def __init__(self, handler: Handler) -> None:
         self.elements = 0
         self._depth = self._silent_bytes = 0
-        self._on_start, self._on_end, self._on_text = on_start, on_end, on_text
+        self._on_start, self._on_end, self._on_text = handler.start, handler.end, handler.text
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start

@@ -8,10 +8,12 @@ spaces become no-break spaces. The original value of such a cell is lost, so it 
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from datetime import datetime
+from decimal import Decimal
+from typing import Any
 
-from payclient._escape import quote
+from attrs import frozen
+
+from payclient._escape import escape_unprintable, quote
 
 BLANK = " \t\r\n"
 """What is stripped from a cell."""
@@ -29,24 +31,25 @@ _DAMAGED = re.compile(
     re.ASCII | re.VERBOSE,
 )
 _ZEROS = re.compile(r"\d+\.0+", re.ASCII)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.0{1,9})?)?", re.ASCII)
-_FORMAT = "another order is declared with --date-format"
-_CREATION = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",
-    re.ASCII | re.IGNORECASE,
-)
 
 
 class CellProblem(ValueError):  # noqa: N818  it is a finding about the data; a rejected entry is made of it
     """A cell cannot be read; the text says what was found and what is needed."""
 
 
-def read_code(cell: str) -> str | None:
+@frozen
+class Unreadable:
+    """A cell without a usable value; *reason* is for the rejected row."""
+
+    reason: str
+
+
+def read_code(cell: Any) -> str | None:
     """
     Return an identifier, or None for an empty cell.
 
     Raises:
-        CellProblem: When a spreadsheet has changed it.
+        CellProblem: When it is not text, or a spreadsheet has changed it.
     """
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text):
@@ -55,20 +58,45 @@ def read_code(cell: str) -> str | None:
     return text
 
 
-def read_word(cell: str) -> str | None:
+def read_word(cell: Any) -> str | None:
     """
     Return a word or a short text, or None for an empty cell.
 
     Raises:
-        CellProblem: When it has an invisible space or mark.
+        CellProblem: When it is not text, or has an invisible space or mark.
     """
-    text = cell.strip(BLANK)
+    text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
     if hidden := invisible(text):
         raise CellProblem(hidden)
     if text == _NULL:
         message = f"{quote(text)} is an empty cell to databases; --null {quote(text)} reads it as one"
         raise CellProblem(message)
     return text or None
+
+
+def _only_text(value: Any) -> str:
+    if value is None:
+        return ""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    what = "a number, so leading zeros or digits may be lost" if is_number else "not text"
+    message = f"{shown(value)} is {what}; store the column as text"
+    raise CellProblem(message)
+
+
+def shown(value: Any) -> str:
+    """
+    Return a value that is not text, for a sentence.
+
+    Raises:
+        CellProblem: When it is unreadable.
+    """
+    if isinstance(value, Unreadable):
+        raise CellProblem(value.reason)
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, bytes):
+        return "binary data"
+    return escape_unprintable(str(value), max_length=80)
 
 
 def invisible(text: str) -> str:
@@ -82,42 +110,3 @@ def damage(text: str) -> str:
     """Say that a spreadsheet has damaged a number; empty if it has not."""
     is_damaged = _DAMAGED.fullmatch(text) and not _ZEROS.fullmatch(text)
     return f"{quote(text)} looks damaged by a spreadsheet" if is_damaged else ""
-
-
-def read_time(cell: str) -> datetime | None:
-    """
-    Return a time without a zone, or None for an empty cell.
-
-    Raises:
-        CellProblem: Unless it is `YYYY-MM-DD HH:MM:SS`; a `T` between and missing seconds are
-            accepted. A zone is refused, because the service's times have none to compare with.
-    """
-    text = read_word(cell)
-    if text is None:
-        return None
-    if _TIME.fullmatch(text):
-        with suppress(ValueError):  # the 31st of February
-            return datetime.fromisoformat(text.partition(".")[0])
-    message = f"{quote(text)} is not a time written YYYY-MM-DD HH:MM:SS without a zone; {_FORMAT}"
-    raise CellProblem(message)
-
-
-def read_creation(cell: str) -> datetime | None:
-    """
-    Return the time of creation, aware if the cell states a zone, or None for an empty cell.
-
-    A date alone is the start of that day, and a fraction of a second is dropped.
-
-    Raises:
-        CellProblem: Unless it is a date, or a date and a time, with the year first.
-    """
-    text = read_word(cell)
-    if text is None:
-        return None
-    if match := _CREATION.fullmatch(text):
-        day, time, zone = match.groups()
-        offset = "Z" if zone and zone[0].isalpha() else zone or ""
-        with suppress(ValueError):  # the 31st of February
-            return datetime.fromisoformat(f"{day} {time or '00:00'}{offset}")
-    message = f"{quote(text)} is not a time such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21; {_FORMAT}"
-    raise CellProblem(message)

@@ -156,7 +156,7 @@ def find_columns(
             "say which one it is with --column reference=… (in Python, columns={'reference': '…'}), "
             "or where the header is with --header-row"
         )
-        message = f"no column is called reference; the columns are {_listed(names)}; {how}"
+        message = f"no column is called reference; the columns are {listed(names)}; {how}"
         raise LedgerError(message, line=1)
     ignored = tuple(name for place, name in enumerate(names) if place not in places.values())
     used = MappingProxyType({field: names[place] for field, place in places.items()})
@@ -183,7 +183,7 @@ def _check_names(chosen: object) -> None:
 def _place(names: tuple[str, ...], field: str, name: str) -> int:
     places = [place for place, found in enumerate(names) if found == name.strip()]
     if not places:
-        message = f"no column is called {quote(name)}, which was chosen for {field}; there are {_listed(names)}"
+        message = f"no column is called {quote(name)}, which was chosen for {field}; there are {listed(names)}"
         raise LedgerError(message, line=1)
     return _only(names, field, places)
 
@@ -203,5 +203,6 @@ def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
     return places[0]
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(quote(name) for name in names[:30]) + (" …" if len(names) > 30 else "")
+def listed(names: Sequence[str]) -> str:
+    """Return *names* for a sentence, shortened."""
+    return ", ".join(map(quote, names[:30])) + (" …" if len(names) > 30 else "")

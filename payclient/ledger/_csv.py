@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from payclient.ledger._columns import Columns, find_columns
-from payclient.ledger._dialect import PLAIN, Dialect
+from payclient.ledger._dialect import Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
-from payclient.ledger._rows import RowReader, text_readers
+from payclient.ledger._rows import RowReader
 from payclient.ledger._scope import Scope
 
 DELIMITERS = (",", ";", "\t")
@@ -30,14 +30,7 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 """The first line with which Excel is told the delimiter."""
 
 
-def read_csv(
-    chunks: Iterable[bytes],
-    *,
-    columns: Mapping[str, str] | None = None,
-    delimiter: str | None = None,
-    dialect: Dialect = PLAIN,
-    scope: Scope | None = None,
-) -> Table:
+def read_csv(chunks: Iterable[bytes], columns: Mapping[str, str] | None, delimiter: str | None, scope: Scope) -> Table:
     """
     Return the table in a CSV file.
 
@@ -46,33 +39,28 @@ def read_csv(
         columns: The column's name by field, for names that are not recognised.
         delimiter: Recognised from the header if not given: comma, semicolon or tab. A first
             line `sep=;`, as Excel reads it, declares it as well.
-        dialect: How the file is written.
-        scope: Decides which rows are left out.
+        scope: Says how the file is written, and which rows are left out.
 
     Raises:
         LedgerError: When the header, the encoding or the quotes cannot be trusted; for rows, when
             they are read.
     """
+    dialect = scope.dialect
     lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     declared, filled = _declared_delimiter(numbered)
     first, header, warnings = to_header(filled, dialect, empty="")
     delimiters = DELIMITERS if delimiter is None and declared is None else (delimiter or declared or "",)
+    delimiter, names = _split(header, delimiters)
     try:
-        delimiter, understood = _understand(header, columns, delimiters, first, dialect)
+        understood = _understand(names, columns, first, dialect) if first else NO_COLUMNS
     except LedgerError as error:
-        below = ((line, _split_longest(text, delimiters)) for line, text in filled)
+        below = ((line, _split(text, delimiters)[1]) for line, text in filled)
         raise with_hint(error, below, columns, dialect) from None
-    reader = RowReader(understood, warnings, text_readers(dialect), dialect, scope)
+    reader = RowReader(understood, dialect, scope)
+    reader.warnings += warnings
     rows = _rows(_records(lines, delimiter, before=first), reader, len(understood.header))
-    return Table(
-        columns=understood,
-        rows=rows,
-        warnings=warnings,
-        delimiter=delimiter,
-        header_row=first,
-        suggest=reader.suggestions,
-    )
+    return Table(columns=understood, reader=reader, rows=rows, delimiter=delimiter, header_row=first)
 
 
 def _declared_delimiter(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:
@@ -96,29 +84,21 @@ def _rows(
             yield RejectedEntry(line=line, reason=f"has {len(cells)} cells where the header has {width}")
 
 
-def _understand(
-    header: str,
-    chosen: Mapping[str, str] | None,
-    delimiters: Sequence[str],
-    line: int,
-    dialect: Dialect,
-) -> tuple[str, Columns]:
-    """Return the delimiter that splits the header into most columns, and the columns."""
-    if not line:
-        return delimiters[0], NO_COLUMNS
-    splits = {delimiter: cells for delimiter in delimiters if (cells := _split_header(header, delimiter))}
-    if not splits:
+def _understand(names: Sequence[str], chosen: Mapping[str, str] | None, line: int, dialect: Dialect) -> Columns:
+    if not names:
         message = f"line {line}: the quotes of the header do not pair"
         raise LedgerError(message, line=line)
-    delimiter = max(splits, key=lambda each: len(splits[each]))  # the first of equals
-    return delimiter, find_columns(splits[delimiter], chosen, dialect.columns)
+    return find_columns(names, chosen, dialect.columns)
 
 
-def _split_longest(text: str, delimiters: Sequence[str]) -> list[str]:
-    return max((_split_header(text, each) for each in delimiters), key=len)
+def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the delimiter that splits *header* into most cells, the first of equals, and these cells."""
+    splits = {delimiter: _cells(header, delimiter) for delimiter in delimiters}
+    delimiter = max(splits, key=lambda each: len(splits[each]))
+    return delimiter, splits[delimiter]
 
 
-def _split_header(header: str, delimiter: str) -> list[str]:
+def _cells(header: str, delimiter: str) -> list[str]:
     """Return the cells; none if the quotes do not pair, as with the wrong delimiter."""
     try:
         return next(csv.reader([header], delimiter=delimiter, strict=True))

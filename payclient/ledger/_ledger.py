@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Literal, Self, TypeAlias
 
 from attrs import field, frozen
 
 from payclient._atomic import Fingerprint
 from payclient.ledger._columns import Columns
-from payclient.ledger._dialect import PLAIN, Dialect
+from payclient.ledger._dialect import Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._rows import RowReader
 from payclient.ledger._scope import Excluded, Scope
 from payclient.ledger._source import Source
 from payclient.ledger._suggestion import Suggestion
 from payclient.ledger._unused import check_values
 
+NO_COLUMNS = Columns({}, (), {}, ())
+"""The columns of a ledger without a header."""
+
 
 @frozen(kw_only=True)
 class Table:
     """
-    The columns and rows of an open ledger, in any format.
+    The columns and rows of an open ledger, in any format; an empty one if nothing is given.
 
     Attributes:
         columns: The columns by field; empty if there is no header.
+        reader: Makes the rows; its warnings grow while they are read.
         rows: Read once, in order; None for a row that is left out.
-        warnings: Grows while the rows are read.
         delimiter: The delimiter of a CSV ledger; None for other formats.
         header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
-        suggest: Returns what to declare, judging by the rows read so far.
     """
 
-    columns: Columns
-    rows: Iterator[Entry | RejectedEntry | None]
-    warnings: list[str] = field(factory=list)
+    columns: Columns = NO_COLUMNS
+    reader: RowReader = field(factory=partial(RowReader, NO_COLUMNS))
+    rows: Iterable[Entry | RejectedEntry | None] = ()
     delimiter: str | None = None
     header_row: int = 0
-    suggest: Callable[[], tuple[Suggestion, ...]] = tuple
-
-
-NO_COLUMNS = Columns({}, (), {}, ())
-"""The columns of a ledger without a header."""
 
 
 LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]
@@ -72,19 +71,18 @@ class Ledger:
         self,
         source: Source,
         table: Table,
+        scope: Scope,
         *,
         format: LedgerFormat,  # noqa: A002  the word users know
-        ignored: Collection[str] = (),
-        allow_empty: bool = True,
-        dialect: Dialect = PLAIN,
-        scope: Scope | None = None,
+        ignored: Collection[str],
+        allow_empty: bool,
     ) -> None:
         self.format: LedgerFormat = format
         self.columns: Columns = table.columns
         self.delimiter: str | None = table.delimiter
-        self.dialect: Dialect = dialect
+        self.dialect: Dialect = scope.dialect
         self.header_row: int = table.header_row
-        self._scope = scope or Scope(dialect)
+        self._scope = scope
         self._source = source
         self._table = table
         self._ignored = ignored
@@ -102,7 +100,7 @@ class Ledger:
             if row is not None:
                 self._has_rows = True
                 yield row
-        check_values(self.columns, ignored=self._ignored, samples=self.columns.samples)
+        check_values(self.columns, ignored=self._ignored)
         if not self._has_rows and not self._allow_empty:
             message = f"the ledger {self._emptiness}; --allow-empty accepts that"
             raise LedgerError(message)
@@ -116,9 +114,10 @@ class Ledger:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for people; complete when all rows have been read."""
+        found = self._table.reader.warnings
         if self._has_rows or self.excluded:
-            return (*self._table.warnings, *map(str, self.excluded))
-        return (*self._table.warnings, f"the ledger {self._emptiness}: nothing was read")
+            return (*found, *map(str, self.excluded))
+        return (*found, f"the ledger {self._emptiness}: nothing was read")
 
     def tell_left_out(self, take: Callable[[str], object]) -> None:
         """Call *take* with the reference of each row that has another currency or time; before rows are read."""
@@ -142,7 +141,7 @@ class Ledger:
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """What would read the amounts and times that are refused; complete when all rows have been read."""
-        return self._table.suggest()
+        return self._table.reader.suggestions()
 
     @property
     def fingerprint(self) -> Fingerprint:

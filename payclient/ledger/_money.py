@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 import shlex
 from decimal import Decimal
-
-from attrs import field, frozen
+from typing import Any
 
 from payclient._escape import quote
-from payclient.ledger._cells import BLANK, CellProblem, damage, invisible
+from payclient.ledger._cells import BLANK, CellProblem, damage, invisible, shown
 from payclient.ledger._dialect import PLAIN, SIDES, Dialect, Grouping, Negative, Thousands
 
 _MAX_DIGITS = 18
+_MAX = 10**_MAX_DIGITS
+_MAX_FLOATING = 10**15  # a float does not keep further digits
 _SPACES = "\u0020\u00a0\u2007\u2009\u202f"
 _MARKS = {
     None: "(?!)",
@@ -34,29 +35,34 @@ _CURRENCY = re.compile(r"[^\W\d_]{1,5}\.?|[$\u00a3\u00a5\u20a0-\u20bf]")
 _DIGITS_ONLY = "write it with digits only, or say how it is written with --decimal and --thousands"
 
 
-@frozen
 class MoneyReader:
-    """Reads amounts in one notation."""
+    """
+    Reads amounts in one notation.
 
-    dialect: Dialect = PLAIN
-    _pattern: re.Pattern[str] = field(init=False, eq=False, repr=False)
-    _is_plain: bool = field(init=False, eq=False, repr=False)
-    _has_point: bool = field(init=False, eq=False, repr=False)
+    Without a declaration, `15000` and `15000.00` are the same; `15.000` is refused, which is fifteen to one reader and
+    fifteen thousand to another.
+    """
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_is_plain", not self.dialect.minor_units)
-        has_point = self.dialect.decimal != "," and self.dialect.thousands is not Thousands.POINT
-        object.__setattr__(self, "_has_point", has_point)
-        object.__setattr__(self, "_pattern", _pattern(self.dialect))
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._dialect = dialect
+        self._places = dialect.minor_units
+        self._has_point = dialect.decimal != "," and dialect.thousands is not Thousands.POINT
+        self._pattern = _pattern(dialect)
 
-    def read(self, cell: str) -> int | None:
+    def read(self, cell: Any) -> int | None:
         """
         Return a whole number of the service's unit, or None for an empty cell.
 
+        Args:
+            cell: Text; an int; or a float or a Decimal that is exactly whole.
+
         Raises:
-            CellProblem: For anything that has no or more than one reading in this notation.
+            CellProblem: For anything that has no or more than one reading in this notation, and for a float of more
+                than fifteen digits.
         """
-        if self._is_plain and cell.isascii() and len(cell) <= _MAX_DIGITS:  # the usual cases
+        if not isinstance(cell, str):
+            return None if cell is None else self._number(cell)
+        if not self._places and cell.isascii() and len(cell) <= _MAX_DIGITS:  # the usual cases
             if cell.isdigit():
                 return int(cell)
             if self._has_point and cell[-3:] == ".00" and cell[:-3].isdigit():
@@ -66,49 +72,43 @@ class MoneyReader:
             return None
         match = self._pattern.fullmatch(text)
         if match is None:
-            raise CellProblem(_refusal(text, self.dialect))
+            raise CellProblem(_refusal(text, self._dialect))
         return self._value(text, match)
 
     def _value(self, text: str, match: re.Match[str]) -> int:
         whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
         is_negative = _is_negative(text, match)
         number = -int(whole) if is_negative else int(whole)
-        if fraction == "000" and 0 < abs(number) < 1000 and self.dialect.decimal is None:
+        if fraction == "000" and 0 < abs(number) < 1000 and self._dialect.decimal is None:
             message = (
                 f"{quote(text)} may mean {number} or {number}000; write it with digits only, "
                 "or declare the point with --decimal . or --thousands ."
             )
             raise CellProblem(message)
-        return scaled(-1 if is_negative else 1, whole, fraction, self.dialect.minor_units, text)
+        return _scaled(-1 if is_negative else 1, whole, fraction, self._places, text)
 
-    def read_float(self, value: float) -> int:
-        """
-        Return a floating point number, rounded to the 15 digits that spreadsheets keep, in the service's unit.
+    def _number(self, value: Any) -> int | None:
+        if type(value) is int:
+            if -_MAX < value < _MAX:
+                return self._decimal(Decimal(value)) if self._places else value
+        elif isinstance(value, float):
+            if self._places and abs(value) < _MAX_FLOATING:  # false for what is not a number
+                return self._decimal(Decimal(f"{value:.15g}"))  # the digits that spreadsheets keep
+            if abs(value) < _MAX_FLOATING:
+                return int(value) if value.is_integer() else self._decimal(Decimal(repr(value)))
+        elif isinstance(value, Decimal) and value.is_finite() and abs(value) < _MAX:
+            return self._decimal(value) if self._places else _PLAIN_READER.read(f"{value:f}")
+        message = f"{shown(value)} is not a whole number of at most {15 if isinstance(value, float) else 18} digits"
+        raise CellProblem(message)
 
-        Raises:
-            CellProblem: When it has a fraction of that unit, or more digits.
-        """
-        return self.read_decimal(Decimal(f"{value:.15g}"))
-
-    def read_decimal(self, value: Decimal) -> int:
-        """
-        Return a number in the service's unit.
-
-        Raises:
-            CellProblem: When it has a fraction of that unit, or more than 18 digits.
-        """
+    def _decimal(self, value: Decimal) -> int:
         text = f"{value:f}"
         whole, _, fraction = text.lstrip("+-").partition(".")
-        return scaled(-1 if value < 0 else 1, whole, fraction, self.dialect.minor_units, text)
+        return _scaled(-1 if value < 0 else 1, whole, fraction, self._places, text)
 
 
-def scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
-    """
-    Return a number in units of which *places* decimal places make one.
-
-    Raises:
-        CellProblem: When it is not whole, or has more than 18 digits.
-    """
+def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
+    """Return a number in units of which *places* decimal places make one."""
     digits = fraction.rstrip("0")
     if len(digits) > places:
         unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"
@@ -120,17 +120,6 @@ def scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
         message = f"{quote(text)} has more than {_MAX_DIGITS} digits"
         raise CellProblem(message)
     return sign * int(number)
-
-
-def read_money(cell: str) -> int | None:
-    """
-    Return a whole number, or None for an empty cell. `15000` and `15000.00` are the same.
-
-    Raises:
-        CellProblem: For anything that is not exactly one whole number: `15000.5`, `15,000`, and
-            `15.000`, which is fifteen to one reader and fifteen thousand to another.
-    """
-    return _PLAIN_READER.read(cell)
 
 
 def _pattern(dialect: Dialect) -> re.Pattern[str]:

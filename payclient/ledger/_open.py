@@ -14,7 +14,7 @@ from payclient.ledger._csv import read_csv
 from payclient.ledger._dialect import PLAIN, UTF_8, Dialect
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._jsonl import read_json_lines
-from payclient.ledger._ledger import NO_COLUMNS, Ledger, LedgerFormat, Table
+from payclient.ledger._ledger import Ledger, LedgerFormat, Table
 from payclient.ledger._lines import with_start
 from payclient.ledger._scope import Scope
 from payclient.ledger._source import GZIP, LedgerFile, Source, unpack
@@ -131,20 +131,21 @@ def open_ledger(
         found = recognise(source.name, first, format)
         _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
         if found == "csv":
-            table = read_csv(chunks, columns=columns, delimiter=delimiter, dialect=dialect, scope=scope)
+            table = read_csv(chunks, columns, delimiter, scope)
         elif found == "jsonl":
-            table = read_json_lines(chunks, columns=columns, dialect=dialect, scope=scope)
+            table = read_json_lines(chunks, columns, scope)
+        elif is_packed:
+            message = f"the ledger is {found} inside gzip; decompress it first, because {found} is already compressed"
+            raise LedgerError(message)
         else:
-            table = _read_whole(
-                source, chunks, found, columns=columns, sheet=sheet, dialect=dialect, scope=scope, is_packed=is_packed
-            )
+            table = _read_whole(source, chunks, found, columns, sheet, scope)
         known = {*dialect.ignore_columns, *dialect.debit_columns.values()}
         ignore = (*ignore, *(name for name in table.columns.ignored if name in known))
         chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
         check_use(table.columns, chosen=chosen, ignored=ignore, required=require)
         scope.check_columns(table.columns.used)
         on_failure.pop_all()
-    return Ledger(source, table, format=found, ignored=ignore, allow_empty=allow_empty, dialect=dialect, scope=scope)
+    return Ledger(source, table, scope, format=found, ignored=ignore, allow_empty=allow_empty)
 
 
 def _check_given(kind: object, delimiter: object) -> None:
@@ -158,47 +159,36 @@ def _check_given(kind: object, delimiter: object) -> None:
 
 
 def _check_options(found: LedgerFormat, *, delimiter: str | None, sheet: str | None, dialect: Dialect) -> None:
-    if delimiter is not None and found != "csv":
-        message = f"delimiter is an option of csv, and the ledger is {found}"
-        raise ValueError(message)
-    if sheet is not None and found != "xlsx":
-        message = f"sheet is an option of xlsx, and the ledger is {found}"
-        raise ValueError(message)
-    if dialect.debit_columns and found == "parquet":
-        message = "debit_columns is an option of csv, jsonl and xlsx, and the ledger is parquet"
-        raise ValueError(message)
-    if dialect.profile:
-        return  # for each format that the program writes
-    if dialect.encoding != UTF_8 and found not in ("csv", "jsonl"):
-        message = f"encoding is an option of csv and jsonl, and the ledger is {found}"
-        raise ValueError(message)
-    if dialect.header_row is not None and found not in ("csv", "xlsx"):
-        message = f"header_row is an option of csv and xlsx, and the ledger is {found}"
-        raise ValueError(message)
+    is_for_one = not dialect.profile  # which is for each format that its program writes
+    options = (
+        ("delimiter", delimiter is not None, "csv"),
+        ("sheet", sheet is not None, "xlsx"),
+        ("debit_columns", dialect.debit_columns, "csv, jsonl and xlsx"),
+        ("encoding", is_for_one and dialect.encoding != UTF_8, "csv and jsonl"),
+        ("header_row", is_for_one and dialect.header_row is not None, "csv and xlsx"),
+    )
+    for name, is_given, formats in options:
+        if is_given and found not in formats:
+            message = f"{name} is an option of {formats}, and the ledger is {found}"
+            raise ValueError(message)
 
 
 def _read_whole(
     source: Source,
     chunks: Iterator[bytes],
     found: LedgerFormat,
-    *,
     columns: Mapping[str, str] | None,
     sheet: str | None,
-    dialect: Dialect,
     scope: Scope,
-    is_packed: bool,
 ) -> Table:
     """Read a format that needs the whole file, because it is not read from start to end."""
-    if is_packed:
-        message = f"the ledger is {found} inside gzip; decompress it first, because {found} is already compressed"
-        raise LedgerError(message)
     file = source.whole(chunks)
     if not source.fingerprint.size_bytes:
-        return Table(columns=NO_COLUMNS, rows=iter(()))
+        return Table()
     if found == "xlsx":
         from payclient.ledger._xlsx import read_xlsx  # noqa: PLC0415
 
-        return read_xlsx(file, columns=columns, sheet=sheet, dialect=dialect, scope=scope)
+        return read_xlsx(file, columns, sheet, scope)
     try:
         from payclient.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
@@ -206,4 +196,4 @@ def _read_whole(
             raise
         message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
-    return read_parquet(file, columns=columns, dialect=dialect, scope=scope)
+    return read_parquet(file, columns, scope)

@@ -14,12 +14,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._escape import escape_unprintable
+from payclient.ledger._cells import Unreadable
 from payclient.ledger._columns import Columns, find_columns
-from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._ledger import NO_COLUMNS, Table
-from payclient.ledger._rows import RowReader, Unreadable, typed_readers
+from payclient.ledger._ledger import Table
+from payclient.ledger._rows import RowReader
 from payclient.ledger._scope import Scope
 
 _arrow: Any = pa  # pyarrow has no type hints
@@ -31,21 +31,14 @@ DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeEr
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
-def read_parquet(
-    file: IO[bytes],
-    *,
-    columns: Mapping[str, str] | None = None,
-    dialect: Dialect = PLAIN,
-    scope: Scope | None = None,
-) -> Table:
+def read_parquet(file: IO[bytes], columns: Mapping[str, str] | None, scope: Scope) -> Table:
     """
     Return the table in a Parquet file. Its rows are numbered from 1.
 
     Args:
         file: Must stay open while the rows are read.
         columns: The column's name by field, for names that are not recognised.
-        dialect: How texts in it are written.
-        scope: Decides which rows are left out.
+        scope: Says how texts in it are written, and which rows are left out.
 
     Raises:
         LedgerError: When the file is damaged or its columns are unusable; for rows, when they are
@@ -57,14 +50,12 @@ def read_parquet(
     except DAMAGE as error:
         raise damaged(error) from error
     if not header:
-        return Table(columns=NO_COLUMNS, rows=iter(()))
-    understood = find_columns(header, columns, dialect.columns)
+        return Table()
+    understood = find_columns(header, columns, scope.dialect.columns)
     decimals = [each.name for each in parquet.schema_arrow if _arrow.types.is_decimal(each.type)]
     understood.samples.update({name: ["0.00"] for name in decimals if name in understood.ignored})
-    warnings: list[str] = []
-    reader = RowReader(only_used(understood), warnings, typed_readers(dialect), dialect, scope)
-    rows = _rows(parquet, reader, tuple(understood.used.values()))
-    return Table(columns=understood, rows=rows, warnings=warnings, suggest=reader.suggestions)
+    reader = RowReader(only_used(understood), scope.dialect, scope)
+    return Table(columns=understood, reader=reader, rows=_rows(parquet, reader, tuple(understood.used.values())))
 
 
 def damaged(error: Exception) -> LedgerError:

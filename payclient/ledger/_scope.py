@@ -13,9 +13,10 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient._escape import plural, quote
-from payclient.ledger._cells import CellProblem, read_creation
+from payclient.ledger._cells import CellProblem
 from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._times import TimeReader
 
 _MAX_RANGES = 200
 _MAX_KINDS = 50
@@ -79,6 +80,7 @@ class Scope:
         is_statement: Whether a row needs no amount if it states what was received.
 
     Attributes:
+        dialect: As given.
         is_statement: As given.
         totals_amount: Sum of the amounts on totals rows that are not left out.
         on_left_out: Is given the reference of each row with another currency or time; None if not wanted.
@@ -90,9 +92,9 @@ class Scope:
     def __init__(
         self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None, *, is_statement: bool = False
     ) -> None:
+        self.dialect: Dialect = dialect
         self.is_statement: bool = is_statement
         self.totals_amount: int = 0
-        self._dialect = dialect
         self._time_zone = time_zone
         self._start, self._stop = bounds(dialect)
         self._wanted = dialect.only_currency.casefold()
@@ -120,11 +122,11 @@ class Scope:
 
     def leaves_out_totals(self, line: int, amount: object) -> bool:
         """Return whether a totals row on *line* is outside, which is then counted."""
-        if self._dialect.skip_totals:
+        if self.dialect.skip_totals:
             self._add("a total of other rows", line, amount)
         elif isinstance(amount, int):
             self.totals_amount += amount
-        return self._dialect.skip_totals
+        return self.dialect.skip_totals
 
     def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
         """
@@ -171,8 +173,8 @@ class Scope:
             raise CellProblem(message)
         local = self._local(created)
         if self._start and local < self._start:
-            return f"before {self._dialect.created_from}"
-        return f"after {self._dialect.created_to}" if self._stop and local >= self._stop else ""
+            return f"before {self.dialect.created_from}"
+        return f"after {self.dialect.created_to}" if self._stop and local >= self._stop else ""
 
     def _local(self, created: datetime) -> datetime:
         if created.tzinfo is None:
@@ -220,7 +222,7 @@ def _time(name: str, text: str) -> datetime | None:
     if not text:
         return None
     try:
-        found = read_creation(text)
+        found = TimeReader().read_creation(text)
     except CellProblem:
         found = None
     if found is None or found.tzinfo is not None:

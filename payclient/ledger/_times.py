@@ -1,5 +1,5 @@
 """
-Read a time as it is declared to be written, with the letters of `strftime`.
+Read a time as it is declared to be written, with the letters of `strftime`; or as ISO 8601 has it.
 
 Not with `strptime`, which knows the names of months in the language of the process, takes digits of other scripts,
 and reads `%y` and missing parts as it likes.
@@ -8,15 +8,14 @@ and reads `%y` and missing parts as it likes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime, time
 from types import MappingProxyType
-
-from attrs import field, frozen
+from typing import Any
 
 from payclient._escape import quote
-from payclient.ledger._cells import CellProblem, read_word
+from payclient.ledger._cells import CellProblem, read_word, shown
 
 _MONTHS: Mapping[str, int] = MappingProxyType(
     {
@@ -64,9 +63,14 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _FIRST_CENTURY = 69
 """Two digits from here on are of the 1900s, as POSIX has it."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.0{1,9})?)?", re.ASCII)
+_CREATION = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_OTHERWISE = "another order is declared with --date-format"
 
 
-@frozen
 class TimeFormat:
     """
     One way to write a time.
@@ -81,12 +85,9 @@ class TimeFormat:
         ValueError: When it has no day, month or year, or one of them twice.
     """
 
-    text: str
-    has_time: bool = field(init=False)
-    _pattern: re.Pattern[str] = field(init=False, eq=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        names = _DIRECTIVE.findall(self.text)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        names = _DIRECTIVE.findall(text)
         if unknown := next((name for name in names if name not in _PARTS), None):
             parts = " ".join(f"%{name}" for name in _PARTS)
             message = f"date_format has no %{unknown}; its parts are {parts}"
@@ -96,15 +97,12 @@ class TimeFormat:
         is_whole = {"Y", "m", "d"} <= set(kinds) and len(kinds) == len(set(kinds))
         is_ordered = hours in (set(), {"H"}, {"I", "p"}) and ("M" not in kinds or hours) and ("S" not in kinds or "M")
         if not is_whole or not is_ordered or names != [name for name in names if name]:
-            message = f"date_format must have day, month and year once each, as in %d/%m/%Y, got {quote(self.text)}"
+            message = f"date_format must have day, month and year once each, as in %d/%m/%Y, got {quote(text)}"
             raise ValueError(message)
-        object.__setattr__(self, "has_time", bool(hours))
-        object.__setattr__(self, "_pattern", self._compiled())
-
-    def _compiled(self) -> re.Pattern[str]:
-        literals = _DIRECTIVE.split(self.text)
-        parts = [re.escape(each) if place % 2 == 0 else _PARTS[each] for place, each in enumerate(literals)]
-        return re.compile("".join(parts), re.IGNORECASE)
+        self.has_time = bool(hours)
+        literals = _DIRECTIVE.split(text)
+        pattern = [re.escape(each) if place % 2 == 0 else _PARTS[each] for place, each in enumerate(literals)]
+        self._pattern = re.compile("".join(pattern), re.IGNORECASE)
 
     def read(self, text: str) -> datetime | None:
         """Return the time in *text*, aware if it has a zone; None if it is not written like this."""
@@ -142,59 +140,102 @@ def _hour(found: Mapping[str, str]) -> int | None:
     return half % 12 + (12 if found["noon"][0] in "Pp" else 0)
 
 
-@frozen
 class TimeReader:
-    """Reads times in the declared formats."""
+    """
+    Reads times.
 
-    texts: tuple[str, ...]
-    _formats: Sequence[TimeFormat] = field(init=False, eq=False, repr=False)
+    Args:
+        texts: The declared formats of times that are text; without one, the year is first, as in ISO 8601.
+    """
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_formats", [TimeFormat(text) for text in self.texts])
+    def __init__(self, texts: tuple[str, ...] = ()) -> None:
+        self._formats = [TimeFormat(text) for text in texts]
 
-    def read(self, cell: str) -> datetime | None:
+    def read(self, cell: Any) -> datetime | None:
         """
         Return a time without a zone, or None for an empty cell.
 
         Raises:
-            CellProblem: When it fits no format or has two readings, has a zone, or has no time of day.
+            CellProblem: When it is not a time, fits no format or has two readings, has a zone or a fraction of a
+                second, or has no time of day.
         """
-        found = self._found(cell)
-        if found is None:
+        if isinstance(cell, datetime):
+            return _checked(cell)
+        text = read_word(_text_of(cell))
+        if text is None:
             return None
-        time, form = found
-        if time.tzinfo is not None:
-            message = f"{quote(cell.strip())} has a time zone, but the service's times have none"
-            raise CellProblem(message)
-        if time.microsecond:
-            message = f"{quote(cell.strip())} has a fraction of a second; the service's times have none"
-            raise CellProblem(message)
-        if not form.has_time:
-            message = f"{quote(cell.strip())} is a date without a time of day"
-            raise CellProblem(message)
-        return time
+        if self._formats:
+            return self._declared(text)
+        if _TIME.fullmatch(text):
+            with suppress(ValueError):  # the 31st of February
+                return datetime.fromisoformat(text.partition(".")[0])
+        message = f"{quote(text)} is not a time written YYYY-MM-DD HH:MM:SS without a zone; {_OTHERWISE}"
+        raise CellProblem(message)
 
-    def read_creation(self, cell: str) -> datetime | None:
+    def read_creation(self, cell: Any) -> datetime | None:
         """
         Return the time of creation, aware if the cell states a zone, or None for an empty cell.
 
-        Raises:
-            CellProblem: When it fits no format or has two readings.
-        """
-        found = self._found(cell)
-        return None if found is None else found[0].replace(microsecond=0)
+        A date alone is the start of that day, and a fraction of a second in a text is dropped.
 
-    def _found(self, cell: str) -> tuple[datetime, TimeFormat] | None:
-        text = read_word(cell)
+        Raises:
+            CellProblem: When it is neither a time nor a date, fits no format or has two readings.
+        """
+        if isinstance(cell, date):
+            return cell if isinstance(cell, datetime) else datetime.combine(cell, time.min)
+        text = read_word(_text_of(cell))
         if text is None:
             return None
-        found = [(time, form) for form in self._formats if (time := form.read(text)) is not None]
+        if self._formats:
+            return self._found(text)[0].replace(microsecond=0)
+        if match := _CREATION.fullmatch(text):
+            day, clock, zone = match.groups()
+            offset = "Z" if zone and zone[0].isalpha() else zone or ""
+            with suppress(ValueError):  # the 31st of February
+                return datetime.fromisoformat(f"{day} {clock or '00:00'}{offset}")
+        message = f"{quote(text)} is not a time such as 2026-11-21 22:16:00, 2026-11-21T22:16:00Z or 2026-11-21"
+        raise CellProblem(f"{message}; {_OTHERWISE}")
+
+    def _declared(self, text: str) -> datetime:
+        found, form = self._found(text)
+        problem = ""
+        if found.tzinfo is not None:
+            problem = "has a time zone, but the service's times have none"
+        elif found.microsecond:
+            problem = "has a fraction of a second; the service's times have none"
+        elif not form.has_time:
+            problem = "is a date without a time of day"
+        if problem:
+            message = f"{quote(text)} {problem}"
+            raise CellProblem(message)
+        return found
+
+    def _found(self, text: str) -> tuple[datetime, TimeFormat]:
+        found = [(read, form) for form in self._formats if (read := form.read(text)) is not None]
         if not found:
-            formats = " or ".join(f"--date-format {quote(each)}" for each in self.texts)
+            formats = " or ".join(f"--date-format {quote(form.text)}" for form in self._formats)
             message = f"{quote(text)} is not a time written {formats}"
             raise CellProblem(message)
-        if any(time != found[0][0] for time, _ in found):
+        if any(read != found[0][0] for read, _ in found):
             both = " and ".join(quote(form.text) for _, form in found)
             message = f"{quote(text)} is another day with each of {both}; declare one of them"
             raise CellProblem(message)
         return found[-1]
+
+
+def _checked(value: datetime) -> datetime:
+    """Return a value that was stored as a time, if it is one of the service's."""
+    if value.microsecond:
+        message = f"{shown(value)} has a fraction of a second; the service's times have none"
+        raise CellProblem(message)
+    if value.tzinfo is not None:
+        message = f"{shown(value)} has a time zone, but the service's times have none; store it without"
+        raise CellProblem(message)
+    return value
+
+
+def _text_of(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    message = f"{shown(value)} is {'a date without a time of day' if isinstance(value, date) else 'not a time'}"
+    raise CellProblem(message)

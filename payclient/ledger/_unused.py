@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from payclient._escape import quote
-from payclient.ledger._columns import Columns, field_of, normalise_name
+from payclient.ledger._columns import Columns, field_of, listed, normalise_name
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
 
@@ -65,10 +65,10 @@ def check_use(
     if not names:
         return  # an empty file has nothing to use
     if missing := next((name for name in ignored if name.strip() not in names), None):
-        message = f"no column is called {quote(missing)}, which was to be ignored; there are {_listed(names)}"
+        message = f"no column is called {quote(missing)}, which was to be ignored; there are {listed(names)}"
         raise LedgerError(message, line=1)
     if missing := next((name for name in required if name not in columns.used), None):
-        message = f"no column was found for {missing}, which is required; there are {_listed(names)}; choose one with "
+        message = f"no column was found for {missing}, which is required; there are {listed(names)}; choose one with "
         raise LedgerError(f"{message}--column {missing}=NAME", line=1)
     left = [name for name in columns.ignored if name not in {each.strip() for each in ignored}]
     if doubled := [name for name in left if field_of(name) in set(COMPARED) - set(chosen)]:
@@ -77,7 +77,7 @@ def check_use(
         _refuse(money, "looks like money and is not used", "amount")
 
 
-def check_values(columns: Columns, *, ignored: Collection[str], samples: Mapping[str, Sequence[str]]) -> None:
+def check_values(columns: Columns, *, ignored: Collection[str]) -> None:
     """
     Check that no unused column seems to hold money if there is no amount column.
 
@@ -85,7 +85,9 @@ def check_values(columns: Columns, *, ignored: Collection[str], samples: Mapping
         LedgerError: When a column seems to hold money.
     """
     left = {name.strip() for name in columns.ignored} - {name.strip() for name in ignored}
-    if "amount" not in columns.used and (money := [n for n in samples if n in left and is_money(samples[n])]):
+    if "amount" not in columns.used and (
+        money := [name for name, cells in columns.samples.items() if name in left and is_money(cells)]
+    ):
         _refuse(money, "holds what looks like money and is not used", "amount")
 
 
@@ -112,13 +114,9 @@ def is_money(cells: Iterable[str]) -> bool:
 
 def _refuse(names: Sequence[str], what: str, field: str | None) -> None:
     first = names[0]
-    others = f" (and so {'is' if len(names) == 2 else 'are'} {_listed(names[1:])})" if names[1:] else ""
+    others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
     message = (
         f"the column {quote(first)} {what}{others}; choose it with --column {field}={quote(first)}, "
         f"or leave it out with --ignore-column {quote(first)}"
     )
     raise LedgerError(message, line=1)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(quote, names[:30])) + (" …" if len(names) > 30 else "")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from attrs import frozen
 
 from payclient._escape import quote
-from payclient.ledger._archive import MIB, Archive, Attributes
+from payclient.ledger._archive import MIB, Archive, Attributes, Handler
 from payclient.ledger._errors import LedgerError
 
 _MAX_TEXT_BYTES = 256 * MIB
@@ -95,16 +95,19 @@ def read_workbook(archive: Archive) -> Workbook:
         message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
         raise LedgerError(message)
     relations = _relations(archive, root)
-    book = _Book()
-    _read(archive, root, book)
+    book = _Book(relations)
+    archive.read(root, book, max_bytes=_MAX_OTHER_BYTES)
     parts = {kind: target for kind, target in relations.values() if target in archive}
     styles = _Styles()
     if "styles" in parts:
-        _read(archive, parts["styles"], styles)
+        archive.read(parts["styles"], styles, max_bytes=_MAX_OTHER_BYTES)
+    texts = _Texts()
+    if "sharedStrings" in parts:
+        archive.read(parts["sharedStrings"], texts, max_bytes=_MAX_TEXT_BYTES)
     return Workbook(
         archive=archive,
-        sheets=tuple(_sheets(book, relations)),
-        texts=_texts(archive, parts.get("sharedStrings")),
+        sheets=tuple(book.sheets),
+        texts=tuple(texts.found),
         time_styles=frozenset(styles.time_styles),
         day_styles=frozenset(styles.day_styles),
         epoch=datetime(1904, 1, 1) if book.is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
@@ -128,7 +131,7 @@ def check_length(characters: int) -> None:
         raise LedgerError(message)
 
 
-class TextParts:
+class TextParts(Handler):
     """The text of a cell, without its pronunciation guide."""
 
     def __init__(self) -> None:
@@ -137,7 +140,7 @@ class TextParts:
         self._is_open = False
         self._is_pronunciation = False
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, attributes: Attributes) -> None:  # noqa: ARG002
         """Handle the start of an element."""
         if name == "rPh":
             self._is_pronunciation = True
@@ -151,7 +154,7 @@ class TextParts:
         elif name == "t":
             self._is_open = False
 
-    def add(self, text: str) -> None:
+    def text(self, text: str) -> None:
         """
         Handle text.
 
@@ -171,7 +174,7 @@ class TextParts:
         return unescape(text)
 
 
-class _Relations:
+class _Relations(Handler):
     def __init__(self, folder: str) -> None:
         self.found: dict[str, tuple[str, str]] = {}
         self._folder = folder
@@ -182,20 +185,27 @@ class _Relations:
             self.found[attributes["Id"]] = attributes["Type"].rpartition("/")[2], target
 
 
-class _Book:
-    def __init__(self) -> None:
-        self.sheets: list[tuple[str, str, bool]] = []
+class _Book(Handler):
+    def __init__(self, relations: Mapping[str, tuple[str, str]]) -> None:
+        self.sheets: list[Sheet] = []
         self.is_1904 = False
+        self._relations = relations
 
     def start(self, name: str, attributes: Attributes) -> None:
         if name == "sheet":
             relation = next((value for key, value in attributes.items() if key.endswith(":id")), "")
-            self.sheets.append((attributes["name"], relation, attributes.get("state", "visible") != "visible"))
+            kind, part = self._relations.get(relation, ("", ""))
+            if not kind:
+                message = f"the sheet {quote(attributes['name'])} is not in the XLSX file; open it and save it again"
+                raise LedgerError(message)
+            if kind == "worksheet":  # a chart sheet has no rows
+                is_hidden = attributes.get("state", "visible") != "visible"
+                self.sheets.append(Sheet(name=attributes["name"], part=part, is_hidden=is_hidden))
         elif name == "workbookPr":
             self.is_1904 = attributes.get("date1904") in ("1", "true", "on")
 
 
-class _Styles:
+class _Styles(Handler):
     def __init__(self) -> None:
         self.time_styles: set[int] = set()
         self.day_styles: set[int] = set()
@@ -218,22 +228,15 @@ class _Styles:
             self._is_in_cells = name == "cellXfs"
 
 
-class _Texts:
+class _Texts(TextParts):
     def __init__(self) -> None:
+        super().__init__()
         self.found: list[str] = []
-        self.parts = TextParts()
-
-    def start(self, name: str, _: Attributes) -> None:
-        self.parts.start(name)
 
     def end(self, name: str) -> None:
-        self.parts.end(name)
+        super().end(name)
         if name == "si":
-            self.found.append(self.parts.take())
-
-
-def _read(archive: Archive, part: str, seen: _Book | _Relations | _Styles) -> None:
-    archive.read(part, on_start=seen.start, on_end=lambda _: None, on_text=lambda _: None, max_bytes=_MAX_OTHER_BYTES)
+            self.found.append(self.take())
 
 
 def _relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
@@ -242,23 +245,5 @@ def _relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
     place = posixpath.join(folder, "_rels", f"{name}.rels")
     relations = _Relations(folder)
     if place in archive:
-        _read(archive, place, relations)
+        archive.read(place, relations, max_bytes=_MAX_OTHER_BYTES)
     return relations.found
-
-
-def _sheets(book: _Book, relations: dict[str, tuple[str, str]]) -> Iterator[Sheet]:
-    for name, relation, is_hidden in book.sheets:
-        kind, part = relations.get(relation, ("", ""))
-        if not kind:
-            message = f"the sheet {quote(name)} is not in the XLSX file; open it and save it again"
-            raise LedgerError(message)
-        if kind == "worksheet":  # a chart sheet has no rows
-            yield Sheet(name=name, part=part, is_hidden=is_hidden)
-
-
-def _texts(archive: Archive, part: str | None) -> tuple[str, ...]:
-    if part is None:
-        return ()
-    texts = _Texts()
-    archive.read(part, on_start=texts.start, on_end=texts.end, on_text=texts.parts.add, max_bytes=_MAX_TEXT_BYTES)
-    return tuple(texts.found)

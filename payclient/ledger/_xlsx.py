@@ -16,14 +16,14 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from payclient._escape import quote
-from payclient.ledger._archive import Archive, Attributes
+from payclient.ledger._archive import Archive, Attributes, Handler
+from payclient.ledger._cells import Unreadable
 from payclient.ledger._columns import find_columns
-from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._ledger import NO_COLUMNS, Table
-from payclient.ledger._rows import RowReader, Unreadable, typed_readers
+from payclient.ledger._rows import RowReader
 from payclient.ledger._scope import Scope
 from payclient.ledger._workbook import Sheet, TextParts, Workbook, check_length, read_workbook, unescape
 
@@ -35,14 +35,7 @@ _PLACE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
 
 
-def read_xlsx(
-    file: IO[bytes],
-    *,
-    columns: Mapping[str, str] | None = None,
-    sheet: str | None = None,
-    dialect: Dialect = PLAIN,
-    scope: Scope | None = None,
-) -> Table:
+def read_xlsx(file: IO[bytes], columns: Mapping[str, str] | None, sheet: str | None, scope: Scope) -> Table:
     """
     Return the table on one sheet of an XLSX file. The first row that is not empty is the header.
 
@@ -50,30 +43,28 @@ def read_xlsx(
         file: Must stay open while the rows are read.
         columns: The column's name by field, for names that are not recognised.
         sheet: Its name; the first visible sheet if not given.
-        dialect: Which row is the header, and how texts in it are written.
-        scope: Decides which rows are left out.
+        scope: Says which row is the header, how texts are written, and which rows are left out.
 
     Raises:
         LedgerError: When the file is damaged, has a password or exceeds a limit, or its header is
             unusable; for rows, when they are read.
     """
+    dialect = scope.dialect
     book = read_workbook(Archive(file))
     chosen = _choose(book, sheet)
     warnings = list(_other_sheets(book, chosen))
     parser = _SheetParser(book)
     rows = _filled(parser.rows(chosen.part))
     first, cells, skipped = to_header(rows, dialect, empty=dict[int, Any]())
-    warnings += skipped
-    if not first:
-        return Table(columns=NO_COLUMNS, rows=iter(()), warnings=warnings)
     header = _names(cells)
     try:
-        understood = find_columns(header, columns, dialect.columns)
+        understood = find_columns(header, columns, dialect.columns) if first else NO_COLUMNS
     except LedgerError as error:
         raise with_hint(error, ((line, _names(each)) for line, each in rows), columns, dialect) from None
-    reader = RowReader(understood, warnings, typed_readers(dialect), dialect, scope)
-    entries = _entries(rows, reader, len(header), parser, warnings, header_row=first)
-    return Table(columns=understood, rows=entries, warnings=warnings, header_row=first, suggest=reader.suggestions)
+    reader = RowReader(understood, dialect, scope)
+    reader.warnings += warnings + skipped
+    entries = _entries(rows, reader, len(header), parser, header_row=first)
+    return Table(columns=understood, reader=reader, rows=entries if first else (), header_row=first)
 
 
 FORMULA = Unreadable("is a formula")
@@ -122,7 +113,7 @@ def _filled(rows: Iterator[tuple[int, dict[int, Any]]]) -> Iterator[tuple[int, d
 
 
 def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
-    return tuple(_name(cells.get(place)) for place in range(max(cells) + 1))
+    return tuple(_name(cells.get(place)) for place in range(max(cells, default=-1) + 1))
 
 
 def _name(value: Any) -> str:
@@ -134,7 +125,6 @@ def _entries(
     reader: RowReader,
     width: int,
     parser: _SheetParser,
-    warnings: list[str],
     *,
     header_row: int,
 ) -> Iterator[Entry | RejectedEntry | None]:
@@ -143,7 +133,7 @@ def _entries(
     for line, cells in rows:
         if parser.hidden_row and not has_told:
             has_told = True
-            warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
+            reader.warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
         if max(cells) < width:
             yield reader.read(line, list(map(cells.get, places)))
         else:
@@ -151,13 +141,13 @@ def _entries(
             yield RejectedEntry(line=line, reason=reason)
     if merged := [each for each in parser.merged if _last_row(each) > header_row]:
         more = f" (and {len(merged) - 1:,} more)" if merged[1:] else ""
-        warnings.append(
+        reader.warnings.append(
             f"the cells {merged[0]} are merged{more}; only the first of them has a value, which is not repeated in "
             "the rows below; undo the merge and fill them if it is meant for all"
         )
 
 
-class _SheetParser:
+class _SheetParser(Handler):
     """
     Parses the rows of a sheet.
 
@@ -188,12 +178,12 @@ class _SheetParser:
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number of each row with its filled cells, by column from 0."""
-        parsed = self._book.archive.parsed(part, on_start=self._start, on_end=self._end, on_text=self._text)
+        parsed = self._book.archive.parsed(part, self)
         for _ in parsed:
             yield from self._done
             self._done = []
 
-    def _start(self, name: str, attributes: Attributes) -> None:
+    def start(self, name: str, attributes: Attributes) -> None:
         if name == "c":
             self._start_cell(attributes)
         elif name == "v":
@@ -206,16 +196,16 @@ class _SheetParser:
         elif name == "mergeCell":
             self.merged.append(attributes.get("ref", ""))
         else:
-            self._texts.start(name)
+            self._texts.start(name, attributes)
 
-    def _text(self, text: str) -> None:
+    def text(self, text: str) -> None:
         if self._is_in_value:
             self._value = f"{self._value}{text}" if self._value else text
             check_length(len(self._value))
         else:
-            self._texts.add(text)
+            self._texts.text(text)
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
         if name == "v":
             self._is_in_value = False
         elif name == "c":

@@ -6,8 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from payclient.ledger._cells import CellProblem, read_code, read_creation, read_time, read_word
-from payclient.ledger._money import read_money
+from payclient.ledger._cells import CellProblem, read_code, read_word
+from payclient.ledger._money import MoneyReader
+from payclient.ledger._times import TimeReader
+
+read_money, read_time, read_creation = MoneyReader().read, TimeReader().read, TimeReader().read_creation
 
 
 @pytest.mark.parametrize(

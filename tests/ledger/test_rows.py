@@ -7,9 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from payclient.ledger._cells import CellProblem
-from payclient.ledger._rows import Unreadable, code_value, creation_value, money_value, time_value, word_value
+from payclient.ledger._cells import CellProblem, Unreadable, read_code, read_word
+from payclient.ledger._money import MoneyReader
+from payclient.ledger._times import TimeReader
 
+read_money, read_time, read_creation = MoneyReader().read, TimeReader().read, TimeReader().read_creation
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
 
 
@@ -31,7 +33,7 @@ TIME = datetime.fromisoformat("2026-11-21 10:00:05")
 )
 def test_money(value, amount):
     """A number of any type that is exactly whole is money, and the result is an int."""
-    assert (money_value(value), type(money_value(value))) == (amount, type(amount))
+    assert (read_money(value), type(read_money(value))) == (amount, type(amount))
 
 
 @pytest.mark.parametrize(
@@ -54,10 +56,10 @@ def test_money(value, amount):
 def test_money_is_not_guessed(value):
     """A number that is not whole, or has more digits than its type keeps, is refused."""
     with pytest.raises(CellProblem):
-        money_value(value)
+        read_money(value)
 
 
-@pytest.mark.parametrize("read", [code_value, word_value])
+@pytest.mark.parametrize("read", [read_code, read_word])
 @pytest.mark.parametrize("value", [12, 12.0, Decimal(12), True, [], {}, b"T1", TIME], ids=repr)
 def test_only_text(read, value):
     """A code or a word must be text, because a number may have lost leading zeros."""
@@ -65,13 +67,13 @@ def test_only_text(read, value):
         read(value)
 
 
-@pytest.mark.parametrize("read", [code_value, word_value, time_value, creation_value])
+@pytest.mark.parametrize("read", [read_code, read_word, read_time, read_creation])
 def test_empty(read):
     """None and empty text are an empty cell."""
     assert (read(None), read("")) == (None, None)
 
 
-@pytest.mark.parametrize("read", [time_value, creation_value])
+@pytest.mark.parametrize("read", [read_time, read_creation])
 def test_time(read):
     """A time is a time, or text as in CSV."""
     assert (read(TIME), read("2026-11-21 10:00:05")) == (TIME, TIME)
@@ -92,32 +94,32 @@ def test_time(read):
 def test_time_is_not_guessed(value, reason):
     """A zone, a date alone and a number are refused."""
     with pytest.raises(CellProblem, match=reason):
-        time_value(value)
+        read_time(value)
 
 
 @pytest.mark.parametrize("value", [46347.41, True, "21/11/2026", Unreadable("broken")], ids=repr)
 def test_creation_is_not_guessed(value):
     """A time of creation is neither a number nor in another order of day and month."""
     with pytest.raises(CellProblem):
-        creation_value(value)
+        read_creation(value)
 
 
 def test_creation():
     """A time of creation may have a zone, and a date alone is the start of its day."""
     aware = TIME.replace(tzinfo=UTC)
-    assert creation_value(aware) == aware
-    assert creation_value(date(2026, 11, 21)) == datetime.fromisoformat("2026-11-21 00:00:00")
+    assert read_creation(aware) == aware
+    assert read_creation(date(2026, 11, 21)) == datetime.fromisoformat("2026-11-21 00:00:00")
 
 
 def test_fraction_of_second():
     """A compared time has no fraction of a second; a time of creation may have one."""
     precise = TIME.replace(microsecond=5)
     with pytest.raises(CellProblem, match="fraction of a second"):
-        time_value(precise)
-    assert (creation_value(precise), creation_value("2026-11-21 10:00:05.000005")) == (precise, TIME)
+        read_time(precise)
+    assert (read_creation(precise), read_creation("2026-11-21 10:00:05.000005")) == (precise, TIME)
 
 
-@pytest.mark.parametrize("read", [code_value, word_value])
+@pytest.mark.parametrize("read", [read_code, read_word])
 def test_half_a_surrogate_pair(read):
     """Text that UTF-8 cannot hold is refused, and the reason can be written."""
     with pytest.raises(CellProblem, match=r"U\+D800") as caught:
