@@ -37,6 +37,7 @@ def test_demo(command, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_temporary_folder(command, monkeypatch, tmp_path):
     """Without a folder a new one is made, kept, and named."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -74,6 +75,7 @@ def test_difference_is_listed():
     ]
 
 
+@pytest.mark.slow
 def test_altered(command, tmp_path, monkeypatch):
     """A break that was planted and cannot be found makes the demo fail."""
 

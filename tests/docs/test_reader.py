@@ -80,6 +80,7 @@ def test_exception(try_out):
         try_out("'''python\n1 / 0\n'''\n")
 
 
+@pytest.mark.slow
 def test_failing_test(try_out):
     """A test on a page is run by pytest, and its failure is reported."""
     assert "assert 1 == 2" in try_out("'''python\ndef test_sum():\n    assert 1 == 2\n'''\n")

@@ -33,6 +33,7 @@ def test_killed(tmp_path):
     assert sorted(task for task, _ in done) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_killer():
     """A task that kills its process each time is abandoned after three crashes, and the error says so."""
     with pytest.raises(

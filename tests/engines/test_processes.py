@@ -89,6 +89,7 @@ def paths_of(tmp_path):
 
 
 @posix
+@pytest.mark.slow
 def test_refused_key(served, tmp_path, monkeypatch):
     """A refused key ends the run, with the error as it was and without results."""
     service = served(10)

@@ -158,6 +158,7 @@ def test_bomb():
     assert given_bytes <= 200 << 16
 
 
+@pytest.mark.slow
 def test_large():
     """A large ledger with the usual compression is not refused."""
     block = random.Random(1).randbytes(1 << 16).hex().encode()

@@ -76,6 +76,7 @@ async def test_same_rules(service_of, ledger, answers, rules):
         assert list(replay(journal, rules=rules)) == rows
 
 
+@pytest.mark.slow
 @examples(150)
 @given(ledger=entries(), answers=answers(), before=ANY_RULES, after=ANY_RULES)
 async def test_other_rules(service_of, ledger, answers, before, after):

@@ -586,6 +586,7 @@ def statements():
     return st.none() | st.lists(lines, max_size=4)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     nights=st.lists(st.tuples(ledgers(), services(), statements()), min_size=2, max_size=3),

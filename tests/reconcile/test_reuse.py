@@ -323,6 +323,7 @@ def judged(night):
     ]
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     before=ledgers(),

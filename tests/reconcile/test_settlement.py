@@ -267,6 +267,7 @@ ANSWERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @examples(150)
 @given(
     ledger=lines_of(),

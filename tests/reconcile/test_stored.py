@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given
@@ -55,7 +56,8 @@ OBSERVATIONS = st.builds(Observation, answer=st.just(Answer.FOUND), at=MOMENTS, 
 def through_sqlite(cells):
     """Return what SQLite gives back for *cells*, in columns without a type as those of the journal are."""
     marks = ", ".join("?" * len(cells))
-    return sqlite3.connect(":memory:").execute(f"SELECT {marks}", cells).fetchone()
+    with closing(sqlite3.connect(":memory:")) as database:
+        return database.execute(f"SELECT {marks}", cells).fetchone()
 
 
 @given(entry=ENTRIES | REJECTED)

@@ -186,6 +186,7 @@ async def test_same_bytes(tmp_path, report_in):
     assert content(tmp_path / "one").keys() == set(ALL)
 
 
+@pytest.mark.slow
 def test_same_bytes_everywhere(tmp_path):
     """Another process, in another time zone and with other hashes, writes the same bytes."""
     tests = Path(__file__).parents[1]

@@ -258,6 +258,7 @@ def test_sorted_and_filtered(folder, work):
     assert keys(taken(folder, read_work_list(path, RUN))) == expected(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SOFFICE is None, reason="needs LibreOffice Calc")
 def test_libreoffice(folder, work, tmp_path):
     """A list that LibreOffice has saved again holds the same decisions, and its references kept their zeros."""

@@ -81,7 +81,7 @@ def test_kill_is_resumed():
     assert result.counts["processes: kill"] == 2
 
 
-@pytest.mark.parametrize("kind", ["disk full", "fsync"])
+@pytest.mark.parametrize("kind", ["disk full", pytest.param("fsync", marks=pytest.mark.slow)])
 def test_disk_fails_at_once(kind):
     """A disk that fails in the first steps of a reconciliation, while a thread writes too, ends it with an error."""
     first_steps = (Plan(seed=2, work="reconcile", faults=(Fault(kind, step),)) for step in range(8))

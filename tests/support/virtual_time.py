@@ -51,5 +51,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._back_from_thread)
         return future
 
+    async def shutdown_default_executor(self, _=None):
+        """Wait for the threads without the time-out of newer versions of Python, which would pass at once."""
+        await super().shutdown_default_executor()
+
     def _back_from_thread(self, _):
         self.in_threads -= 1

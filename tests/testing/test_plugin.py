@@ -69,6 +69,7 @@ def test_three_lines(tmp_path, source, options):
     assert (status, "1 passed" in said, "warning" in said) == (0, True, False), said
 
 
+@pytest.mark.slow
 def test_environment_is_ignored(tmp_path, monkeypatch):
     """A developer's own settings do not leak into tests."""
     monkeypatch.setenv("PAYCLIENT_BASE_URL", "https://pay.example")

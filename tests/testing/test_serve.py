@@ -62,7 +62,7 @@ async def test_headers(service):
 
 async def test_one_date():
     """A `Retry-After` date comes with exactly one `Date` header."""
-    service = FakeService(limits=[FixedWindow(count=1, retry_after=RetryAfter.DATE)])
+    service = FakeService(limits=[FixedWindow(count=1, seconds=1e9, retry_after=RetryAfter.DATE)])
     async with serve(service) as url:
         await post(url)
         answer = await post(url)
