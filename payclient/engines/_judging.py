@@ -35,12 +35,13 @@ class BatchJudge:
     def read(self, cells: Sequence[Any]) -> Entry | RejectedEntry:
         """Return the entry that a row of the columns at `places` makes."""
         self._line += 1
+        told = len(self._reader.warnings)
         entry = self._reader.read(self._line, cells)
         if entry is None:  # only a scope leaves rows out, and a batch has none
             message = "a row of a batch was left out"
             raise AssertionError(message)
-        while self._reader.warnings:
-            logger.warning("%s", self._reader.warnings.pop())
+        for warning in self._reader.warnings[told:]:  # they stay: later rows may count in one of them
+            logger.warning("%s", warning)
         return entry
 
     def needs_confirmation(self, entry: Entry, first: Observation) -> bool:

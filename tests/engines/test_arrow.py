@@ -271,6 +271,16 @@ def test_unusable_row(background, transport):
     assert len(transport.sent) == 1
 
 
+def test_unreadable_times_of_creation(background, caplog):
+    """Rows whose time of creation cannot be read are judged without an age, and one warning names the first."""
+    caplog.set_level("WARNING", "payclient")
+    given = references("T1", "T2", status=pa.array(["Canceled"] * 2), created_at=pa.array(["yesterday", "today"]))
+    (batch,) = reconciled(background, [given])
+    assert batch.column("s_bucket").to_pylist() == ["matched", "matched"]
+    (warning,) = [each for each in caplog.messages if "created_at" in each]
+    assert warning.startswith("'created_at': 1 cell cannot be read, such as 'yesterday' is not a time")
+
+
 def test_no_ledger(background):
     """Columns of which none is a reference are refused."""
     with pytest.raises(LedgerError, match="no column is called reference"):
