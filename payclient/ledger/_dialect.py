@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 from attrs import Attribute, field, fields, frozen
+from attrs.converters import optional
 
 from payclient._escape import quote
 from payclient.ledger._profiles import profiles
@@ -19,7 +20,14 @@ from payclient.protocol import EMPTY
 UTF_8 = "utf-8"
 
 
-class Thousands(StrEnum):
+class _Word(StrEnum):
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        message = f"{cls.__name__.lower()} must be one of {', '.join(cls)}, got {quote(value)}"
+        raise ValueError(message)
+
+
+class Thousands(_Word):
     """
     The mark between the thousands of an amount.
 
@@ -35,8 +43,14 @@ class Thousands(StrEnum):
     SPACE = "space"
     APOSTROPHE = "apostrophe"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Thousands:
+        if value in _OTHER_SPACES:
+            return cls.SPACE
+        return cls.APOSTROPHE if value in _APOSTROPHES else super()._missing_(value)
 
-class Grouping(StrEnum):
+
+class Grouping(_Word):
     """
     The digits between two marks.
 
@@ -49,7 +63,7 @@ class Grouping(StrEnum):
     INDIAN = "indian"
 
 
-class Negative(StrEnum):
+class Negative(_Word):
     """
     How an amount below zero is written.
 
@@ -66,8 +80,8 @@ class Negative(StrEnum):
     DEBIT = "debit"
 
 
-_OTHER_SPACES = frozenset({" ", "\u00a0", "\u2007", "\u2009", "\u202f"})
-_Word = TypeVar("_Word", bound=StrEnum)
+_OTHER_SPACES = (" ", "\u00a0", "\u2007", "\u2009", "\u202f")
+_APOSTROPHES = ("'", "\u2019")
 _ENCODINGS = frozenset(
     (
         *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "mac-roman", "koi8-r", "koi8-u", "cp874"),
@@ -84,33 +98,11 @@ SIDES: Mapping[str, int] = MappingProxyType(
 _MONEY = ("amount", "fee", "amount_received")
 
 
-def _word(kind: type[_Word], name: str, value: object) -> _Word:
-    if not isinstance(value, str) or value not in set(kind):
-        message = f"{name} must be one of {', '.join(kind)}, got {quote(value)}"
-        raise ValueError(message)
-    return kind(value)
-
-
 def _to_decimal(value: str | None) -> str | None:
     if value not in (None, ".", ","):
         message = f"decimal must be one of . and , got {quote(value)}"
         raise ValueError(message)
     return value
-
-
-def _to_thousands(value: object) -> Thousands | None:
-    if value is None:
-        return None
-    known = Thousands.SPACE if value in _OTHER_SPACES else Thousands.APOSTROPHE if value in ("'", "\u2019") else value
-    return _word(Thousands, "thousands", known)
-
-
-def _to_grouping(value: object) -> Grouping:
-    return _word(Grouping, "grouping", value)
-
-
-def _to_negative(value: object) -> Negative:
-    return _word(Negative, "negative", value)
 
 
 def _to_encoding(value: object) -> str:
@@ -248,9 +240,9 @@ class Dialect:
     encoding: str = field(default=UTF_8, converter=_to_encoding)
     header_row: int | None = field(default=None, validator=_is_row)
     decimal: str | None = field(default=None, converter=_to_decimal)
-    thousands: Thousands | None = field(default=None, converter=_to_thousands)
-    grouping: Grouping = field(default=Grouping.WESTERN, converter=_to_grouping)
-    negative: Negative = field(default=Negative.LEADING, converter=_to_negative)
+    thousands: Thousands | None = field(default=None, converter=optional(Thousands))
+    grouping: Grouping = field(default=Grouping.WESTERN, converter=Grouping)
+    negative: Negative = field(default=Negative.LEADING, converter=Negative)
     minor_units: int = field(default=0, validator=_is_places)
     currency_prefix: str = field(default="", converter=_trimmed, validator=_is_symbol)
     currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
@@ -273,12 +265,12 @@ class Dialect:
             TimeFormat(text)
 
     @property
-    def columns(self) -> Mapping[str, tuple[str, ...]]:
+    def columns(self) -> Mapping[str, Sequence[str]]:
         """The names of columns that the profile knows, by field."""
-        return profiles()[self.profile].columns if self.profile else {}
+        return profiles()[self.profile].columns if self.profile else EMPTY
 
     @property
-    def ignore_columns(self) -> tuple[str, ...]:
+    def ignore_columns(self) -> Sequence[str]:
         """The columns that the profile leaves unused."""
         return profiles()[self.profile].ignore_columns if self.profile else ()
 
@@ -290,11 +282,7 @@ class Dialect:
         Raises:
             ValueError: When there is no such profile, or a value cannot be used.
         """
-        known = (
-            {**profiles()[profile].dialect, "debit_columns": profiles()[profile].debit_columns}
-            if profile in list(profiles())
-            else EMPTY
-        )  # or the validator refuses it
+        known = profiles()[profile].dialect if profile in list(profiles()) else EMPTY  # or the validator refuses it
         return cls(profile=profile, **{**known, **declared})
 
 

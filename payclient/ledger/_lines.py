@@ -39,7 +39,7 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
     """
     start, chunks = with_start(chunks, len(codecs.BOM_UTF8))
     is_utf_8 = encoding == UTF_8 or start.startswith(codecs.BOM_UTF8)
-    decoder = _Decoder() if is_utf_8 else _DeclaredDecoder(encoding, start)
+    decoder = _Decoder(UTF_8 if is_utf_8 else encoding, start)
     rest, count = "", 0
     for chunk in chunks:
         *lines, rest = (rest + decoder.decode(chunk)).split("\n")
@@ -60,51 +60,15 @@ def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
 
 
 class _Decoder:
-    """Decodes UTF-8 piece by piece; what it cannot decode becomes its `problem`, at byte `offset`."""
+    """Decodes piece by piece; what it cannot decode becomes its `problem`, at byte `offset`."""
 
-    def __init__(self) -> None:
+    def __init__(self, encoding: str, start: bytes) -> None:
         self._newlines = io.IncrementalNewlineDecoder(None, translate=True)
-        self._pending = b""
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
         self._is_first = True
         self.offset = 0
         self.problem = ""
-
-    def decode(self, chunk: bytes, *, is_last: bool = False) -> str:
-        """Return the text up to the end of *chunk*, or up to the first error in it."""
-        data = self._pending + chunk
-        nul = data.find(0)
-        good = data if nul < 0 else data[:nul]
-        try:
-            text, used = codecs.utf_8_decode(good, "strict", is_last or nul >= 0)
-            if nul >= 0:
-                self.problem = f"NUL byte at offset {self.offset + nul} (line {{line}}): {_UTF_16}"
-        except UnicodeDecodeError as error:
-            used = error.start
-            text = good[:used].decode()
-            self.problem = self._not_utf_8(good, used)
-        self._pending = data[used:]
-        self.offset += used
-        if self._is_first and text:
-            self._is_first = False
-            text = text.removeprefix("\ufeff")
-        return self._newlines.decode(text, is_last)
-
-    def _not_utf_8(self, data: bytes, place: int) -> str:
-        where = f"byte 0x{data[place]:02X} at offset {self.offset + place} (line {{line}})"
-        if self.offset + place == 0 and data[0] in (0xFE, 0xFF):
-            return f"{where}: {_UTF_16}"
-        if place + 3 >= len(data) and codecs.utf_8_decode(data[place:], "ignore", False)[1] == 0:
-            return f"{where}: the file ends in the middle of a character; it is truncated"
-        return f"{where} is not UTF-8: {_CP_1252}"
-
-
-class _DeclaredDecoder(_Decoder):
-    """Decodes a declared encoding, other than UTF-8."""
-
-    def __init__(self, encoding: str, start: bytes) -> None:
-        super().__init__()
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
         if encoding == "utf-16" and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             self.problem = (
                 "the ledger has no byte order mark of UTF-16 at its start; "
@@ -115,30 +79,42 @@ class _DeclaredDecoder(_Decoder):
         """Return the text up to the end of *chunk*, or up to the first error in it."""
         if self.problem:
             return ""
+        nul = chunk.find(0) if self._encoding == UTF_8 else -1
+        if nul >= 0:
+            chunk = chunk[:nul]
         state = self._decoder.getstate()
-        pending = len(state[0])
         try:
-            text = self._decoder.decode(chunk, is_last)
+            text = self._decoder.decode(chunk, is_last or nul >= 0)
             used = len(chunk)
+            if nul >= 0:
+                self.problem = f"NUL byte at offset {self.offset + nul} (line {{line}}): {_UTF_16}"
         except UnicodeDecodeError as error:
-            used = error.start - pending  # negative when it began in the chunk before
+            used = error.start - len(state[0])  # negative when it began in the chunk before
             self._decoder.setstate(state)
             text = self._decoder.decode(chunk[: max(used, 0)])
-            what = "the file is truncated" if is_last else "declare another --encoding"
-            self.problem = (
-                f"byte 0x{error.object[error.start]:02X} at offset {self.offset + used} (line {{line}}) "
-                f"is not {self._encoding}: {what}"
-            )
+            self.problem = self._undecodable(error, self.offset + used, is_last=is_last)
         if "\0" in text:
             text = text.partition("\0")[0]
-            self.problem = f"NUL character (line {{line}}): it is not {self._encoding}; declare another --encoding"
+            self.problem = f"NUL character (line {{line}}): it is not {self._encoding}; {_ANOTHER}"
         self.offset += used
         if self._is_first and text:
             self._is_first = False
             text = text.removeprefix("\ufeff")
         return self._newlines.decode(text, is_last)
 
+    def _undecodable(self, error: UnicodeDecodeError, offset: int, *, is_last: bool) -> str:
+        data = error.object[error.start :]
+        where = f"byte 0x{data[0]:02X} at offset {offset} (line {{line}})"
+        if self._encoding != UTF_8:
+            return f"{where} is not {self._encoding}: {'the file is truncated' if is_last else _ANOTHER}"
+        if offset == 0 and data[0] in (0xFE, 0xFF):
+            return f"{where}: {_UTF_16}"
+        if len(data) <= 3 and codecs.utf_8_decode(data, "ignore", False)[1] == 0:
+            return f"{where}: the file ends in the middle of a character; it is truncated"
+        return f"{where} is not UTF-8: {_CP_1252}"
 
+
+_ANOTHER = "declare another --encoding"
 _UTF_16 = "the file is UTF-16 or damaged; if it is UTF-16, --encoding utf-16 reads it"
 _CP_1252 = (
     "the file is in an older encoding, which cannot be recognised; say which one it is, as with --encoding cp1252 for "

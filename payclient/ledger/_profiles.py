@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,6 @@ class Profile:
         about: The program or service, in a few words.
         dialect: What it declares, by the name of the attribute of `Dialect`.
         columns: The names of its columns, by field, most specific first.
-        debit_columns: The columns whose amounts are subtracted, by field.
         ignore_columns: Columns that are left unused, although they look like money or like a field.
         kind: The column that says what a line is, and its words, as the rule `[lines.kind]` has them.
         statuses: The meaning of its status words, as the rule `[statuses]` has it.
@@ -33,9 +32,8 @@ class Profile:
     name: str
     about: str
     dialect: Mapping[str, Any] = EMPTY
-    columns: Mapping[str, tuple[str, ...]] = EMPTY
-    debit_columns: Mapping[str, str] = EMPTY
-    ignore_columns: tuple[str, ...] = ()
+    columns: Mapping[str, Sequence[str]] = EMPTY
+    ignore_columns: Sequence[str] = ()
     kind: Mapping[str, Any] = EMPTY
     statuses: Mapping[str, str] = EMPTY
 
@@ -44,17 +42,4 @@ class Profile:
 def profiles() -> Mapping[str, Profile]:
     """Return each profile by its name."""
     tables = tomllib.loads(Path(__file__).with_name("profiles.toml").read_text(encoding="utf-8"))
-    return MappingProxyType({name: _profile(name, table) for name, table in tables.items()})
-
-
-def _profile(name: str, table: Mapping[str, Any]) -> Profile:
-    return Profile(
-        name=name,
-        about=table["about"],
-        dialect=table.get("dialect", {}),
-        columns={field: tuple(names) for field, names in table.get("columns", {}).items()},
-        debit_columns=table.get("debit_columns", EMPTY),
-        ignore_columns=tuple(table.get("ignore_columns", ())),
-        kind=table.get("kind", EMPTY),
-        statuses=table.get("statuses", EMPTY),
-    )
+    return MappingProxyType({name: Profile(name=name, **table) for name, table in tables.items()})
