@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, TypeAlias
 
+from attrs import define, field
+
 from payclient._escape import plural
 from payclient._telemetry import Attempt, OnAttempt
 from payclient.errors import (
@@ -24,19 +26,17 @@ from payclient.transports import Way, way_of
 Unbelieved: TypeAlias = tuple[PayClientError, bool]
 """An answer that could not be believed, and whether it came over a fresh connection."""
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
+_NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
 
+@define(eq=False, repr=False)
 class LookupPhase(Timeout):
     """A timed block of one lookup, made by `Lookup.phase`: its duration is limited and recorded."""
 
-    __slots__ = ("_at_most", "_began", "_lookup", "_name")
-
-    def __init__(self, lookup: Lookup, name: PhaseName, began: float, until: float, at_most: float | None) -> None:
-        super().__init__(lookup.clock, until)
-        self._lookup = lookup
-        self._name: PhaseName = name
-        self._began = began
-        self._at_most = at_most
+    _lookup: Lookup
+    _name: PhaseName
+    _began: float
+    _at_most: float | None
 
     def __exit__(
         self,
@@ -45,15 +45,24 @@ class LookupPhase(Timeout):
         traceback: TracebackType | None,
     ) -> Literal[False]:
         is_over = super().__exit__(kind, error, traceback)
-        self._lookup.end_phase(self._name, self._began, is_over=is_over, at_most=self._at_most, cut=error)
-        return False
+        self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
+        if not is_over:
+            return False
+        way = way_of(error)
+        failure = self._lookup.exceeded(way) if self._at_most is None else _too_slow(self._at_most, way)
+        try:
+            raise failure
+        finally:
+            # Otherwise the context is the cancelled attempt, whose frames hold the request.
+            failure.__context__ = None
 
 
+@define(eq=False, repr=False)
 class Lookup:
     """
     The lookup of one reference, retries included.
 
-    Args:
+    Attributes:
         reference: As it was given.
         clock: Of the event loop.
         until: When the lookup must end, on that clock; None for no limit.
@@ -61,43 +70,24 @@ class Lookup:
             which may queue for long. None for no limit.
         observers: Each gets a record per attempt.
         is_poll: Whether it can wait: then its attempts queue behind all others.
+        attempts: How many were made.
+        last_error: Of the attempts.
+        is_fresh: Whether the last answer came over a fresh connection.
+        headers: What the trace sends on.
+        seconds: Spent in each phase.
     """
 
-    __slots__ = (
-        "_budget",
-        "_observers",
-        "_seconds",
-        "_until",
-        "attempts",
-        "clock",
-        "headers",
-        "is_fresh",
-        "is_poll",
-        "last_error",
-        "reference",
-    )
-
-    def __init__(
-        self,
-        reference: str,
-        *,
-        clock: Clock,
-        until: float | None,
-        budget: float | None,
-        observers: tuple[OnAttempt, ...],
-        is_poll: bool = False,
-    ) -> None:
-        self.reference = reference
-        self.attempts = 0
-        self.last_error: PayClientError | None = None
-        self.is_fresh = False  # the connection of the last answer
-        self.is_poll = is_poll
-        self.headers: Mapping[str, str] | None = None  # that the trace sends on
-        self._until = until
-        self._budget = budget
-        self._observers = observers
-        self.clock = clock
-        self._seconds = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
+    reference: str
+    clock: Clock
+    until: float | None
+    budget: float | None
+    observers: tuple[OnAttempt, ...]
+    is_poll: bool = False
+    attempts: int = field(default=0, init=False)
+    last_error: PayClientError | None = field(default=None, init=False)
+    is_fresh: bool = field(default=False, init=False)
+    headers: Mapping[str, str] | None = field(default=None, init=False)
+    seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)
 
     def phase(self, name: PhaseName, *, at_most: float | None = None) -> LookupPhase:
         """
@@ -114,28 +104,8 @@ class Lookup:
         now = self.clock.now()
         end = self._end(name, now)
         if at_most is None or end <= now + at_most:
-            return LookupPhase(self, name, now, end, None)
-        return LookupPhase(self, name, now, now + at_most, at_most)
-
-    def end_phase(
-        self,
-        name: PhaseName,
-        began: float,
-        *,
-        is_over: bool,
-        at_most: float | None,
-        cut: BaseException | None = None,
-    ) -> None:
-        """Record the duration of a phase, and raise if it was cut off, by *cut*."""
-        self._seconds[name] += self.clock.now() - began
-        if not is_over:
-            return
-        error = self._exceeded(way_of(cut)) if at_most is None else _too_slow(at_most, way_of(cut))
-        try:
-            raise error
-        finally:
-            # Otherwise the context is the cancelled attempt, whose frames hold the request.
-            error.__context__ = None
+            return LookupPhase(self.clock, end, self, name, now, None)
+        return LookupPhase(self.clock, now + at_most, self, name, now, at_most)
 
     def fail(self, error: PayClientError) -> None:
         """Keep *error* as the last one; it also says what the attempts before it have sent."""
@@ -143,45 +113,37 @@ class Lookup:
         if isinstance(error, TransportError) and error.sent == "no" and before is not None:
             error.sent = before.sent if isinstance(before, TransportError) else "yes"
 
-    def now(self) -> float:
-        """Return the time on the event loop's clock, in seconds."""
-        return self.clock.now()
-
     def remaining_time(self, max_retry_after: float) -> float:
         """Return the seconds that the lookup can still wait."""
-        return max_retry_after if self._until is None else self._until - self.clock.now()
+        return max_retry_after if self.until is None else self.until - self.clock.now()
 
     def observe(self, observer: OnAttempt) -> None:
         """Add an observer, and send the `headers` that it has, if any."""
-        self._observers = (*self._observers, observer)
+        self.observers = (*self.observers, observer)
         self.headers = getattr(observer, "headers", None)
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether there is an observer."""
-        return bool(self._observers)
 
     def tell(self, attempt: Attempt) -> None:
         """Pass a record to the observers."""
-        for observer in self._observers:
+        for observer in self.observers:
             if asyncio.iscoroutine(made := observer(attempt)):
                 made.close()
                 message = "on_attempt gave a coroutine, which would never be awaited; pass a plain function"
                 raise TypeError(message)
 
     def _end(self, phase: PhaseName, now: float) -> float:
-        if self._until is not None:
-            return self._until
-        if self._budget is None or phase == "queued":
+        if self.until is not None:
+            return self.until
+        if self.budget is None or phase == "queued":
             return math.inf
-        return now + self._budget - self._seconds["attempts"] - self._seconds["backoff"]
+        return now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
 
-    def _exceeded(self, way: Way) -> DeadlineExceededError:
-        went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self._seconds.items())
+    def exceeded(self, way: Way) -> DeadlineExceededError:
+        """Return the error for a lookup that ends now, with an attempt that had come as far as *way* says."""
+        went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.seconds.items())
         message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{_through(way)} ({went})"
         if way.step:  # of the attempt that it ended
             message += f" [step {way.step}{', ' if way.address else ''}{way.address}]"
-        error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self._seconds))
+        error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
         error.__cause__ = self.last_error
         return error
 

@@ -284,7 +284,7 @@ class Session:
         except PayClientError as error:
             error.args = (self._keys.redact(error.message),)  # a transport may quote what came
             if isinstance(error, TransportError):
-                error.seconds = lookup.now() - ticket.started_at
+                error.seconds = lookup.clock.now() - ticket.started_at
             classification, name = classify(error), type(error).__name__
             signal = classification.signal
             if signal is Signal.THROTTLED and isinstance(error, ResponseError):
@@ -302,7 +302,7 @@ class Session:
             self._limiter.release(ticket, signal, retry_after=pause)
             if pause:
                 self._log_pause(paused, response)
-            if lookup.is_observed or logger.isEnabledFor(logging.DEBUG):
+            if lookup.observers or logger.isEnabledFor(logging.DEBUG):
                 self._report(lookup, response, ticket.started_at, name, transaction)
 
     def _log_pause(self, before: float, response: Response | None) -> None:
@@ -316,7 +316,7 @@ class Session:
     def _report(
         self, lookup: Lookup, response: Response | None, began: float, error: str, transaction: Transaction | None
     ) -> None:
-        seconds = lookup.now() - began
+        seconds = lookup.clock.now() - began
         status = None if response is None else response.status_code
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug(
@@ -327,7 +327,7 @@ class Session:
                 error or "found",
                 extra={"reference": lookup.reference, "attempt": lookup.attempts, "status": status, "seconds": seconds},
             )
-        if not lookup.is_observed:
+        if not lookup.observers:
             return
         request_id, rate_limit = telling_headers({} if response is None else response.headers, self._keys.redact)
         attempt = Attempt(

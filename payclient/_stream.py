@@ -69,12 +69,7 @@ async def stream(
         DeadlineExceededError: From the iteration, when nothing came for *stall_timeout*.
         RuntimeError: From the iteration, when the block has ended.
     """
-    deferral = Deferral(
-        is_on=defer,
-        max_retry_after=stall_timeout,
-        random=random,
-        malformed_passes=malformed_passes,
-    )
+    deferral = Deferral(is_on=defer, max_retry_after=stall_timeout, random=random, malformed_passes=malformed_passes)
     run = _Stream(lookup, references, concurrency, stall_timeout, deferral, known)
     run.start()
     try:
@@ -138,7 +133,7 @@ class _Stream:
         concurrency: int,
         stall_timeout: float,
         deferral: Deferral,
-        known: str | None = None,
+        known: str | None,
     ) -> None:
         self._lookup = lookup
         self._source = _Rows(references)
@@ -330,12 +325,12 @@ class _Stream:
     def _judge(self, row: PendingRow, error: PayClientError) -> Failed | None:
         self._last_error = error
         decision = self._deferral.decide(row, error)
-        if decision.disposition is Disposition.FINAL:
+        if decision is Disposition.FINAL:
             return Failed(row.reference, error, index=row.index)
-        if decision.disposition is Disposition.FATAL:
+        if decision is Disposition.FATAL:
             self._fail(error)
         else:
-            due = self._clock.now() + decision.wait
+            due = self._clock.now() + decision
             heappush(self._deferred, (due, row.index, row, self._clock.loop.call_at(due, self._help, due)))
         return None
 

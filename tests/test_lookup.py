@@ -79,7 +79,7 @@ async def test_attempt_is_bounded(bounds):
     with pytest.raises(AttemptTimeoutError, match=r"no whole answer within 2\.5 s"):
         with lookup.phase("attempts", at_most=2.5):
             await asyncio.sleep(100)
-    assert (lookup.now(), await spend(lookup, ("attempts", 7))) == (2.5, "done")
+    assert (lookup.clock.now(), await spend(lookup, ("attempts", 7))) == (2.5, "done")
 
 
 @pytest.mark.parametrize("at_most", [10.0, 11.0], ids=["as-long", "longer"])
@@ -104,7 +104,7 @@ async def test_time_that_is_over():
     lookup = make(until=10.0)
     await asyncio.sleep(11)
     await exceeded(lookup, ("attempts", 1))
-    assert lookup.now() == 11
+    assert lookup.clock.now() == 11
 
 
 async def test_remaining_time_ends_with_the_lookup():

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from attrs import define, frozen
+from attrs import define, field
 
 from payclient import errors
 from payclient.policies._retry import Again, Signal, classify
@@ -27,10 +27,9 @@ _MAX_UNREACHED = 3
 
 
 class Disposition(Enum):
-    """Outcome of a failed lookup: the failure is final, the row is retried later, or the stream ends."""
+    """What a failed lookup ends, if it is not retried later: its row, or the stream."""
 
     FINAL = "final"
-    LATER = "later"
     FATAL = "fatal"
 
 
@@ -52,48 +51,27 @@ class PendingRow:
     answers_when_sent: int = 0
 
 
-@frozen
-class RowDecision:
-    """
-    The decision about one failed lookup.
-
-    Attributes:
-        disposition: What happens to the row.
-        wait: Seconds until it is retried; 0 unless the disposition is `LATER`.
-    """
-
-    disposition: Disposition
-    wait: float = 0.0
-
-
+@define(kw_only=True)
 class Deferral:
     """
     Decides about the failures of one stream.
 
-    Args:
+    Attributes:
         is_on: Whether a failed row may be retried in a later pass.
         max_retry_after: Longest accepted `Retry-After`, in seconds; a longer one ends the stream.
         random: Draws from 0 to 1.
         malformed_passes: Failed passes after which a row with a malformed answer becomes final.
+        answers: Number of lookups that the service has answered, "not found" included.
     """
 
-    def __init__(
-        self,
-        *,
-        is_on: bool,
-        max_retry_after: float,
-        random: Callable[[], float],
-        malformed_passes: int = PASSES,
-    ) -> None:
-        self._is_on = is_on
-        self._malformed_passes = malformed_passes
-        self._max_retry_after = max_retry_after
-        self._random = random
-        self._forbidden_in_a_row = 0
-        self._unreached = 0
-        self._was_reached = False
-        self.answers: int = 0
-        """Number of lookups that the service has answered, "not found" included."""
+    is_on: bool
+    max_retry_after: float
+    random: Callable[[], float]
+    malformed_passes: int = PASSES
+    _forbidden_in_a_row: int = field(default=0, init=False)
+    _unreached: int = field(default=0, init=False)
+    _was_reached: bool = field(default=False, init=False)
+    answers: int = field(default=0, init=False)
 
     @property
     def is_reached(self) -> bool:
@@ -103,7 +81,7 @@ class Deferral:
     @property
     def is_one_enough(self) -> bool:
         """Whether to send rows one by one, as before the service is first reached."""
-        return self._is_on and not self.is_reached
+        return self.is_on and not self.is_reached
 
     def succeed(self) -> None:
         """Record a lookup that the service answered."""
@@ -112,18 +90,18 @@ class Deferral:
 
     def passes(self, error: errors.PayClientError) -> int:
         """Return the number of failed passes after which *error* is final."""
-        return self._malformed_passes if classify(error).again is Again.ONCE else PASSES
+        return self.malformed_passes if classify(error).again is Again.ONCE else PASSES
 
-    def decide(self, row: PendingRow, error: errors.PayClientError) -> RowDecision:
-        """Decide what happens to *row*, which failed with *error*."""
+    def decide(self, row: PendingRow, error: errors.PayClientError) -> Disposition | float:
+        """Return what *error* ends, or the seconds after which *row*, which failed with it, is retried."""
         verdict = classify(error)
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
-            return RowDecision(Disposition.FINAL)
+            return Disposition.FINAL
         if verdict.is_fatal or self._is_hopeless(error):
-            return RowDecision(Disposition.FATAL)
-        if not (self._is_on and verdict.is_passing):
-            return RowDecision(Disposition.FINAL)
+            return Disposition.FATAL
+        if not (self.is_on and verdict.is_passing):
+            return Disposition.FINAL
         return self._defer(row, error)
 
     def _is_hopeless(self, error: errors.PayClientError) -> bool:
@@ -136,21 +114,21 @@ class Deferral:
             self._was_reached = True  # from now on, a failed connection is an outage, not a wrong address
         is_wrong_address = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = (
-            isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self._max_retry_after
+            isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self.max_retry_after
         )
         return is_wrong_address or is_pause_too_long or self._forbidden_in_a_row >= _MAX_FORBIDDEN_IN_A_ROW
 
-    def _defer(self, row: PendingRow, error: errors.PayClientError) -> RowDecision:
+    def _defer(self, row: PendingRow, error: errors.PayClientError) -> Disposition | float:
         asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0
         if self.answers == row.answers_when_sent:
-            return RowDecision(Disposition.LATER, max(asked, self._spread(_OUTAGE_WAIT)))
+            return max(asked, self._spread(_OUTAGE_WAIT))
         row.failed_passes += 1
         if row.failed_passes >= self.passes(error):
-            return RowDecision(Disposition.FINAL)
-        return RowDecision(Disposition.LATER, max(asked, self._spread(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1))))
+            return Disposition.FINAL
+        return max(asked, self._spread(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1)))
 
     def _spread(self, seconds: float) -> float:
-        return seconds * (0.5 + self._random())
+        return seconds * (0.5 + self.random())
 
 
 def _has_reached(error: errors.PayClientError) -> bool:

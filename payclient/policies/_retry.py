@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from payclient import errors
 from payclient._checks import is_count, is_wait
@@ -155,22 +155,19 @@ _MAX_UNCOUNTED = 50
 """A reference that is throttled more often than this gives up, because others are answered meanwhile."""
 
 
+@define
 class Retries:
     """The retry state of one lookup."""
 
-    __slots__ = ("_counted", "_garbled", "_policy", "_random", "_uncounted")
-
-    def __init__(self, policy: RetryPolicy, *, random: Callable[[], float]) -> None:
-        self._policy = policy
-        self._random = random
-        self._counted = 0
-        self._garbled = 0
-        self._uncounted = 0
+    policy: RetryPolicy
+    random: Callable[[], float]
+    _counted: int = field(default=0, init=False)
+    _garbled: int = field(default=0, init=False)
+    _uncounted: int = field(default=0, init=False)
 
     def delay(self, verdict: Classification) -> float | None:
         """Return the seconds to wait before the next attempt, or None if there is none."""
-        policy = self._policy
-        if verdict.again is Again.NEVER or policy.max_attempts == 1:
+        if verdict.again is Again.NEVER or self.policy.max_attempts == 1:
             return None
         if verdict.again is Again.UNCOUNTED:
             self._uncounted += 1
@@ -178,7 +175,7 @@ class Retries:
             return 0.0 if self._uncounted <= _MAX_UNCOUNTED else None
         self._counted += 1
         self._garbled += verdict.again is Again.ONCE
-        if self._counted >= policy.max_attempts or self._garbled > 1:
+        if self._counted >= self.policy.max_attempts or self._garbled > 1:
             return None
-        bound = min(policy.max_backoff, policy.initial_backoff * 2.0 ** min(self._counted - 1, 60))
-        return self._random() * bound
+        bound = min(self.policy.max_backoff, self.policy.initial_backoff * 2.0 ** min(self._counted - 1, 60))
+        return self.random() * bound

@@ -7,6 +7,8 @@ import copy
 from types import TracebackType
 from typing import Generic, TypeAlias, TypeVar
 
+from attrs import define, field
+
 from payclient.errors import DeadlineExceededError, PayClientError
 
 _Value = TypeVar("_Value")
@@ -54,22 +56,19 @@ class SingleFlight(Generic[_Value]):
         return value
 
 
+@define(eq=False, repr=False)
 class InFlight(Generic[_Value]):
     """
     One call in flight: a block that ends with or without a result.
 
-    Args:
-        key: Of the call.
-        others: All calls in flight; this one is added during the block.
+    Attributes:
+        waiters: Callers that wait for its result.
     """
 
-    __slots__ = ("_key", "_others", "_value", "waiters")
-
-    def __init__(self, key: str, others: dict[str, InFlight[_Value]]) -> None:
-        self._key = key
-        self._others = others
-        self._value: _Value | None = None
-        self.waiters: list[asyncio.Future[_Result[_Value]]] = []
+    _key: str
+    _others: dict[str, InFlight[_Value]]
+    _value: _Value | None = field(default=None, init=False)
+    waiters: list[asyncio.Future[_Result[_Value]]] = field(factory=list, init=False)
 
     def set_result(self, value: _Value) -> _Value:
         """Return *value*, and hand it to the waiters when the block ends."""

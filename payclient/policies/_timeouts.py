@@ -13,6 +13,8 @@ import math
 from collections.abc import Callable
 from types import TracebackType
 
+from attrs import define, field
+
 _MIN_INTERVAL = 0.005
 """Seconds between two scans of the time-outs; otherwise many late time-outs would cause one scan each."""
 
@@ -69,6 +71,7 @@ class Clock:
             self._schedule(max(following, now + _MIN_INTERVAL))
 
 
+@define(eq=False, repr=False)
 class Timeout:
     """
     A block that ends when its time is over.
@@ -81,15 +84,11 @@ class Timeout:
         when: Time on that clock; infinite for never.
     """
 
-    __slots__ = ("_cancelling", "_clock", "_has_fired", "_task", "_when")
-
-    _task: asyncio.Task[object]
-    _cancelling: int
-
-    def __init__(self, clock: Clock, when: float) -> None:
-        self._clock = clock
-        self._when = when
-        self._has_fired = False
+    _clock: Clock
+    _when: float
+    _has_fired: bool = field(default=False, init=False)
+    _task: asyncio.Task[object] = field(init=False)
+    _cancelling: int = field(init=False)
 
     def fire(self) -> None:
         """End the block."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 from payclient import errors
-from payclient.policies._deferral import Deferral, Disposition, PendingRow, RowDecision
+from payclient.policies._deferral import Deferral, Disposition, PendingRow
 
 BROKEN = errors.ServiceError("x", status_code=503)
 REFUSED = errors.ConnectionFailedError("x", sent="no")
 DENIED = errors.PermissionDeniedError("x", status_code=403)
 NOT_FOUND = errors.TransactionNotFoundError("x", status_code=404)
-FINAL, FATAL = RowDecision(Disposition.FINAL), RowDecision(Disposition.FATAL)
-
-
-def later(wait):
-    return RowDecision(Disposition.LATER, wait)
+FINAL, FATAL, LATER = Disposition.FINAL, Disposition.FATAL, "later"
 
 
 def deferral(*, is_on=True, max_retry_after=900.0, chance=0.5):
@@ -24,7 +20,11 @@ def deferral(*, is_on=True, max_retry_after=900.0, chance=0.5):
 
 
 def dispositions(rules, *failures):
-    return [rules.decide(PendingRow(index, "R"), error).disposition for index, error in enumerate(failures)]
+    return [disposition(rules.decide(PendingRow(index, "R"), error)) for index, error in enumerate(failures)]
+
+
+def disposition(decision):
+    return LATER if isinstance(decision, float) else decision
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def dispositions(rules, *failures):
         pytest.param(errors.ClientClosedError("x"), FATAL, id="closed"),
         pytest.param(errors.UnexpectedResponseError("x", status_code=302), FATAL, id="redirect"),
         pytest.param(errors.RateLimitedError("x", retry_after=901.0), FATAL, id="pause-too-long"),
-        pytest.param(BROKEN, later(10.0), id="broken"),
-        pytest.param(REFUSED, later(10.0), id="connection"),
-        pytest.param(errors.DeadlineExceededError("x"), later(10.0), id="deadline"),
-        pytest.param(errors.UnexpectedResponseError("x", status_code=200), later(10.0), id="odd-200"),
-        pytest.param(errors.RateLimitedError("x", retry_after=60.0), later(60.0), id="throttled"),
-        pytest.param(errors.ServiceError("x", retry_after=60.0), later(60.0), id="told-to-wait"),
-        pytest.param(errors.RateLimitedError("x", retry_after=900.0), later(900.0), id="longest-pause"),
+        pytest.param(BROKEN, 10.0, id="broken"),
+        pytest.param(REFUSED, 10.0, id="connection"),
+        pytest.param(errors.DeadlineExceededError("x"), 10.0, id="deadline"),
+        pytest.param(errors.UnexpectedResponseError("x", status_code=200), 10.0, id="odd-200"),
+        pytest.param(errors.RateLimitedError("x", retry_after=60.0), 60.0, id="throttled"),
+        pytest.param(errors.ServiceError("x", retry_after=60.0), 60.0, id="told-to-wait"),
+        pytest.param(errors.RateLimitedError("x", retry_after=900.0), 900.0, id="longest-pause"),
     ],
 )
 def test_first_failure(error, decision):
@@ -64,8 +64,8 @@ def test_last_pass(error, passes):
     rules = Deferral(is_on=True, max_retry_after=900.0, random=lambda: 0.5, malformed_passes=2)
     rules.succeed()  # another row: only then does a failure say something of this one
     row = PendingRow(0, "R")
-    found = [rules.decide(row, error).disposition for _ in range(passes)]
-    assert (rules.passes(error), found) == (passes, [Disposition.LATER] * (passes - 1) + [Disposition.FINAL])
+    found = [disposition(rules.decide(row, error)) for _ in range(passes)]
+    assert (rules.passes(error), found) == (passes, [LATER] * (passes - 1) + [FINAL])
 
 
 def test_answers_are_counted():
@@ -78,9 +78,7 @@ def test_answers_are_counted():
 
 def test_pause_of_unknown_length():
     """A refusal without `Retry-After` asks for no pause, so the stream does not end."""
-    assert deferral(max_retry_after=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == RowDecision(
-        Disposition.LATER, 10.0
-    )
+    assert deferral(max_retry_after=0.0).decide(PendingRow(0, "R"), errors.RateLimitedError("x")) == 10.0
 
 
 def test_off():
@@ -101,9 +99,9 @@ def test_given_up_after_four_passes():
         rules.succeed()
         decisions.append(rules.decide(row, BROKEN))
     assert decisions == [
-        later(5.0),
-        later(20.0),
-        later(80.0),
+        5.0,
+        20.0,
+        80.0,
         FINAL,
     ]
 
@@ -113,7 +111,7 @@ def test_outage_costs_no_row():
     rules, row = deferral(), PendingRow(0, "R")
     rules.succeed()
     row.answers_when_sent = rules.answers
-    assert {rules.decide(row, BROKEN) for _ in range(100)} == {later(10.0)}
+    assert {rules.decide(row, BROKEN) for _ in range(100)} == {10.0}
 
 
 def test_refusal_counts_as_answer():
@@ -122,14 +120,14 @@ def test_refusal_counts_as_answer():
     for index in range(1, 5):
         row.answers_when_sent = rules.answers
         rules.decide(PendingRow(index, "S"), NOT_FOUND)
-        decisions.append(rules.decide(row, BROKEN).disposition)
-    assert decisions == [Disposition.LATER, Disposition.LATER, Disposition.LATER, Disposition.FINAL]
+        decisions.append(disposition(rules.decide(row, BROKEN)))
+    assert decisions == [LATER, LATER, LATER, FINAL]
 
 
 @pytest.mark.parametrize(("chance", "wait"), [(0.0, 5.0), (0.5, 10.0), (1.0, 15.0)], ids=["least", "middle", "most"])
 def test_waits_are_spread(chance, wait):
     """Rows that failed together are retried at different times."""
-    assert deferral(chance=chance).decide(PendingRow(0, "R"), BROKEN) == later(wait)
+    assert deferral(chance=chance).decide(PendingRow(0, "R"), BROKEN) == wait
 
 
 def after_deadline(cause):
@@ -153,19 +151,19 @@ def after_deadline(cause):
 def test_wrong_address(first, is_fatal):
     """Lookups that cannot connect end the stream, unless the service has been reached before."""
     last = dispositions(deferral(), first, REFUSED, REFUSED, REFUSED)[-1]
-    assert (last is Disposition.FATAL) == is_fatal
+    assert (last is FATAL) == is_fatal
 
 
 def test_denials_in_a_row():
     """The twentieth `PermissionDeniedError` in a row ends the stream."""
-    assert dispositions(deferral(), *[DENIED] * 20) == [*[Disposition.FINAL] * 19, Disposition.FATAL]
+    assert dispositions(deferral(), *[DENIED] * 20) == [*[FINAL] * 19, FATAL]
 
 
 @pytest.mark.parametrize("between", [NOT_FOUND, BROKEN], ids=["an-answer", "another-failure"])
 def test_denials_with_something_between(between):
     """`PermissionDeniedError`s with answers in between do not end the stream."""
     rules = deferral()
-    assert Disposition.FATAL not in dispositions(rules, *[DENIED] * 19, between, *[DENIED] * 19)
+    assert FATAL not in dispositions(rules, *[DENIED] * 19, between, *[DENIED] * 19)
 
 
 def test_denials_with_success_between():
@@ -173,12 +171,12 @@ def test_denials_with_success_between():
     rules = deferral()
     before = dispositions(rules, *[DENIED] * 19)
     rules.succeed()
-    assert Disposition.FATAL not in before + dispositions(rules, *[DENIED] * 19)
+    assert FATAL not in before + dispositions(rules, *[DENIED] * 19)
 
 
 def test_nobody_there():
     """When the first connections all fail, the address is assumed to be wrong, and the stream ends."""
-    assert dispositions(deferral(), *[REFUSED] * 3) == [Disposition.LATER, Disposition.LATER, Disposition.FATAL]
+    assert dispositions(deferral(), *[REFUSED] * 3) == [LATER, LATER, FATAL]
 
 
 @pytest.mark.parametrize(
@@ -191,17 +189,17 @@ def test_nobody_there():
 )
 def test_outage_after_contact(sign):
     """After the service has been reached, failed connections are an outage that is waited out."""
-    assert Disposition.FATAL not in dispositions(deferral(), sign, *[REFUSED] * 50)
+    assert FATAL not in dispositions(deferral(), sign, *[REFUSED] * 50)
 
 
 def test_success_is_contact():
     """A service that has answered a lookup counts as reached."""
     rules = deferral()
     rules.succeed()
-    assert Disposition.FATAL not in dispositions(rules, *[REFUSED] * 50)
+    assert FATAL not in dispositions(rules, *[REFUSED] * 50)
 
 
 def test_deadline_is_no_contact():
     """A spent deadline does not show that the service was reached."""
     late = errors.DeadlineExceededError("x")
-    assert dispositions(deferral(), REFUSED, late, REFUSED, REFUSED)[-1] is Disposition.FATAL
+    assert dispositions(deferral(), REFUSED, late, REFUSED, REFUSED)[-1] is FATAL
