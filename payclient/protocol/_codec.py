@@ -1,5 +1,5 @@
 """
-The one cattrs converter: JSON values to `Transaction`.
+JSON values to `Transaction`, by one hook of cattrs.
 
 Design rules:
 
@@ -25,6 +25,7 @@ import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
+from payclient.protocol._json import kind
 from payclient.protocol._models import Transaction
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
@@ -59,18 +60,18 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
     if (expdate := _expdate_if_documented(data)) is not None:
         fields["expdate"] = expdate
         return Transaction(**fields)
-    for name in _REQUIRED:
+    for name in REQUIRED:
         if name not in data:
             message = f"{name}: absent"
             raise FieldProblem(message)
-    transaction: Transaction = _structure(fields, Transaction)
+    transaction = _structure(fields, Transaction)
     tolerated = _deviations(data, transaction)
     return attrs.evolve(transaction, deviations=notes + tolerated) if tolerated else transaction
 
 
 def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
     """Return the `expdate` if every field is as documented, so nothing else needs conversion; otherwise None."""
-    if data.keys() != _DOCUMENTED.keys():
+    if data.keys() != DOCUMENTED.keys():
         return None
     values = _documented_values(data)
     if tuple(map(type, values)) != _KINDS or "" in values or max(map(abs, _money(data))) >= _BOUND:
@@ -83,17 +84,13 @@ def _shown(name: str, value: object) -> str:
     """Describe a JSON value in a few words; never a payment code."""
     if value is _ABSENT:
         return "absent"
-    if value is None:
-        return "null"
-    if name == "payment_code" and value != "":
+    if name == "payment_code" and value is not None and value != "":
         return "a value that is not text"
-    if isinstance(value, str):
-        return f"text {value[:40] + '…' if len(value) > 40 else value!r}" if value else "empty text"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float, Decimal)):
+    if isinstance(value, str) and value:
+        return f"text {value[:40] + '…' if len(value) > 40 else value!r}"
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return f"number {value}"
-    return "a list" if isinstance(value, list) else "an object"
+    return kind(value)
 
 
 def _exact_integer(value: object) -> int | None:
@@ -111,19 +108,11 @@ def _exact_integer(value: object) -> int | None:
     return number if abs(number) < _BOUND else None
 
 
-def _read_amount(value: object, _: object) -> int:
-    number = _exact_integer(value)
-    if number is None:
-        message = f"amount: {_shown('amount', value)} is not an exact whole number"
-        raise FieldProblem(message)
-    return number
-
-
-def _optional_integer(name: str) -> Callable[[object, object], int | None]:
-    """Read optional money: an absent or empty value is None, an inexact one is refused."""
+def _money_field(name: str) -> Callable[[object, object], int | None]:
+    """Read money: an inexact value is refused, and so is one that is empty where it is required."""
 
     def read(value: object, _: object) -> int | None:
-        if value is None or value == "":
+        if name not in REQUIRED and (value is None or value == ""):
             return None
         number = _exact_integer(value)
         if number is None:
@@ -170,13 +159,13 @@ def _deviations(data: Mapping[str, Any], transaction: Transaction) -> tuple[str,
     """Describe each field that is not as the specification documents it."""
     odd = [
         name
-        for name, kind in _DOCUMENTED.items()
+        for name, kind in DOCUMENTED.items()
         if type(value := data.get(name)) is not kind
         or value == ""
         or (name == "expdate" and not _is_documented_time(value, transaction.expdate))
     ]
     found = [f"{name}: {_shown(name, data.get(name, _ABSENT))} {_reading(getattr(transaction, name))}" for name in odd]
-    found += [f"unknown field {name[:40]!r}" for name in data if name not in _DOCUMENTED]
+    found += [f"unknown field {name[:40]!r}" for name in data if name not in DOCUMENTED]
     more = len(found) - _MAX_DEVIATIONS
     return (*found[:_MAX_DEVIATIONS], f"and {more} more") if more > 0 else tuple(found)
 
@@ -193,8 +182,8 @@ def _is_documented_time(value: object, read: datetime | None) -> bool:
     return read is not None and isinstance(value, str) and len(value) == 19 and value[10] == " "
 
 
-_REQUIRED = ("reference", "amount", "status")
-_DOCUMENTED: Mapping[str, type] = {
+REQUIRED = ("reference", "amount", "status")
+DOCUMENTED: Mapping[str, type] = {
     "reference": str,
     "merchant_reff": str,
     "payment_method": str,
@@ -206,36 +195,25 @@ _DOCUMENTED: Mapping[str, type] = {
     "expdate": str,
     "status": str,
 }
-_KINDS = tuple(_DOCUMENTED.values())
-_documented_values = itemgetter(*_DOCUMENTED)
+_KINDS = tuple(DOCUMENTED.values())
+_documented_values = itemgetter(*DOCUMENTED)
 _money: Callable[[Mapping[str, Any]], tuple[int, ...]] = itemgetter("amount", "fee", "amount_received")
 
 
-def _make_converter() -> cattrs.Converter:
-    converter = cattrs.Converter(detailed_validation=False)
-    ours = override(struct_hook=_as_it_is)
-    converter.register_structure_hook(
-        Transaction,
-        make_dict_structure_fn(
-            Transaction,
-            converter,
-            _cattrs_detailed_validation=False,
-            reference=override(struct_hook=_required_text("reference")),
-            merchant_reff=override(struct_hook=_text),
-            payment_method=override(struct_hook=_text),
-            payment_name=override(struct_hook=_text),
-            amount=override(struct_hook=_read_amount),
-            fee=override(struct_hook=_optional_integer("fee")),
-            amount_received=override(struct_hook=_optional_integer("amount_received")),
-            payment_code=override(struct_hook=_text),
-            expdate=override(struct_hook=_read_expdate),
-            status=override(struct_hook=_required_text("status")),
-            raw=ours,
-            deviations=ours,
-        ),
-    )
-    return converter
-
-
-_converter = _make_converter()
-_structure = _converter.get_structure_hook(Transaction)
+_structure = make_dict_structure_fn(
+    Transaction,
+    cattrs.Converter(detailed_validation=False),
+    _cattrs_detailed_validation=False,
+    reference=override(struct_hook=_required_text("reference")),
+    merchant_reff=override(struct_hook=_text),
+    payment_method=override(struct_hook=_text),
+    payment_name=override(struct_hook=_text),
+    amount=override(struct_hook=_money_field("amount")),
+    fee=override(struct_hook=_money_field("fee")),
+    amount_received=override(struct_hook=_money_field("amount_received")),
+    payment_code=override(struct_hook=_text),
+    expdate=override(struct_hook=_read_expdate),
+    status=override(struct_hook=_required_text("status")),
+    raw=override(struct_hook=_as_it_is),
+    deviations=override(struct_hook=_as_it_is),
+)

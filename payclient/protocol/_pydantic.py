@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import core_schema
 
+from payclient.protocol._codec import DOCUMENTED, REQUIRED
+
 if TYPE_CHECKING:
     from payclient.protocol._models import Transaction
 
-_TEXT = ("reference", "merchant_reff", "payment_method", "payment_name", "payment_code", "expdate", "status")
-_FIELDS = (*_TEXT[:4], "amount", "fee", "amount_received", *_TEXT[4:])
-_REQUIRED = frozenset({"reference", "amount", "status"})
 _DESCRIPTION = r"^\s+{}: (.+?)(?=^\s+\w+: |^\s*$)"
 
 
@@ -24,7 +23,11 @@ def transaction_schema(kind: type[Transaction]) -> core_schema.CoreSchema:
     Note:
         So money is exact here too, and the payment code is masked in what is written.
     """
-    shape = _shape(kind)
+    shape = core_schema.typed_dict_schema(
+        {name: _field(kind, name) for name in DOCUMENTED},
+        cls_name=kind.__name__,
+        config=core_schema.CoreConfig(title=kind.__name__),
+    )
 
     def read(value: object) -> Transaction:
         if isinstance(value, kind):
@@ -42,17 +45,9 @@ def transaction_schema(kind: type[Transaction]) -> core_schema.CoreSchema:
     )
 
 
-def _shape(kind: type[Transaction]) -> core_schema.TypedDictSchema:
-    return core_schema.typed_dict_schema(
-        {name: _field(kind, name) for name in _FIELDS},
-        cls_name=kind.__name__,
-        config=core_schema.CoreConfig(title=kind.__name__),
-    )
-
-
 def _field(kind: type[Transaction], name: str) -> core_schema.TypedDictField:
-    value = core_schema.str_schema() if name in _TEXT else core_schema.int_schema()
-    is_required = name in _REQUIRED
+    value = core_schema.str_schema() if DOCUMENTED[name] is str else core_schema.int_schema()
+    is_required = name in REQUIRED
     match = re.search(_DESCRIPTION.format(name), kind.__doc__ or "", re.MULTILINE | re.DOTALL)
     description = {"description": " ".join(match[1].split())} if match else {}
     return core_schema.typed_dict_field(

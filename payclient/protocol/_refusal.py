@@ -18,30 +18,6 @@ from payclient.protocol._retry_after import retry_after
 
 _Error = TypeVar("_Error", bound=errors.ResponseError)
 
-_KEPT_HEADERS = frozenset(
-    {
-        "cf-cache-status",
-        "cf-mitigated",
-        "cf-ray",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "date",
-        "location",
-        "ratelimit",
-        "ratelimit-policy",
-        "ratelimit-reset",
-        "request-id",
-        "retry-after",
-        "server",
-        "via",
-        "x-correlation-id",
-        "x-ratelimit-limit",
-        "x-ratelimit-remaining",
-        "x-ratelimit-reset",
-        "x-request-id",
-    },
-)
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
 _TELLING_HEADERS = (
     *_REQUEST_IDS,
@@ -52,6 +28,20 @@ _TELLING_HEADERS = (
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
+)
+_KEPT_HEADERS = frozenset(
+    {
+        *_TELLING_HEADERS,
+        "cf-cache-status",
+        "cf-mitigated",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "date",
+        "location",
+        "server",
+        "via",
+    },
 )
 _RATE_LIMITED_PAGE = re.compile(r"error code:\s*1015|you are being rate limited", re.IGNORECASE)
 _CERTIFICATE_PAGE = re.compile(r"no required ssl certificate was sent|the ssl certificate error", re.IGNORECASE)

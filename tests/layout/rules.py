@@ -45,6 +45,7 @@ MAY_BE_SMALL = {
     "cli/_verify.py": "a command",
     "engines/_registry.py": "its test runs where Ray is not installed",
     "ledger/_profiles.py": "the data of programs and services, apart from what can be declared",
+    "protocol/_pydantic.py": "it needs pydantic",
     "reconcile/_progress.py": "values for users, who import them from the package",
     "transports/_cancel.py": "works around a defect of httpcore; goes when that is repaired",
     "transports/_protocol.py": "the shape of a transport, for transports of users",
