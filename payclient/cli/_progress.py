@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from enum import StrEnum
-from typing import TypeAlias
 
 from attrs import define, field
 from rich.cells import cell_len
@@ -23,8 +22,6 @@ _LIVE_EVERY = 0.2
 _PLAIN_EVERY = 10.0
 _RATE_WINDOW = 15.0
 """Seconds over which the rate is measured: long enough to be steady, short enough to show a pause."""
-
-Show: TypeAlias = Callable[[str], object]
 
 
 class ProgressMode(StrEnum):
@@ -104,6 +101,14 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
 
 
+def live_on(streams: Streams, *, is_forced: bool = False) -> Live | None:
+    """Return lines of standard error that are rewritten in place; None if that is not a terminal which can do so."""
+    console = Console(file=streams.stderr, force_terminal=is_forced or None, highlight=False, markup=False, emoji=False)
+    if not is_forced and (console.is_dumb_terminal or not console.is_terminal):
+        return None
+    return Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
+
+
 @asynccontextmanager
 async def shown(mode: ProgressMode, streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[OnProgress]:
     """
@@ -111,60 +116,37 @@ async def shown(mode: ProgressMode, streams: Streams, stats: Callable[[], Stats]
 
     The line is refreshed by the clock and not by work done, so that a pause shows.
     """
-    console = Console(file=streams.stderr, highlight=False, markup=False, emoji=False)
-    if mode is ProgressMode.AUTO:
-        is_live = console.is_terminal and not console.is_dumb_terminal
-        mode = ProgressMode.LIVE if is_live else ProgressMode.PLAIN
-    with _line(mode, streams) as show:
-        ticker = _Ticker(stats, show, _LIVE_EVERY if mode is ProgressMode.LIVE else _PLAIN_EVERY)
-        ticking = asyncio.create_task(ticker.run())
-        try:
-            yield ticker.update
-        finally:
-            ticking.cancel()
-            await asyncio.wait([ticking])
+    loop, meter = asyncio.get_running_loop(), Meter()
+    latest: Progress | None = None
+    is_live = mode in (ProgressMode.AUTO, ProgressMode.LIVE)
+    live = live_on(streams, is_forced=mode is ProgressMode.LIVE) if is_live else None
 
-
-@contextmanager
-def _line(mode: ProgressMode, streams: Streams) -> Generator[Show]:
-    """Yield what shows one line in the way that *mode* says."""
-    if mode is not ProgressMode.LIVE:
-        yield streams.tell if mode is ProgressMode.PLAIN else str
-        return
-    console = Console(file=streams.stderr, force_terminal=True, highlight=False, markup=False, emoji=False)
-    with Live(
-        console=console,
-        auto_refresh=False,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    ) as live:
-        yield lambda line: live.update(
-            Text(fitted(line, console.width - 1), no_wrap=True, overflow="crop"),
-            refresh=True,
-        )
-
-
-@define
-class _Ticker:
-    """Shows the latest progress again and again."""
-
-    _stats: Callable[[], Stats]
-    _show: Show
-    _every: float
-    _latest: Progress | None = field(init=False, default=None)
-    _meter: Meter = field(init=False, factory=Meter)
-
-    def update(self, progress: Progress) -> None:
+    def update(progress: Progress) -> None:
         """Take the latest; called for each thing done, so it does next to nothing."""
-        if self._latest is None or self._latest.phase is not progress.phase:
-            self._meter.begin(asyncio.get_running_loop().time(), progress.done)
-        self._latest = progress
+        nonlocal latest
+        if latest is None or latest.phase is not progress.phase:
+            meter.begin(loop.time(), progress.done)
+        latest = progress
 
-    async def run(self) -> None:
-        """Show it, until cancelled."""
+    async def show() -> None:
         while True:
-            await asyncio.sleep(self._every)
-            if self._latest is not None:
-                rate = self._meter.rate(self._latest.done, asyncio.get_running_loop().time())
-                self._show(progress_line(self._latest, self._stats(), rate))
+            await asyncio.sleep(_LIVE_EVERY if live else _PLAIN_EVERY)
+            if latest is None:
+                continue
+            line = progress_line(latest, stats(), meter.rate(latest.done, loop.time()))
+            if live is None:
+                streams.tell(line)
+            else:
+                text = Text(fitted(line, live.console.width - 1), no_wrap=True, overflow="crop")
+                live.update(text, refresh=True)
+
+    if mode is ProgressMode.NONE:
+        yield update
+        return
+    with live or nullcontext():
+        showing = asyncio.create_task(show())
+        try:
+            yield update
+        finally:
+            showing.cancel()
+            await asyncio.wait([showing])

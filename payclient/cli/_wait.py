@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any, Self
+from contextlib import nullcontext
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
 from payclient.cli._connection import ConnectionOptions
+from payclient.cli._progress import live_on
 from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError, WaitDeadlineError
@@ -54,33 +55,11 @@ def _seconds(option: str, text: str) -> float:
 
 
 class _Open:
-    """
-    The references that are still open, each on one line of a terminal that is rewritten in place.
+    """The references that are still open, each on a line of *live*; without that, nothing is shown."""
 
-    Args:
-        streams: Of the process; without a terminal on standard error nothing is shown.
-        is_shown: Whether anything is shown at all.
-    """
-
-    def __init__(self, streams: Streams, *, is_shown: bool) -> None:
-        console = Console(file=streams.stderr, highlight=False, markup=False, emoji=False)
-        is_live = is_shown and console.is_terminal and not console.is_dumb_terminal
+    def __init__(self, live: Live | None) -> None:
+        self._live = live
         self._lines: dict[int, str] = {}
-        self._width = console.width - 1
-        self._live = (
-            Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
-            if is_live
-            else None
-        )
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def show(self, index: int, line: str) -> None:
         """Show what is new about a reference."""
@@ -98,7 +77,8 @@ class _Open:
     def _draw(self) -> None:
         if self._live is None:
             return
-        lines = [set_cell_size(line, min(cell_len(line), self._width)) for line in self._lines.values()]
+        width = self._live.console.width - 1
+        lines = [set_cell_size(line, min(cell_len(line), width)) for line in self._lines.values()]
         more = len(lines) - _MAX_OPEN
         shown = [*lines[:_MAX_OPEN], f"and {more:,} more"] if more > 0 else lines
         self._live.update(Text("\n".join(shown), no_wrap=True), refresh=True)
@@ -204,8 +184,8 @@ async def wait(
     if both := sorted(wanted & others):
         message = f"--until and --unless both name {', '.join(both)}"
         raise ConfigurationError(message)
-    still_open = _Open(streams, is_shown=not as_json)
-    lines = _Lines(streams, as_json=as_json, until=wanted, still_open=still_open)
+    live = None if as_json else live_on(streams)
+    lines = _Lines(streams, as_json=as_json, until=wanted, still_open=_Open(live))
     async with (
         connection.client(streams, deadline=DEADLINE) as client,
         client.watch(
@@ -216,7 +196,7 @@ async def wait(
             max_interval=max_interval,
         ) as changes,
     ):
-        with still_open:
+        with live or nullcontext():
             async for seen in changes:
                 lines.add(seen)
     return lines.status

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from payclient.cli._progress import live_on
 from payclient.cli._streams import Streams
 from payclient.cli._wait import _Open
 from payclient.testing import Reply
@@ -38,7 +39,8 @@ def test_terminal(configured, changing):
 def test_many_on_a_terminal(terminal):
     """On a terminal no more than twenty references have a line, and the others are counted; at the end none is left."""
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=terminal)
-    with _Open(streams, is_shown=True) as still_open:
+    with live_on(streams) as live:
+        still_open = _Open(live)
         for index in range(25):
             still_open.show(index, f"M{index}  Pending")
         drawn = terminal.getvalue()
