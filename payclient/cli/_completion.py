@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -18,16 +17,8 @@ $ payclient completion fish > ~/.config/fish/completions/payclient.fish
 """
 
 
-class Shell(StrEnum):
-    """A shell that can complete commands."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 def completion(
-    shell: Shell,
+    shell: Literal["bash", "zsh", "fish"],
     /,
     *,
     app: Annotated[App, Parameter(parse=False)],
@@ -41,4 +32,4 @@ def completion(
         app: The table of commands.
         streams: Streams of the process.
     """
-    streams.write(app.generate_completion(prog_name="payclient", shell=shell.value).rstrip("\n"))
+    streams.write(app.generate_completion(prog_name="payclient", shell=shell).rstrip("\n"))

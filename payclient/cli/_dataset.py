@@ -74,13 +74,9 @@ def _matched(*findings: tuple[Code, Severity]) -> Expected:
     return Expected(Bucket.MATCHED, frozenset(findings))
 
 
-def plus(number: int) -> Callable[[int], int]:
-    """Return what adds *number* to an amount."""
-    return lambda value: value + number
-
-
-def _and(text: str) -> Callable[[str], str]:
-    return lambda value: value + text
+def plus(more: Any) -> Callable[[Any], Any]:
+    """Return what adds *more* to an amount or a text."""
+    return lambda value: value + more
 
 
 def _both(expected: Expected, **fields: Any) -> _Kind:
@@ -90,10 +86,10 @@ def _both(expected: Expected, **fields: Any) -> _Kind:
 _PLAIN = _Kind(_matched())
 _KINDS = (
     _Kind(_break((Code.MISSING_AT_SERVICE, Severity.HIGH)), service=None),
-    _Kind(_break((Code.MERCHANT_REFF_DIFFERS, Severity.CRITICAL)), service={"merchant_reff": _and("-B")}),
+    _Kind(_break((Code.MERCHANT_REFF_DIFFERS, Severity.CRITICAL)), service={"merchant_reff": plus("-B")}),
     _Kind(_break((Code.MERCHANT_REFF_DIFFERS, Severity.MEDIUM)), ledger={"merchant_reff": str.lower}),
     _Kind(_break((Code.METHOD_DIFFERS, Severity.MEDIUM)), service={"payment_method": "CARD", "payment_name": "Card"}),
-    _Kind(_break((Code.PAYMENT_CODE_DIFFERS, Severity.MEDIUM)), ledger={"payment_code": _and("9")}),
+    _Kind(_break((Code.PAYMENT_CODE_DIFFERS, Severity.MEDIUM)), ledger={"payment_code": plus("9")}),
     _Kind(
         _break((Code.UNDERPAID, Severity.HIGH), (Code.NET_DIFFERS, Severity.HIGH)),
         service={"amount": plus(-1000), "amount_received": plus(-1000)},
@@ -141,13 +137,8 @@ MIN_ROWS = len(_KINDS) + 4
 """Room for one discrepancy of each kind; two kinds take two rows."""
 
 
-@frozen
-class _Generated:
-    """One ledger row, its transaction at the service, and the expected result."""
-
-    ledger: Fields
-    transaction: Fields | None
-    expected: Expected
+_Generated: TypeAlias = tuple[Fields, Fields | None, Expected]
+"""One ledger row, its transaction at the service, and the expected result."""
 
 
 def generate(rows: int, *, seed: int) -> Dataset:
@@ -163,19 +154,16 @@ def generate(rows: int, *, seed: int) -> Dataset:
     random = Random(seed)  # noqa: S311  made-up data, not a secret
     agreed = agreed_transactions(random)
     per_kind = max(1, rows // _ROWS_PER_KIND)
-    generated = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
+    generated: list[_Generated] = [_apply(kind, next(agreed)) for kind in _KINDS * per_kind]
     for _ in range(per_kind):
         repeated, first, second = next(agreed), next(agreed), next(agreed)
         second = {**second, "merchant_reff": first["merchant_reff"]}
-        generated += [_Generated(repeated, repeated, _REPEATED), _Generated(repeated, None, _REPEATED)]
-        generated += [_Generated(each, each, _PAID_TWICE) for each in (first, second)]
+        generated += [(repeated, repeated, _REPEATED), (repeated, None, _REPEATED)]
+        generated += [(each, each, _PAID_TWICE) for each in (first, second)]
     generated += [_apply(_PLAIN, next(agreed)) for _ in range(rows - len(generated))]
     random.shuffle(generated)
-    return Dataset(
-        ledger=tuple(one.ledger for one in generated),
-        transactions=tuple(one.transaction for one in generated if one.transaction is not None),
-        expected=tuple(one.expected for one in generated),
-    )
+    ledger, transactions, expected = zip(*generated, strict=True)
+    return Dataset(ledger=ledger, transactions=tuple(filter(None, transactions)), expected=expected)
 
 
 def write_ledger(rows: Iterable[Fields], path: Path, columns: Sequence[str] = COLUMNS) -> None:
@@ -212,7 +200,7 @@ def agreed_transactions(random: Random) -> Iterator[Fields]:
 
 def _apply(kind: _Kind, fields: Fields) -> _Generated:
     transaction = None if kind.service is None else changed(fields, kind.service)
-    return _Generated(changed(fields, kind.ledger), transaction, kind.expected)
+    return changed(fields, kind.ledger), transaction, kind.expected
 
 
 def changed(fields: Fields, changes: Fields) -> Fields:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -33,14 +32,8 @@ Exit status: 0 when everything was taken; 2 when anything is refused, and then n
 _READ = ("summary.json", ROWS, GZIP_ROWS, MANIFEST)
 
 
-class Action(StrEnum):
-    """What to do with decisions."""
-
-    TAKE = "take"
-
-
 def decisions(
-    action: Action,
+    action: Literal["take"],
     workbook: Path,
     /,
     *,
@@ -63,7 +56,7 @@ def decisions(
         folder: Folder of the run. Default: that of the workbook.
         streams: Streams of the process.
     """
-    assert action is Action.TAKE  # noqa: S101  the only one so far
+    assert action == "take"  # noqa: S101  the only one so far
     run_folder = workbook.parent if folder is None else folder
     for option, name in (("--by", by), ("--approved-by", approved_by or "x")):
         if not name.strip():

@@ -48,8 +48,7 @@ def ledger(
         streams: Of the process.
     """
     with source.open(ledger, source.declared(Rules() if rules is None else read_rules(rules)), streams) as opened:
-        overview = Overview(opened)
-        overview.read()
+        overview = Overview.of(opened)
         if as_json:
             streams.write(json.dumps(overview_as_json(overview), indent=2, ensure_ascii=True))
         else:

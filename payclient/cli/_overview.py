@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from attrs import asdict, define, field
 
@@ -26,14 +26,7 @@ _TOTALS_ROW = "is a totals row"
 
 @define
 class Group:
-    """
-    Rejected rows with the same reason, apart from the values in it.
-
-    Attributes:
-        reason: Of the first of them.
-        line: Of the first of them.
-        rows: The number of them.
-    """
+    """Rejected rows with the same reason, apart from the values in it; reason and line are those of the first."""
 
     reason: str
     line: int
@@ -46,14 +39,11 @@ class Overview:
     What is known of a ledger that has been read to its end.
 
     Attributes:
-        ledger: It.
         first: Its first usable rows.
         statuses: Rows and amount by status word; the words beyond the first fifty are counted under None.
         reasons: The rejected rows, by reason.
         totals_lines: Lines of the first totals rows, whose amounts would be counted twice.
         totals_rows: The number of totals rows.
-        rows: The number of rows.
-        rejected: The number of rejected rows.
         references: The number of different references.
         repeated: The first references that are listed again, with the number of their rows.
 
@@ -72,24 +62,27 @@ class Overview:
     references: int = 0
     repeated: list[tuple[str, int]] = field(factory=list)
 
-    def read(self) -> None:
+    @classmethod
+    def of(cls, ledger: Ledger) -> Self:
         """
-        Read the ledger to its end.
+        Read *ledger* to its end.
 
         Raises:
             LedgerError: When the rest of it cannot be trusted.
         """
+        overview = cls(ledger)
         with Journal() as journal:
-            for entry in self.ledger:
+            for entry in ledger:
                 journal.add(entry)
                 if isinstance(entry, RejectedEntry):
-                    self._reject(entry)
+                    overview._reject(entry)
                 else:
-                    self._take(entry)
+                    overview._take(entry)
             journal.finish_ledger()
-            self.rows, self.rejected = journal.rows, journal.count_rejected()
-            self.references = journal.count_references()
-            self.repeated = list(journal.repeated(_MAX_SHOWN))
+            overview.rows, overview.rejected = journal.rows, journal.count_rejected()
+            overview.references = journal.count_references()
+            overview.repeated = list(journal.repeated(_MAX_SHOWN))
+        return overview
 
     def _take(self, entry: Entry) -> None:
         if len(self.first) < _MAX_SHOWN:
@@ -152,9 +145,7 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
                 "rows": each.rows,
                 "cell": each.cell,
                 "is_ambiguous": each.is_ambiguous,
-                "readings": [
-                    {"options": [list(pair) for pair in way.options], "value": way.value} for way in each.readings
-                ],
+                "readings": [asdict(reading) for reading in each.readings],
                 "text": str(each),
             }
             for each in ledger.suggestions

@@ -116,7 +116,6 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 is_durable=durable,
                 output=output,
                 progress=output.mode(progress),
-                is_quiet=output.quiet,
                 streams=streams,
             )
             summary = await _carry_out(job, worst := Worst())
@@ -156,14 +155,11 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
 
 
 def _show(ledger: Ledger, statement: Ledger | None, concurrency: int, streams: Streams) -> int:
-    overview = Overview(ledger)
-    overview.read()
+    overview = Overview.of(ledger)
     for line in (*overview_lines(overview), *question_lines(overview, concurrency)):
         streams.write(line)
     if statement is not None:
-        overview = Overview(statement)
-        overview.read()
-        for line in ("", "the statement:", *map(about_statement, overview_lines(overview))):
+        for line in ("", "the statement:", *map(about_statement, overview_lines(Overview.of(statement)))):
             streams.write(line)
     return 0
 

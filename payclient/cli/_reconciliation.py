@@ -78,7 +78,6 @@ class Reconciliation:
         is_durable: Whether each commit waits for the disk.
         output: Which files to write.
         progress: How to show progress.
-        is_quiet: Whether to leave out the line about a resumed run.
         streams: Of the process.
         clock: Tells the time of each answer.
     """
@@ -98,7 +97,6 @@ class Reconciliation:
     is_durable: bool = False
     output: OutputOptions = field(factory=OutputOptions)
     progress: ProgressMode
-    is_quiet: bool = False
     streams: Streams
     clock: Callable[[], datetime] = utc_now
 
@@ -159,7 +157,7 @@ class Reconciliation:
         return Reuse(max_age=self.max_age, answers=answers_of(self.previous))
 
     def _tell_resumed(self, journal: Journal) -> None:
-        if self.is_quiet or not journal.is_ledger_complete:
+        if self.output.quiet or not journal.is_ledger_complete:
             return
         answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
         self.streams.tell(
