@@ -125,26 +125,9 @@ class ConnectionOptions:
             "trust": "system" if is_system and is_secure and find_spec("truststore") else None,
         }
 
-    def spec(
-        self,
-        streams: Streams,
-        *,
-        processes: int,
-        reference: str,
-        keep: tuple[str, ...],
-        prefix: str,
-        deadline: float | None,
-    ) -> LookupSpec:
+    def spec(self, streams: Streams, *, processes: int) -> LookupSpec:
         """
         Return the specification for worker processes. They share concurrency and rate, and each reads the key itself.
-
-        Args:
-            streams: Streams of the process.
-            processes: Number of worker processes.
-            reference: Name of the column with the references.
-            keep: Names of the columns to carry over.
-            prefix: Prefix of the columns of the answer.
-            deadline: Seconds for one lookup; None for no limit.
 
         Raises:
             ConfigurationError: As `client`, and when the key would come from standard input.
@@ -163,15 +146,11 @@ class ConnectionOptions:
             base_url=self.base_url,
             environment=self.environment,
             key_file=self.api_key_file,
-            reference=reference,
-            keep=keep,
-            prefix=prefix,
             max_concurrency=self.max_concurrency // max(1, processes),
             max_rate=self.max_rate,
             workers=max(1, processes),
             transport=_transport(),
             timeout=self.timeout,
-            deadline=deadline,
             not_found_messages=self.not_found_message,
             network=self.network(),
         )

@@ -7,17 +7,16 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
 from attrs import define, field
 from cyclopts import Parameter, validators
 
-from payclient import AsyncClient, Environment
+from payclient import Environment
 from payclient._escape import plural
 from payclient.cli._dataset import MIN_ROWS, Dataset, Expected, as_expected, generate, write_ledger
-from payclient.cli._nights import MAX_NIGHTS, run_nights
+from payclient.cli._nights import CONCURRENCY, MAX_NIGHTS, client_of, run_nights
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, write_again
 from payclient.cli._sandbox import faults_of, limit_of, serving
@@ -40,7 +39,6 @@ $ payclient demo --rows 1000 --nights 3
 _RATE_LIMIT = "500/s"
 _FAULT_SHARE = 0.02
 _LATENCY = 0.01
-_CONCURRENCY = 32
 _MAX_SHOWN = 20
 _KILL_AFTER = 5.0
 """Seconds until the first run is killed: long enough to start, too short to finish with the default rows."""
@@ -95,22 +93,15 @@ async def _run_once(
     check, worst = Check(dataset.expected), Worst()
     report = folder / "report"
     service.load(dataset.transactions)
-    async with serving(service) as base_url:
+    async with serving(service) as base_url, client_of(service, base_url) as client:
         streams.tell(await _run_and_kill(folder, base_url, service.api_key))
-        async with AsyncExitStack() as stack:
+        with open_ledger(folder / "ledger.csv") as ledger:
             job = Reconciliation(
-                ledger=stack.enter_context(open_ledger(folder / "ledger.csv")),
+                ledger=ledger,
                 out=report,
-                client=await stack.enter_async_context(
-                    AsyncClient(
-                        api_key=service.api_key,
-                        base_url=base_url,
-                        environment=Environment.SANDBOX,
-                        max_concurrency=_CONCURRENCY,
-                    ),
-                ),
+                client=client,
                 environment=Environment.SANDBOX,
-                concurrency=_CONCURRENCY,
+                concurrency=CONCURRENCY,
                 progress=progress,
                 streams=streams,
             )
@@ -134,7 +125,7 @@ async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
     """Start the reconciliation in another process, kill it, and return what happened."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "payclient", "reconcile", str(folder / "ledger.csv")),
-        *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(_CONCURRENCY)),
+        *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(CONCURRENCY)),
         env={
             **os.environ,
             "PAYCLIENT_API_KEY": api_key,

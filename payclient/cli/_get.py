@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 
-from attrs import frozen
 from cyclopts import Parameter
 from rich.cells import cell_len
 
@@ -42,12 +41,8 @@ _MAX_ROWS = 1000
 """Rows that are kept back to be aligned and sorted."""
 
 
-@frozen
-class _Line:
-    """One line of text, and how rich paints it."""
-
-    text: str
-    style: str = ""
+_Line: TypeAlias = tuple[str, str]
+"""One line of text, and how rich paints it."""
 
 
 def record_of(outcome: Outcome) -> dict[str, Any]:
@@ -103,17 +98,17 @@ class Outcomes:
         self._waiting.clear()
         lines = _table(rows) if rows else []
         if not self._streams.stdout.isatty():
-            for line in lines:
-                self._streams.write(line.text)
+            for text, _ in lines:
+                self._streams.write(text)
             return
         from rich.text import Text  # noqa: PLC0415  output into a file or a pipe need not load it
 
         console = self._streams.console()
-        if any(cell_len(line.text) > console.width for line in lines):
+        if any(cell_len(text) > console.width for text, _ in lines):
             lines = _blocks(rows)
-        for line in lines:
+        for text, style in lines:
             # As `Text`, because rich would otherwise obey square brackets in what the service says.
-            console.print(Text(line.text, style=line.style), soft_wrap=True)
+            console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _cells(outcome: Outcome) -> dict[str, str]:
@@ -136,16 +131,14 @@ def _table(rows: Sequence[dict[str, str]]) -> list[_Line]:
     columns = [name for name in _COLUMNS if any(row.get(name) for row in rows)]
     right = [place for place, name in enumerate(columns) if name in _MONEY]
     lines = aligned([columns, *([row.get(name, "") for name in columns] for row in rows)], right=right)
-    return [_Line(line, style) for line, style in zip(lines, ("bold", *map(_style, rows)), strict=True)]
+    return list(zip(lines, ("bold", *map(_style, rows)), strict=True))
 
 
 def _blocks(rows: Sequence[dict[str, str]]) -> list[_Line]:
     """Lay *rows* out one below the other, a line per field, for terminals that are narrower than the table."""
     width = max(len(name) for name in _COLUMNS)
-    blocks = (
-        [_Line(f"{name:{width}}  {row[name]}", _style(row)) for name in _COLUMNS if row.get(name)] for row in rows
-    )
-    return [line for block in blocks for line in (*block, _Line(""))][:-1]
+    blocks = ([(f"{name:{width}}  {row[name]}", _style(row)) for name in _COLUMNS if row.get(name)] for row in rows)
+    return [line for block in blocks for line in (*block, ("", ""))][:-1]
 
 
 def _style(row: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 from cyclopts import Parameter
 
 from payclient._defaults import DEADLINE
@@ -70,14 +71,8 @@ def lookup(
     if not inputs:
         message = "lookup needs at least one Parquet file"
         raise ConfigurationError(message)
-    spec = connection.spec(
-        streams,
-        processes=processes,
-        reference=reference,
-        keep=keep,
-        prefix=prefix,
-        deadline=deadline,
-    )
+    spec = connection.spec(streams, processes=processes)
+    spec = attrs.evolve(spec, reference=reference, keep=keep, prefix=prefix, deadline=deadline)
     total, unresolved = Counter[str](), list[Path]()
     for file in look_up_files(inputs, out=out, spec=spec, processes=processes):
         total.update(file.outcomes)

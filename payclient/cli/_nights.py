@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -24,8 +23,8 @@ from payclient.report import PastRun, open_past_run
 from payclient.testing import FakeService
 
 MAX_NIGHTS = 3
+CONCURRENCY = 32
 _COLUMNS: tuple[str, ...] = ("reference", "merchant_reff", "amount", "status")
-_CONCURRENCY = 32
 _ROWS_PER_CYCLE = 500
 _MAX_SHOWN = 20
 
@@ -53,38 +52,39 @@ _LESS = {"amount": plus(-1000), "amount_received": plus(-1000)}
 _MUCH_LESS = {"amount": plus(-2000), "amount_received": plus(-2000)}
 _MORE = {"amount": plus(1000)}
 _GONE = {"status": "Canceled"}
-_UNDERPAID: Mapping[str, tuple[tuple[str, str], ...]] = {
-    state: (("underpaid", state),)
-    for state in ("", "new", "still_open", "changed", "reopened", "resolved by ledger", "resolved by service")
-}
 _WORD = "Settled"
+
+
+def _underpaid(state: str = "") -> tuple[tuple[str, str], ...]:
+    return (("underpaid", state),)
+
 
 CYCLES: Mapping[str, Cycle] = {
     "always matched": Cycle(),
-    "new on the third night": Cycle(service=({}, {}, _LESS), expected=((), (), _UNDERPAID["new"])),
+    "new on the third night": Cycle(service=({}, {}, _LESS), expected=((), (), _underpaid("new"))),
     "still open": Cycle(
-        ledger=(_MORE,) * 3, expected=(_UNDERPAID[""], _UNDERPAID["still_open"], _UNDERPAID["still_open"])
+        ledger=(_MORE,) * 3, expected=(_underpaid(), _underpaid("still_open"), _underpaid("still_open"))
     ),
     "changed": Cycle(
         service=(_LESS, _MUCH_LESS, _MUCH_LESS),
-        expected=(_UNDERPAID[""], _UNDERPAID["changed"], _UNDERPAID["still_open"]),
+        expected=(_underpaid(), _underpaid("changed"), _underpaid("still_open")),
     ),
     "reopened": Cycle(
         service=(_LESS, {}, _LESS),
-        expected=(_UNDERPAID[""], _UNDERPAID["resolved by service"], _UNDERPAID["reopened"]),
+        expected=(_underpaid(), _underpaid("resolved by service"), _underpaid("reopened")),
     ),
     "resolved by the ledger": Cycle(
-        ledger=(_MORE, {}, {}), expected=(_UNDERPAID[""], _UNDERPAID["resolved by ledger"], ())
+        ledger=(_MORE, {}, {}), expected=(_underpaid(), _underpaid("resolved by ledger"), ())
     ),
     "resolved by the service": Cycle(
-        service=(_LESS, {}, {}), expected=(_UNDERPAID[""], _UNDERPAID["resolved by service"], ())
+        service=(_LESS, {}, {}), expected=(_underpaid(), _underpaid("resolved by service"), ())
     ),
     "resolved by a rule": Cycle(
         service=({"status": _WORD},) * 3,
         expected=((("unknown_status", ""),), (("unknown_status", "resolved by rule"),), ()),
     ),
     "resolved by an acceptance": Cycle(
-        service=(_LESS,) * 3, expected=(_UNDERPAID[""], (("underpaid", "resolved by acceptance"),), ())
+        service=(_LESS,) * 3, expected=(_underpaid(), _underpaid("resolved by acceptance"), ())
     ),
     "reversed": Cycle(
         ledger=({}, _GONE, _GONE),
@@ -94,7 +94,7 @@ CYCLES: Mapping[str, Cycle] = {
     "carried over": Cycle(
         ledger=({}, None, None),
         service=(_LESS, _LESS, {}),
-        expected=(_UNDERPAID[""], _UNDERPAID["still_open"], _UNDERPAID["resolved by service"]),
+        expected=(_underpaid(), _underpaid("still_open"), _underpaid("resolved by service")),
     ),
 }
 """The lives that a row can have. A rule for the word, and the acceptance, come on the second night."""
@@ -187,21 +187,20 @@ def _acceptance(reference: str) -> Accepted:
     )
 
 
+def client_of(service: FakeService, base_url: str) -> AsyncClient:
+    """Return a client for *service*, which is served at *base_url*."""
+    return AsyncClient(
+        api_key=service.api_key, base_url=base_url, environment=Environment.SANDBOX, max_concurrency=CONCURRENCY
+    )
+
+
 async def run_nights(
     nights: int, *, rows: int, seed: int, folder: Path, service: FakeService, progress: ProgressMode, streams: Streams
 ) -> bool:
     """Reconcile night after night, each after the one before, and return whether all was found as planted."""
     previous: PastRun | None = None
     is_passed = True
-    async with serving(service) as base_url, AsyncExitStack() as stack:
-        client = await stack.enter_async_context(
-            AsyncClient(
-                api_key=service.api_key,
-                base_url=base_url,
-                environment=Environment.SANDBOX,
-                max_concurrency=_CONCURRENCY,
-            )
-        )
+    async with serving(service) as base_url, client_of(service, base_url) as client:
         for number, planted in enumerate(plant(rows, seed=seed)[:nights], 1):
             service.load(planted.transactions)
             ledger, out = folder / f"ledger-{number}.csv", folder / f"night-{number}"
@@ -213,7 +212,7 @@ async def run_nights(
                     out=out,
                     client=client,
                     environment=Environment.SANDBOX,
-                    concurrency=_CONCURRENCY,
+                    concurrency=CONCURRENCY,
                     rules=planted.rules,
                     previous=previous,
                     progress=progress,

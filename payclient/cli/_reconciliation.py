@@ -67,18 +67,13 @@ class Reconciliation:
         statement: The other side, open; None without one.
         payout: What came to the bank for the statement.
         out: Folder for the journal and the report.
-        client: Asks the service.
         environment: Which of the service's paths, as the report says it.
-        concurrency: Lookups under way at once.
         confirm_after: Seconds before a difference is looked up again.
-        rules: How differences are judged.
         canary: A reference that is known to exist.
         previous: The run before; None without one.
         max_age: The age up to which its answers are reused; None if none are.
         is_durable: Whether each commit waits for the disk.
         output: Which files to write.
-        progress: How to show progress.
-        streams: Of the process.
         clock: Tells the time of each answer.
     """
 
