@@ -121,6 +121,12 @@ class About:
     payclient_version: str = field(factory=lambda: version("payclient"))
 
     @property
+    def service(self) -> dict[str, str]:
+        """Which service was asked, and with which key, as reports write it."""
+        names = ("base_url", "environment", "key_fingerprint")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def ledger_sha256(self) -> str:
         """Of the ledger; empty where that was not a file."""
         return "" if self.ledger is None else self.ledger.sha256

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import accumulate
 
 from attrs import frozen
 
-from payclient.reconcile import Difference, Settlement, SettlementStep, Step, TieOut
-from payclient.report._wording import BridgeLine, bridge_lines, settlement_lines
+from payclient.reconcile import Difference, SettlementStep, Step
+from payclient.report._wording import BridgeLine
 
 _NARROWEST = 0.5
 _ONE_FIFTH = 5
@@ -54,18 +55,9 @@ class Chart:
     zero: float
 
 
-def bridge_chart(tie_out: TieOut) -> Chart:
-    """Return the chart of *tie_out*."""
-    return _chart(list(bridge_lines(tie_out)))
-
-
-def settlement_chart(settlement: Settlement) -> Chart:
-    """Return the chart of *settlement*."""
-    return _chart(list(settlement_lines(settlement)))
-
-
-def _chart(lines: list[BridgeLine]) -> Chart:
-    first, *between, last, _ = lines  # the residual is nothing to see
+def chart(lines: Iterable[BridgeLine]) -> Chart:
+    """Return the chart of a bridge: both totals with the steps between them, and the residual last."""
+    first, *between, last, _ = lines  # it is nothing to see
     steps = [(line.label, line.step) for line in between if line.step and (line.step.added or line.step.taken_off)]
     running = list(accumulate((step.amount for _, step in steps), initial=first.amount))
     reached = [running[place] + part for place, (_, step) in enumerate(steps) for part in (step.added, step.taken_off)]

@@ -8,41 +8,40 @@ matter are read in full: the breaks of either run, and what the later run says o
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 from payclient.reconcile import (
     BreakChange,
     BreakState,
     Bucket,
-    KnownBreak,
     ResolvedBy,
-    Row,
-    Seen,
     Severity,
     changed_rules,
     changes_of,
-    from_json,
-    seen_of,
 )
-from payclient.report._past_run import PastRun
-from payclient.report._row_reader import RowLine, row_from_json
+from payclient.report._past_run import PastRun, temporary_database
+from payclient.report._row_reader import RowLine
 from payclient.report._rows import change_as_json
 
 DIFF_VERSION = 1
 """Grows when a reader of the difference has to change; new names alone do not make it grow."""
 
-_CACHE_KIB = 16_384
 _BREAK = Bucket.BREAK.value
 _UNJUDGED = frozenset({Bucket.UNRESOLVED.value, Bucket.REJECTED.value})
 _STATES = list(BreakState)
-_Stored: TypeAlias = tuple[str, int, bytes]
+_TABLES = (
+    "earlier (reference TEXT, text BLOB)",
+    "later (reference TEXT, text BLOB)",
+    "changes (state INTEGER, severity INTEGER, reference TEXT, code TEXT, text TEXT)",
+)
+_BY_REFERENCE = (
+    "SELECT reference, 0, text FROM earlier UNION ALL SELECT reference, 1, text FROM later ORDER BY reference"
+)
 
 
 class RunDiff:
@@ -69,18 +68,16 @@ class RunDiff:
         self._max_in_memory = max_in_memory
         self.counts: Counter[BreakState] = Counter()
         self.news: Counter[Severity] = Counter()
-        self._database = sqlite3.connect("", isolation_level=None)  # a temporary file
         with ExitStack() as opened:
-            opened.callback(self._database.close)
-            self._prepare()
+            self._database = opened.enter_context(temporary_database(*_TABLES))
             self._compare()
-            opened.pop_all()
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._database.close()
+        self._opened.close()
 
     @property
     def changed_rules(self) -> tuple[str, ...]:
@@ -158,16 +155,6 @@ class RunDiff:
 
     # The comparison
 
-    def _prepare(self) -> None:
-        execute = self._database.execute
-        execute("PRAGMA journal_mode = OFF")
-        execute("PRAGMA synchronous = OFF")
-        execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        execute("CREATE TABLE earlier (reference TEXT, text BLOB)")
-        execute("CREATE TABLE later (reference TEXT, text BLOB)")
-        execute("CREATE TABLE changes (state INTEGER, severity INTEGER, reference TEXT, code TEXT, text TEXT)")
-        execute("BEGIN")
-
     def _compare(self) -> None:
         execute, insert = self._database.execute, self._database.executemany
         insert("INSERT INTO earlier VALUES (?, ?)", _kept(line for line in self.earlier.lines() if _matters(line)))
@@ -191,14 +178,12 @@ class RunDiff:
         return lambda reference: bool(find("SELECT 1 FROM earlier WHERE reference = ?", (reference,)).fetchone())
 
     def _all_changes(self) -> Iterator[tuple[object, ...]]:
-        sides = (
-            self._database.execute(f"SELECT reference, {place}, text FROM {table} ORDER BY reference")  # noqa: S608  ours
-            for place, table in enumerate(("earlier", "later"))
-        )
-        merged: Iterator[_Stored] = merge(*sides, key=itemgetter(0))
+        stored = self._database.execute(_BY_REFERENCE)
         unchanged = self._unchanged()
-        for reference, lines in groupby(merged, key=itemgetter(0)):
-            was, now = self._seen(reference, lines)
+        for reference, lines in groupby(stored, key=itemgetter(0)):
+            texts = [(place, text) for _, place, text in lines]
+            was, _ = self.earlier.seen(reference, (text for place, text in texts if place == 0))
+            now, _ = self.later.seen(reference, (text for place, text in texts if place == 1))
             for change in changes_of(was, now, is_judged=self._is_judged, unchanged=unchanged):
                 if not change.is_old:
                     yield self._taken(change)
@@ -210,22 +195,6 @@ class RunDiff:
         times = [(run.first_observed_at, run.last_observed_at) for run in (one, other)]
         are_answers = other.judged_run == one.name and times[0] == times[1]
         return [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
-
-    def _seen(self, reference: str, lines: Iterable[_Stored]) -> tuple[Seen, Seen]:
-        """Return what each run says about one reference, from its rows in both."""
-        rows: tuple[list[Row], list[Row]] = ([], [])
-        remembered: list[KnownBreak] = []
-        for _, place, text in lines:
-            data = json.loads(text)
-            if "known" in data:
-                remembered.append(from_json(data["known"], KnownBreak))
-            else:
-                rows[place].append(row_from_json(data))
-        was, now = rows
-        return (
-            seen_of(reference, was, run=self.earlier.name, remembered=remembered),
-            seen_of(reference, now, run=self.later.name),
-        )
 
     def _taken(self, change: BreakChange) -> tuple[object, ...]:
         state, severity = change.history.state, change.now.severity

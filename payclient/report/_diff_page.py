@@ -11,7 +11,7 @@ from typing import Any
 from payclient._atomic import AtomicFiles
 from payclient.reconcile import BreakState, ResolvedBy
 from payclient.report._diff import RunDiff
-from payclient.report._facts import Fact, when
+from payclient.report._facts import Fact, answers_came, when
 from payclient.report._page import ROOM, write_page
 from payclient.report._past_run import PastRun
 
@@ -87,8 +87,7 @@ def _facts(which: str, run: PastRun) -> Iterator[Fact]:
     yield Fact(f"{which} run", (run.name,), is_code=True)
     yield Fact("Folder", (run.folder.resolve().name,))
     yield Fact("Rows", (f"{run.rows:,}",))
-    window = f"{when(run.first_observed_at)} to {when(run.last_observed_at)} UTC"
-    yield Fact("Answers came", (window if run.first_observed_at else "none came",))
+    yield answers_came(run.first_observed_at, run.last_observed_at)
     yield Fact("SHA-256 of its manifest", (run.sha256,), is_code=True)
 
 

@@ -45,6 +45,11 @@ def when(time: datetime | None) -> str:
     return "" if time is None else time.astimezone(UTC).isoformat(" ", "seconds")[:19]
 
 
+def answers_came(first: datetime | None, last: datetime | None) -> Fact:
+    """Return between which times the service answered."""
+    return Fact("Answers came", ("none came" if first is None else f"{when(first)} to {when(last)} UTC",))
+
+
 def facts(summary: Summary, about: About) -> Iterator[Fact]:
     """Yield the run metadata in the order of the page; a missing value is shown as such."""
     yield Fact(RUN_TERM, (about.run or "not recorded",), bool(about.run))
@@ -63,8 +68,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Environment", (about.environment or "not recorded",))
     yield Fact("Key fingerprint", (about.key_fingerprint or "not recorded",), bool(about.key_fingerprint))
     yield Fact("Canary", (about.canary or "none was given",), bool(about.canary))
-    window = f"{when(summary.first_observed_at)} to {when(summary.last_observed_at)} UTC"
-    yield Fact("Answers came", (window if summary.first_observed_at else "none came",))
+    yield answers_came(summary.first_observed_at, summary.last_observed_at)
     if summary.since is not None and summary.since.reused:
         yield Fact("Reused answers", (summary.since.reused_sentence,))
     yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))
@@ -85,10 +89,7 @@ def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
     yield Fact("Ledger", (ledger.name or "standard input",))
     yield Fact("Size", (f"{ledger.size_bytes:,} bytes, read as {ledger.format}",))
     yield Fact("SHA-256", (ledger.sha256,), is_code=True)
-    columns = (
-        name if name == header else f"{name}, from the column {header!r}" for name, header in ledger.columns.items()
-    )
-    yield Fact("Columns used", tuple(columns) or ("none",))
+    yield Fact("Columns used", tuple(_columns(ledger)) or ("none",))
     if ledger.ignored_columns:
         yield Fact("Columns ignored", ledger.ignored_columns)
     if ledger.warnings:
@@ -102,10 +103,13 @@ def _statement(statement: StatementAbout) -> Iterator[Fact]:
         left_out = f"{plural(totals.ignored_lines, 'line')}, {totals.ignored_amount:,} in all, by their kind"
         yield Fact("Left out of the statement", (left_out,))
     yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
-    columns = (
-        name if name == header else f"{name}, from the column {header!r}" for name, header in file.columns.items()
-    )
-    yield Fact("Columns of the statement", (*columns, *(f"not used: {name}" for name in file.ignored_columns)))
+    not_used = (f"not used: {name}" for name in file.ignored_columns)
+    yield Fact("Columns of the statement", (*_columns(file), *not_used))
+
+
+def _columns(file: LedgerAbout) -> Iterator[str]:
+    for name, header in file.columns.items():
+        yield name if name == header else f"{name}, from the column {header!r}"
 
 
 def _rules(rules: Rules) -> Iterator[Fact]:

@@ -6,10 +6,11 @@ import json
 import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from attrs import evolve
 
@@ -24,10 +25,12 @@ from payclient.report._rows import break_lines, gone_lines, row_lines
 from payclient.report._rows_file import GZIP_ROWS, ROWS, GzipText
 from payclient.report._summary_shape import summary_as_json
 
-if TYPE_CHECKING:
-    from payclient.report._html import HtmlReport
-    from payclient.report._parquet import TableWriter
-    from payclient.report._workbook import ReportWorkbook
+_NEED_AN_EXTRA = {
+    "report.html": ("_html", "report"),
+    "report.xlsx": ("_workbook", "xlsx"),
+    "rows.parquet": ("_parquet", "parquet"),
+}
+"""Files that are not always written: the module that writes each, and the extra that the module needs."""
 
 
 class ReportFiles:
@@ -77,28 +80,18 @@ class ReportFiles:
             self._formats.append(HISTORY)
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
-        self._page: HtmlReport | None = None
-        if "report.html" in formats:
-            self._page = _imported("report.html", "_html", "report").HtmlReport()
-        self._make_workbook: type[ReportWorkbook] | None = None
-        if "report.xlsx" in formats:
-            self._make_workbook = _imported("report.xlsx", "_workbook", "xlsx").ReportWorkbook
-        self._make_table: type[TableWriter] | None = None
-        if "rows.parquet" in formats:
-            self._make_table = _imported("rows.parquet", "_parquet", "parquet").TableWriter
-        self._table: TableWriter | None = None
+        self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
         self._run = ""
         self._all_rows = all_rows
+        self._rows_name = rows
         self._folder = Path(folder)
         self._log = read_log(self._folder)
-        self._workbook: ReportWorkbook | None = None
         obsolete = [other_rows] if ROWS in formats else []
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST], obsolete=obsolete)
-        self._rows_name = rows
-        self._zipped_rows: GzipText | None = None
         self._tally, self._matrix = Tally(rules, self._log.latest, previous), Matrix()
         self._take: list[Callable[[Row], object]] = [self._tally.add, self._matrix.add]
         self._take_gone: list[Callable[[BreakChange], object]] = [self._tally.add_gone]
+        self._at_end: list[Callable[[Summary, About], object]] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
@@ -111,16 +104,17 @@ class ReportFiles:
         if ROWS in self._formats:
             self._take.append(row_lines(new.text(ROWS)))
         if GZIP_ROWS in self._formats:
-            self._zipped_rows = GzipText(new.binary(GZIP_ROWS))
-            self._take.append(row_lines(self._zipped_rows))
+            zipped = GzipText(new.binary(GZIP_ROWS))
+            self._take.append(row_lines(zipped))
+            self._at_end.append(lambda _, __: zipped.finish())
         if "breaks.csv" in self._formats:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
             self._take_gone.append(gone_lines(new.text(HISTORY)))
-        if self._make_workbook is not None:
+        if (module := self._modules.get("report.xlsx")) is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
-            self._workbook = resources.enter_context(
-                self._make_workbook(
+            workbook = resources.enter_context(
+                module.ReportWorkbook(
                     file,
                     folder,
                     all_rows=self._all_rows,
@@ -129,16 +123,20 @@ class ReportFiles:
                     decisions=self._log.latest,
                 )
             )
-            self._take.append(self._workbook.add)
+            self._take.append(workbook.add)
             if HISTORY in self._formats:
-                self._take_gone.append(self._workbook.add_gone)
-        if self._make_table is not None:
-            self._table = resources.enter_context(self._make_table(new.binary("rows.parquet")))
-            self._table.run = self._run
-            self._take.append(self._table.add)
-        if self._page is not None:
-            self._take.append(self._page.add)
-            self._take_gone.append(self._page.add_gone)
+                self._take_gone.append(workbook.add_gone)
+            self._at_end.append(partial(workbook.finish, matrix=self._matrix))
+        if (module := self._modules.get("rows.parquet")) is not None:
+            table = resources.enter_context(module.TableWriter(new.binary("rows.parquet")))
+            self._take.append(lambda row: table.add(row, self._run))
+            self._at_end.append(lambda _, __: table.finish())
+        if (module := self._modules.get("report.html")) is not None:
+            page = module.HtmlReport()
+            self._take.append(page.add)
+            self._take_gone.append(page.add_gone)
+            write = partial(page.write, matrix=self._matrix, files=(*self._formats, MANIFEST))
+            self._at_end.append(lambda summary, about: write(new.text("report.html"), summary, about))
 
     def __exit__(self, *_: object) -> None:
         self._resources.close()
@@ -146,8 +144,6 @@ class ReportFiles:
     def name_run(self, run: str) -> None:
         """Name the run, before its first row: `rows.parquet` has the name in every row, or none without this."""
         self._run = run
-        if self._table is not None:
-            self._table.run = run
 
     def add(self, row: Row) -> None:
         """Write *row*."""
@@ -185,17 +181,10 @@ class ReportFiles:
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:
             ledger.check_unchanged()
-        if self._zipped_rows is not None:
-            self._zipped_rows.finish()
         if "summary.json" in self._formats:
             self._write_json("summary.json", summary_as_json(summary, about, self._matrix))
-        if self._workbook is not None:
-            self._workbook.finish(summary, about, self._matrix)
-        if self._table is not None:
-            self._table.finish()
-        if self._page is not None:
-            page = self._replacement.text("report.html")
-            self._page.write(page, summary, about, matrix=self._matrix, files=(*self._formats, MANIFEST))
+        for write in self._at_end:
+            write(summary, about)
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
         self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
         self._replacement.commit()

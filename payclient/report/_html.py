@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from payclient.reconcile import BreakChange, Bucket, Row, SincePrevious, Summary
 from payclient.report._about import About
-from payclient.report._chart import bridge_chart, settlement_chart
+from payclient.report._chart import chart
 from payclient.report._facts import facts
 from payclient.report._groups import RowGroups, Top
 from payclient.report._matrix import Matrix, grid
@@ -114,7 +114,7 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "tie_out": summary.tie_out,
         "bridge_lines": [line for line in bridge_lines(summary.tie_out) if line.step is None or line.step.rows],
         "states": money_by_status(summary.tie_out).items(),
-        "chart": bridge_chart(summary.tie_out),
+        "chart": chart(bridge_lines(summary.tie_out)),
         **_settlement(summary),
         "facts_title": "This run",
         "facts": list(facts(summary, about)),
@@ -137,6 +137,6 @@ def _settlement(summary: Summary) -> dict[str, Any]:
     return {
         "settlement": settlement,
         "settlement_lines": lines,
-        "settlement_chart": settlement_chart(settlement),
+        "settlement_chart": chart(settlement_lines(settlement)),
         "payout_sentence": payout_sentence(settlement),
     }

@@ -15,7 +15,7 @@ from payclient._atomic import Fingerprint
 from payclient._own_file import own
 from payclient.ledger import dialect_as_json
 from payclient.reconcile import Summary, as_json
-from payclient.report._about import About
+from payclient.report._about import About, LedgerAbout
 from payclient.report._rows_file import GZIP_ROWS
 from payclient.report._summary_shape import compared_as_json, reused_as_json
 
@@ -54,18 +54,13 @@ def manifest_as_json(
     about: About, summary: Summary, files: Iterable[Fingerprint], decisions: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return `manifest.json`; the key is not in it, only its fingerprint."""
-    ledger, other = about.ledger, None if about.statement is None else about.statement.file
     content = {
         "schema": "payclient.report.manifest",
         "version": MANIFEST_VERSION,
         "payclient_version": about.payclient_version,
         "run": about.run,
         "judged_again": as_json(about.judged_again),
-        "service": {
-            "base_url": about.base_url,
-            "environment": about.environment,
-            "key_fingerprint": about.key_fingerprint,
-        },
+        "service": about.service,
         "rules": {
             "fingerprint": about.rules.fingerprint,
             "assume_status": about.rules.assume_status.value,
@@ -73,10 +68,10 @@ def manifest_as_json(
         },
         "compared": compared_as_json(summary.compared),
         "reused": None if summary.since is None else reused_as_json(summary.since),
-        "ledger": None if ledger is None else _file(ledger.name, ledger.size_bytes, ledger.sha256),
-        "statement": None if other is None else _file(other.name, other.size_bytes, other.sha256),
+        "ledger": None if about.ledger is None else _file(about.ledger),
+        "statement": None if about.statement is None else _file(about.statement.file),
         "decisions": decisions,
-        "files": [_file(file.name, file.size_bytes, file.sha256) for file in files],
+        "files": list(map(_file, files)),
     }
     return {**content, "sha256": _sha256_of(content)}
 
@@ -143,5 +138,5 @@ def _sha256_of(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _file(name: str, size_bytes: int, sha256: str) -> dict[str, Any]:
-    return {"name": name, "size_bytes": size_bytes, "sha256": sha256}
+def _file(file: Fingerprint | LedgerAbout) -> dict[str, Any]:
+    return {"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256}

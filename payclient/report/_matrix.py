@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import add
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from attrs import define, field, frozen
+from attrs import astuple, define, field, frozen
 
 from payclient.ledger import Entry
 from payclient.reconcile import Row, Rules, Status, Total
@@ -89,7 +90,8 @@ class Matrix:
         """
         sums: dict[_Key, Total] = {}
         for cell, total in self.cells.items():
-            sums[key(cell)] = _plus(sums.get(key(cell), Total()), total)
+            summed = astuple(sums.get(key(cell), Total()))
+            sums[key(cell)] = Total(*map(add, summed, astuple(total)))
         return MappingProxyType(dict(sorted(sums.items(), key=lambda item: -item[1].rows)))
 
 
@@ -115,18 +117,9 @@ def _word(word: object) -> str | None:
     return word if len(word) <= _MAX_LENGTH else f"{word[: _MAX_LENGTH - 1]}…"
 
 
-def _plus(one: Total, other: Total) -> Total:
-    return Total(
-        one.rows + other.rows,
-        one.ledger_amount + other.ledger_amount,
-        one.service_amount + other.service_amount,
-    )
-
-
 _MAX_LINES = 24
 _MAX_METHODS = 6
 
-_Key_grid = TypeVar("_Key_grid")
 _States = tuple[str | None, str | None]
 
 
@@ -194,7 +187,7 @@ def _states(cell: Cell) -> _States:
     return cell.ledger_status, cell.service_status
 
 
-def _most(keys: Iterable[_Key_grid], most: int) -> list[_Key_grid]:
+def _most(keys: Iterable[_Key], most: int) -> list[_Key]:
     """Return the first *most* keys, or all if the next would be the only one that is left out."""
     found = list(keys)
     return found if len(found) <= most + 1 else found[:most]

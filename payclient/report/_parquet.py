@@ -59,16 +59,12 @@ class TableWriter:
     Args:
         file: Open for bytes, at its start.
 
-    Attributes:
-        run: The name of the run, which is a column; set it before the first row.
-
     Note:
         Use it as a context manager: give each row to `add`, in the order of the ledger, then call `finish`. Memory does
         not grow with the rows. The same rows give the same bytes, with the same version of pyarrow.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.run = ""
         self._output = GivenFile(file)
         metadata = {"payclient.schema": "payclient.report.rows", "payclient.version": _VERSION}
         schema = _arrow.schema(COLUMNS.items(), metadata=metadata)
@@ -87,9 +83,9 @@ class TableWriter:
         self._output.file = BytesIO()
         self._writer.close()
 
-    def add(self, row: Row) -> None:
-        """Write *row*."""
-        self._rows.append(_cells(row, self.run))
+    def add(self, row: Row, run: str = "") -> None:
+        """Write *row* of the run of this name, which is a column."""
+        self._rows.append(_cells(row, run))
         if len(self._rows) == _BATCH_ROWS:
             self._keep_batch()
 

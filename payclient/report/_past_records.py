@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -16,18 +14,13 @@ from payclient.reconcile import (
     Bucket,
     Earlier,
     EarlierAnswers,
-    KnownBreak,
     Observation,
     Records,
-    Row,
     Status,
-    from_json,
-    seen_of,
 )
-from payclient.report._past_run import PastRun
+from payclient.report._past_run import PastRun, temporary_database
 from payclient.report._row_reader import RowLine, row_from_json
 
-_CACHE_KIB = 16_384
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
 _UNFINISHED_WORDS = frozenset(bucket.value for bucket in _UNFINISHED)
 _PAID = b'"service_meaning":"paid"'
@@ -46,11 +39,7 @@ def records_of(run: PastRun) -> Records:
 
 
 def _records(run: PastRun, is_listed: Callable[[str], bool]) -> Iterator[tuple[Earlier, Sequence[Entry]]]:
-    with closing(sqlite3.connect("", isolation_level=None)) as database:
-        for statement in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
-            database.execute(f"PRAGMA {statement}")
-        database.execute("CREATE TABLE kept (reference TEXT, text BLOB)")
-        database.execute("BEGIN")
+    with temporary_database("kept (reference TEXT, text BLOB)") as database:
         database.executemany("INSERT INTO kept VALUES (?, ?)", _kept(run, is_listed))
         stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
         for reference, group in groupby(stored, key=itemgetter(0)):
@@ -94,20 +83,10 @@ def _is_needed(line: RowLine) -> bool:
 
 
 def _record(run: PastRun, reference: str, texts: list[bytes], *, is_listed: bool) -> tuple[Earlier, Sequence[Entry]]:
-    rows: list[Row] = []
-    remembered: list[KnownBreak] = []
-    is_paid = False
-    for text in texts:
-        if text == _PAID_ALONE:
-            is_paid = True
-            continue
-        data = json.loads(text)
-        if "known" in data:
-            remembered.append(from_json(data["known"], KnownBreak))
-        else:
-            rows.append(row_from_json(data))
-    is_paid = is_paid or any(row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows)
-    seen = seen_of(reference, rows, run=run.name, remembered=remembered)
+    seen, rows = run.seen(reference, filter(None, texts))
+    is_paid = _PAID_ALONE in texts or any(
+        row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
+    )
     is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
     entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
     sides = [row.other_side for row in rows if row.other_side is not None]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,17 +17,23 @@ from payclient._own_file import own, read_own
 from payclient.reconcile import (
     JournalError,
     JournalWriteError,
+    KnownBreak,
     PastRunError,
     PreviousRun,
+    Row,
     Rules,
+    Seen,
+    from_json,
     rules_from_json,
+    seen_of,
     verify_journal,
 )
 from payclient.report._manifest import HISTORY, MANIFEST, WORK_LIST, verify
-from payclient.report._row_reader import RowLine, row_lines_of
+from payclient.report._row_reader import RowLine, read_time, row_from_json, row_lines_of
 from payclient.report._rows_file import GZIP_ROWS, ROWS, open_rows, rows_file
 
 JOURNAL = "journal.sqlite"
+_CACHE_KIB = 16_384
 _NEEDED = (("summary.json",), (ROWS, GZIP_ROWS))
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
@@ -93,6 +101,18 @@ class PastRun:
                 for text in file:
                     yield json.loads(text)["reference"], text
 
+    def seen(self, reference: str, lines: Iterable[bytes]) -> tuple[Seen, list[Row]]:
+        """Return what it says about *reference*, and the rows; *lines* are all of its rows and of its memory."""
+        rows: list[Row] = []
+        remembered: list[KnownBreak] = []
+        for text in lines:
+            data = json.loads(text)
+            if "known" in data:
+                remembered.append(from_json(data["known"], KnownBreak))
+            else:
+                rows.append(row_from_json(data))
+        return seen_of(reference, rows, run=self.name, remembered=remembered), rows
+
     def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
         """
         Check that this run asked *service*, with the same key.
@@ -140,9 +160,22 @@ def open_past_run(folder: Path) -> PastRun:
         judged_run=_of(manifest["judged_again"], "run"),
         is_work_list_edited=bool(edited),
         has_history=any(file["name"] == HISTORY for file in manifest["files"]),
-        first_observed_at=_time(summary["first_observed_at"]),
-        last_observed_at=_time(summary["last_observed_at"]),
+        first_observed_at=read_time(summary["first_observed_at"]),
+        last_observed_at=read_time(summary["last_observed_at"]),
     )
+
+
+@contextmanager
+def temporary_database(*tables: str) -> Generator[sqlite3.Connection]:
+    """Open a database in a temporary file, in which *tables* are created; nothing of it is kept."""
+    with closing(sqlite3.connect("", isolation_level=None)) as database:
+        for statement in (
+            *("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}"),
+            *(f"CREATE TABLE {table}" for table in tables),
+            "BEGIN",
+        ):
+            database.execute(statement)
+        yield database
 
 
 def _trend(since: Any) -> tuple[tuple[str, int], ...]:
@@ -174,7 +207,3 @@ def _read(path: Path) -> Any:
 
 def _of(part: Any, name: str) -> str:
     return "" if part is None else str(part[name])
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

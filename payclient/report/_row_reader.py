@@ -65,8 +65,8 @@ def row_from_json(data: dict[str, Any]) -> Row:
         transaction=None if service is None else from_json(service, Transaction),
         reason=data["reason"],
         error=data["error"],
-        observed_at=_time(data["observed_at"]),
-        confirmed_at=_time(data["confirmed_at"]),
+        observed_at=read_time(data["observed_at"]),
+        confirmed_at=read_time(data["confirmed_at"]),
         is_changed_during_run=data["is_changed_during_run"],
         is_repeat=data["is_repeat"],
         ledger_status=_status(status["ledger_meaning"]),
@@ -94,27 +94,24 @@ def _entry(data: dict[str, Any]) -> Entry | RejectedEntry:
 
 def _usable(line: int, ledger: dict[str, Any]) -> Entry:
     given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at", "kind") if name in ledger}
-    given |= {name: _time(given[name]) for name in _TIMES if name in given}
+    given |= {name: read_time(given[name]) for name in _TIMES if name in given}
     return Entry(line=line, **given)
 
 
 def _other_side(data: dict[str, Any] | None) -> OtherSide | None:
     if data is None:
         return None
-    return OtherSide(settled=_settled(data) if data["is_settled"] else None, is_in_ledger=data["is_in_ledger"])
-
-
-def _settled(data: dict[str, Any]) -> Settled:
-    amount, received = data["amount"], data["amount_received"]
-    money = (amount or 0) if received is None else received
-    return Settled(
-        lines=tuple(data["lines"]), amount=amount, amount_received=received, money=money, before=data.get("before")
-    )
+    settled = None
+    if data["is_settled"]:
+        received = data["amount_received"]
+        settled = from_json({**data, "money": (data["amount"] or 0) if received is None else received}, Settled)
+    return OtherSide(settled=settled, is_in_ledger=data["is_in_ledger"])
 
 
 def _status(word: str | None) -> Status | None:
     return None if word is None else Status(word)
 
 
-def _time(text: str | None) -> datetime | None:
+def read_time(text: str | None) -> datetime | None:
+    """Return a time as reports write it."""
     return None if text is None else datetime.fromisoformat(text)

@@ -16,7 +16,6 @@ from payclient.reconcile import (
     BreakState,
     Bucket,
     Finding,
-    History,
     KnownBreak,
     OtherSide,
     Row,
@@ -87,7 +86,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "error": row.error,
         "findings": [_finding(finding) for finding in row.findings],
         "status": _statuses(row),
-        "history": None if row.history is None else history_as_json(row.history),
+        "history": as_json(row.history),
         "carried_from": row.carried_from,
         "reused_from": row.reused_from,
         "is_repeat": row.is_repeat,
@@ -157,17 +156,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "ledger": finding.ledger,
         "service": finding.service,
         "waived": finding.waived,
-        "history": None if finding.history is None else history_as_json(finding.history),
-    }
-
-
-def history_as_json(history: History) -> dict[str, Any]:
-    """Return the state and age of a break in plain values."""
-    return {
-        "state": history.state.value,
-        "first_seen": _time(history.first_seen),
-        "first_run": history.first_run,
-        "age_days": history.age_days,
+        "history": as_json(finding.history),
     }
 
 

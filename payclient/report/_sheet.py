@@ -139,7 +139,7 @@ class SheetWriter:
 
     @property
     def left_out(self) -> int:
-        """How many of the rows so far are not in the sheet; the sentence takes the place of one more."""
+        """How many rows are not in the sheet, once all are written; the sentence takes the place of one more."""
         return self._more + 1 if self._more else 0
 
     def _write(self, values: Sequence[Value]) -> None:
@@ -181,7 +181,7 @@ class BookWriter:
 
     Note:
         Use it as a context manager: `begin` the sheets in their order, `add` rows to any of them in any order, then
-        call `finish`. Memory does not grow with the rows.
+        call `finish` here. Memory does not grow with the rows.
     """
 
     def __init__(self, file: IO[bytes], folder: Path) -> None:
@@ -190,7 +190,7 @@ class BookWriter:
         self._book.set_properties({"created": _CREATED})  # not now, so that the same rows give the same bytes
         self._formats = {style: self._book.add_format({"num_format": style.value}) for style in Style}
         self._header = self._book.add_format({"num_format": "@", "bold": True, "bg_color": "#E8ECF1"})
-        self._sheets: dict[str, SheetWriter] = {}
+        self._sheets: list[SheetWriter] = []
 
     def __enter__(self) -> Self:
         return self
@@ -203,22 +203,15 @@ class BookWriter:
                 with suppress(OSError):
                     file.close()
 
-    def begin(self, name: str, columns: Sequence[Column], **options: Any) -> None:
+    def begin(self, name: str, columns: Sequence[Column], **options: Any) -> SheetWriter:
         """Add a sheet; *options* are those of `SheetWriter`."""
         sheet = self._book.add_worksheet(name)
-        self._sheets[name] = SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options)
-
-    def add(self, name: str, values: Sequence[Value]) -> None:
-        """Write the next row of a sheet."""
-        self._sheets[name].add(values)
-
-    def left_out(self, name: str) -> int:
-        """Return how many rows of a sheet do not fit in it, once all are written."""
-        return self._sheets[name].left_out
+        self._sheets.append(SheetWriter(sheet, columns, formats=self._formats, header=self._header, **options))
+        return self._sheets[-1]
 
     def finish(self) -> None:
         """Write the file."""
-        for sheet in self._sheets.values():
+        for sheet in self._sheets:
             sheet.finish()
         try:
             self._book.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from attrs import asdict
@@ -46,8 +45,8 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "findings": {code.value: asdict(total) for code, total in summary.codes.items()},
         "breaks_by_severity": {severity.word: rows for severity, rows in summary.breaks.items()},
         "changed_during_run": summary.changed_during_run,
-        "first_observed_at": _time(summary.first_observed_at),
-        "last_observed_at": _time(summary.last_observed_at),
+        "first_observed_at": as_json(summary.first_observed_at),
+        "last_observed_at": as_json(summary.last_observed_at),
         "tie_out": _tie_out(summary.tie_out),
         "settlement": _settlement(summary.settlement, about),
         "leakage": [asdict(each) for each in summary.leakage],
@@ -62,11 +61,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "run": about.run,
         "judged_again": as_json(about.judged_again),
         "ledger": as_json(about.ledger),
-        "service": {
-            "base_url": about.base_url,
-            "environment": about.environment,
-            "key_fingerprint": about.key_fingerprint,
-        },
+        "service": about.service,
         "rules": {"fingerprint": about.rules.fingerprint, **rules_as_json(about.rules)},
         "canary": about.canary,
         "ended_by": about.ended_by,
@@ -79,7 +74,7 @@ def _since(since: SincePrevious) -> dict[str, Any]:
     return {
         "run": previous.run,
         "folder": previous.folder,
-        "last_observed_at": _time(previous.last_observed_at),
+        "last_observed_at": as_json(previous.last_observed_at),
         "buckets": dict(previous.buckets),
         "trend": [{"run": run, "breaks": breaks} for run, breaks in previous.trend_with_itself],
         "carried": {bucket.value: rows for bucket, rows in since.carried.items()},
@@ -96,8 +91,8 @@ def reused_as_json(since: SincePrevious) -> dict[str, Any]:
     """Return how many answers of earlier runs were reused, and how old they are, in plain values."""
     return {
         "rows": since.reused,
-        "oldest_at": _time(since.oldest_reused_at),
-        "newest_at": _time(since.newest_reused_at),
+        "oldest_at": as_json(since.oldest_reused_at),
+        "newest_at": as_json(since.newest_reused_at),
     }
 
 
@@ -167,7 +162,3 @@ def _settlement(settlement: Settlement | None, about: About) -> dict[str, Any] |
         "problems": list(statement.problems),
         "statement": as_json(about.statement.file),
     }
-
-
-def _time(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat()

@@ -16,13 +16,17 @@ from payclient.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile import (
     UNRESOLVED,
     Approval,
+    Bucket,
     Code,
     Decision,
     DecisionError,
+    Finding,
     Resolution,
+    Row,
     read_resolution,
 )
 from payclient.report._facts import RUN_TERM
+from payclient.report._row_reader import row_from_json
 from payclient.report._rows_file import open_rows
 from payclient.report._sheet import shown
 from payclient.report._workbook import COLUMNS
@@ -195,23 +199,23 @@ class Taker:
             raise DecisionError(message)
         return tuple(found.values())
 
-    def _decision(self, item: WorkItem, row: Mapping[str, Any], evidence: str) -> Decision:
+    def _decision(self, item: WorkItem, row: Row, evidence: str) -> Decision:
         try:
             resolution, until = read_resolution(item.resolution)
         except DecisionError as error:
             message = f"{item.place}: {error.message}"
             raise DecisionError(message) from error
-        finding = _finding(item.code, row)
+        finding = None if item.code == UNRESOLVED else row.primary
         decision = Decision(
             run=self.run,
-            reference=row["reference"],
+            reference=row.reference or "",
             code=item.code,
             owner=item.owner,
             resolution=resolution,
             until=until,
             comment=item.comment,
-            ledger=finding.get("ledger"),
-            service=finding.get("service"),
+            ledger=None if finding is None else finding.ledger,
+            service=None if finding is None else finding.service,
             by=self.by,
             approved_by=self.approved_by,
             at=self.at,
@@ -240,7 +244,7 @@ class Taker:
         return ""
 
 
-def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tuple[WorkItem, dict[str, Any], bytes]]:
+def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tuple[WorkItem, Row, bytes]]:
     """Yield each item with its row of the report, and the line that it was read from."""
     numbers = {b'{"line":%d,' % line for line in wanted}
     with open_rows(rows) as file:
@@ -248,36 +252,28 @@ def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tupl
             if text[: text.find(b",") + 1] not in numbers:
                 continue
             line = text.rstrip(b"\n")
-            row = json.loads(line)
-            for item in wanted[row["line"]]:
+            row = row_from_json(json.loads(line))
+            for item in wanted[row.line]:
                 if _is_of(item, row):
                     yield item, row, line
 
 
-def _is_of(item: WorkItem, row: Mapping[str, Any]) -> bool:
-    if row["reference"] is None or shown(row["reference"]) != item.reference:
+def _is_of(item: WorkItem, row: Row) -> bool:
+    if row.reference is None or shown(row.reference) != item.reference:
         return False
     if item.code == UNRESOLVED:
-        return bool(row["bucket"] == "unresolved")
-    return bool(row["bucket"] == "break" and row["findings"] and row["findings"][0]["code"] == item.code)
+        return row.bucket is Bucket.UNRESOLVED
+    return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == item.code
 
 
-def _finding(code: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    findings: list[dict[str, Any]] = [each for each in row["findings"] if each["code"] == code]
-    return findings[0] if findings else {}
-
-
-def _at_stake(finding: Mapping[str, Any], row: Mapping[str, Any]) -> int | None:
+def _at_stake(finding: Finding | None, row: Row) -> int | None:
     """Return the money that depends on a finding: the difference of its numbers, or else the larger amount."""
-    ours, theirs = finding.get("ledger"), finding.get("service")
-    if isinstance(ours, int) and isinstance(theirs, int) and finding["code"] != Code.FEE_OFF_SCHEDULE:
-        return abs(theirs - ours)
-    amounts = [_amount(row["ledger"]), _amount(row["service"])]
+    if finding is not None and finding.code is not Code.FEE_OFF_SCHEDULE:
+        ours, theirs = finding.ledger, finding.service
+        if isinstance(ours, int) and isinstance(theirs, int):
+            return abs(theirs - ours)
+    amounts = (row.ledger_amount, row.service_amount)
     return max((abs(amount) for amount in amounts if amount is not None), default=None)
-
-
-def _amount(side: Mapping[str, Any] | None) -> int | None:
-    return None if side is None else side.get("amount")
 
 
 def _same_name(one: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from payclient.report._facts import facts, when
 from payclient.report._matrix import Cell, Matrix, status_of_word
 from payclient.report._rows import both_sides, difference, in_words
 from payclient.report._rows_file import ROWS
-from payclient.report._sheet import MAX_ROWS, BookWriter, Column, Style, Value
+from payclient.report._sheet import MAX_ROWS, BookWriter, Column, SheetWriter, Style, Value
 from payclient.report._wording import (
     BUCKETS,
     CODES,
@@ -107,11 +107,14 @@ class ReportWorkbook:
         self._book = BookWriter(file, folder)
         self._all_rows, self._rows_name = all_rows, rows_name
         self._decisions = decisions or {}
+        self._sheets: dict[str, SheetWriter] = {}
         for name, columns in COLUMNS.items():
             if (name == _ALL_ROWS and not all_rows) or (name == _GONE and not has_previous):
                 continue
             rest = _REST.get(name, rows_name)
-            self._book.begin(name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest)
+            self._sheets[name] = self._book.begin(
+                name, columns, has_filter=name not in _NOT_FILTERED, max_rows=max_rows, rest=rest
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -122,15 +125,15 @@ class ReportWorkbook:
     def add(self, row: Row) -> None:
         """Write *row*."""
         if self._all_rows:
-            self._book.add(_ALL_ROWS, _any(row))
+            self._sheets[_ALL_ROWS].add(_any(row))
         if row.bucket in _BY_BUCKET:
             name, cells = _BY_BUCKET[row.bucket]
-            self._book.add(name, cells(row, self._decisions))
+            self._sheets[name].add(cells(row, self._decisions))
 
     def add_gone(self, change: BreakChange) -> None:
         """Write a break of an earlier run that is none now."""
         if not change.is_old:
-            self._book.add(_GONE, _gone(change))
+            self._sheets[_GONE].add(_gone(change))
 
     def finish(self, summary: Summary, about: About, matrix: Matrix) -> None:
         """Write the sheets about all rows, and the file."""
@@ -145,7 +148,7 @@ class ReportWorkbook:
         }
         for name, rows in sheets.items():
             for row in rows:
-                self._book.add(name, row)
+                self._sheets[name].add(row)
         self._book.finish()
 
     def _remarks(self) -> Iterator[str]:
@@ -154,7 +157,7 @@ class ReportWorkbook:
             every = f"{self._rows_name} has every row"
             yield f"Matched rows are not listed here: {every}, and --all-rows adds a sheet with them."
         for name in (*((_ALL_ROWS,) if self._all_rows else ()), "Breaks", "Open", "Unresolved", "Rejected"):
-            if left_out := self._book.left_out(name):
+            if left_out := self._sheets[name].left_out:
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
 
 

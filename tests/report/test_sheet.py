@@ -35,8 +35,7 @@ from payclient.report._sheet import BookWriter, Column
 folder = Path(sys.argv[1])
 with (folder / "x.xlsx").open("w+b") as file, BookWriter(file, folder) as book:
     for name in ("One", "Two"):
-        book.begin(name, [Column("A")])
-        book.add(name, ["text"])
+        book.begin(name, [Column("A")]).add(["text"])
     book.finish()
 """
 
@@ -49,11 +48,11 @@ def sheet_of(tmp_path_factory):
     def sheet_of(rows, *, columns=COLUMNS, left_out=0, **options):
         file = io.BytesIO()
         with BookWriter(file, folder) as book:
-            book.begin("Sheet", columns, **options)
+            sheet = book.begin("Sheet", columns, **options)
             for row in rows:
-                book.add("Sheet", row)
+                sheet.add(row)
             book.finish()
-            assert book.left_out("Sheet") == left_out
+            assert sheet.left_out == left_out
         with zipfile.ZipFile(file) as archive:
             return ET.fromstring(archive.read("xl/worksheets/sheet1.xml"))
 
@@ -74,10 +73,9 @@ def written(folder, rows):
     """Return the bytes of a workbook of two sheets, whose rows come in turns."""
     file = io.BytesIO()
     with BookWriter(file, folder) as book:
-        for name in ("Short", "Long"):
-            book.begin(name, COLUMNS)
+        sheets = {name: book.begin(name, COLUMNS) for name in ("Short", "Long")}
         for name, values in rows:
-            book.add(name, values)
+            sheets[name].add(values)
         book.finish()
     return file.getvalue()
 
@@ -189,11 +187,11 @@ def test_too_large(tmp_path, text, times):
     """A sheet ends before its limit of bytes, and by no more than one row after it, whatever its text is."""
     file, limit = io.BytesIO(), 100 * (200 + 6 * times * len(text))
     with BookWriter(file, tmp_path) as book:
-        book.begin("Sheet", [Column("A")], max_bytes=limit)
+        sheet = book.begin("Sheet", [Column("A")], max_bytes=limit)
         for _ in range(2000):
-            book.add("Sheet", [text * times])
+            sheet.add([text * times])
         book.finish()
-        assert book.left_out("Sheet") > 0
+        assert sheet.left_out > 0
     with zipfile.ZipFile(file) as archive:
         assert limit / 7 < archive.getinfo("xl/worksheets/sheet1.xml").file_size < 1.06 * limit + 2000
 
@@ -247,9 +245,9 @@ def test_nothing_left_behind(tmp_path):
 def test_disk_full(tmp_path, full_after, size):
     """A full disk, early or at the end, is an error of the operating system, and no other error follows."""
     with (tmp_path / "x.xlsx").open("w+b") as file, full_after(size), BookWriter(file, tmp_path) as book:
-        book.begin("Long", [Column("A")])
+        sheet = book.begin("Long", [Column("A")])
         with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
             for number in range(2_000):
-                book.add("Long", [hash(str(number))])
+                sheet.add([hash(str(number))])
             book.finish()
         file.truncate(0)
