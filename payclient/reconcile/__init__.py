@@ -2,7 +2,6 @@
 
 from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted, Approval
-from payclient.reconcile._again import judge_again as judge_again
 from payclient.reconcile._break_state import BreakState, History, ResolvedBy
 from payclient.reconcile._causes import PatternKind
 from payclient.reconcile._compare import compare
@@ -55,6 +54,7 @@ from payclient.reconcile._patterns import amount_at_stake as amount_at_stake
 from payclient.reconcile._profile_rules import with_profiles
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import gone_breaks as gone_breaks
+from payclient.reconcile._replay import judge_again as judge_again
 from payclient.reconcile._replay import replay
 from payclient.reconcile._reuse import EarlierAnswers as EarlierAnswers
 from payclient.reconcile._reuse import Reuse as Reuse

@@ -9,10 +9,9 @@ from typing import Any
 
 from payclient.ledger import Entry
 from payclient.reconcile import _schema as schema
-from payclient.reconcile._database import Database
+from payclient.reconcile._database import Buffer, Database
 from payclient.reconcile._earlier import Since, earlier_from
 from payclient.reconcile._errors import JournalWriteError
-from payclient.reconcile._integrity import checksum
 from payclient.reconcile._judge import differing, paid_reff_of
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
@@ -33,7 +32,7 @@ class Answers:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: list[asyncio.Future[None]] = []
-        self._unwritten: list[tuple[Any, ...]] = []
+        self._unwritten = Buffer(database, schema.ADD_ANSWER, _ANSWERS_PER_WRITE)
 
     # Pending lookups
 
@@ -59,12 +58,17 @@ class Answers:
     def _pages(self, query: str) -> Iterator[PendingLookup]:
         # A cursor that stays open would see rows change under it.
         self.write()
-        last, has_previous = 0, self._has_previous()
+        last = 0
         while page := self._database.fetch(query, (last,)):
-            for last, first, *cells in page:
-                usable = self._entries(first, cells)
-                reference = usable[0].reference
-                yield PendingLookup(reference, last, usable, self._since(reference, has_previous=has_previous))
+            for last, earlier, first, *cells in page:
+                yield self._lookup(last, earlier, first, cells)
+
+    def _lookup(self, position: int, earlier: str | None, first: int | None, cells: Sequence[Any]) -> PendingLookup:
+        """Return the lookup of the row in *cells*, with what the previous run says about its reference."""
+        entries = self._entries(first, cells)
+        reference = entries[0].reference
+        since = None if earlier is None else Since(earlier=earlier_from(reference, earlier), run="", previous="")
+        return PendingLookup(reference, position, entries, since)
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:
         """Return all ledger rows that have the reference of the one in *cells*."""
@@ -72,16 +76,6 @@ class Answers:
         if first is not None:
             entries = list(map(entry_from, self._database.fetch(schema.ENTRIES_OF, (entries[0].reference,))))
         return tuple(entry for entry in entries if isinstance(entry, Entry))  # as the queries give them
-
-    def _has_previous(self) -> bool:
-        return bool(self._value(schema.HAS_PREVIOUS))
-
-    def _since(self, reference: str, *, has_previous: bool) -> Since | None:
-        """Return what the previous run says about *reference*; None if there is no previous run."""
-        if not has_previous:
-            return None
-        found = self._database.fetch(schema.EARLIER_OF, (reference,))
-        return Since(earlier=earlier_from(reference, found[0][0] if found else None), run="", previous="")
 
     def pending(self, reference: str) -> PendingLookup | None:
         """Return the lookup of *reference*, as without a previous run; None if it has an answer, or no usable row."""
@@ -131,10 +125,8 @@ class Answers:
         # A usable answer after an unusable first one was seen only once, so it replaces the first.
         if is_second and observation.is_usable and self._value(schema.IS_UNUSABLE, 2 * position):
             is_second = False
-        cells = (2 * position + is_second, int(needs_confirmation), paid_reff, *observation_cells(observation))
-        self._unwritten.append((*cells, checksum(cells)))
-        if len(self._unwritten) == _ANSWERS_PER_WRITE:
-            self.write()
+        marks = 2 * position + is_second, int(needs_confirmation), paid_reff
+        self._unwritten.add(*marks, *observation_cells(observation))
 
     async def committed(self) -> None:
         """
@@ -168,15 +160,11 @@ class Answers:
     def commit(self) -> None:
         """Commit everything added so far, or raise `JournalWriteError`, without waiting for others."""
         self.write()
-        if self._database.path is not None:
-            self._database.commit()
+        self._database.commit()
 
     def write(self) -> None:
         """Write what is buffered, without committing it."""
-        if self._unwritten:
-            with self._database.writing() as db:
-                db.executemany(schema.ADD_ANSWER, self._unwritten)
-            self._unwritten.clear()
+        self._unwritten.write()
 
     def find_paid_twice(self) -> None:
         """Find the merchant_reffs that are paid under several references, for the queries that need them."""
@@ -188,19 +176,16 @@ class Answers:
     def mark_again(self, rules: Rules, side_of: Callable[[PendingLookup, Rules], OtherSide | None]) -> None:
         """Decide by other *rules* which answers a second lookup must confirm, and which say paid."""
         self.write()
-        last, has_previous = 0, self._has_previous()
+        last = 0
         while page := self._database.fetch(schema.NEXT_ANSWERED, (last,)):
-            for last, *marks, first, cells, answer in map(_parts, page):
+            for last, *marks, position, earlier, first, cells, answer in map(_parts, page):
                 observation = observation_from(answer)
                 assert observation is not None  # noqa: S101  each answer is one
-                entries = self._entries(first, cells)
-                since = self._since(entries[0].reference, has_previous=has_previous)
-                side = side_of(PendingLookup(entries[0].reference, last // 2, entries, since), rules)
-                is_different = bool(differing(entries, observation, rules=rules, since=since, other_side=side))
+                lookup = self._lookup(position, earlier, first, cells)
+                is_different = bool(differing(lookup, observation, rules=rules, other_side=side_of(lookup, rules)))
                 derived = [int(is_different), paid_reff_of(observation, rules=rules)]
                 if marks != derived:
-                    row = (last, *derived, *answer)
-                    self._unwritten.append((*row, checksum(row)))
+                    self._unwritten.add(last, *derived, *answer)
             self.write()
 
     # What they say
@@ -233,4 +218,4 @@ class Answers:
 def _parts(cells: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a row of `NEXT_ANSWERED` with the ledger row and the answer as one cell each."""
     answer = len(cells) - len(schema.ANSWER_COLUMNS)
-    return (*cells[:4], cells[4:answer], cells[answer:])
+    return (*cells[:6], cells[6:answer], cells[answer:])

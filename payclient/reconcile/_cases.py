@@ -9,13 +9,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, define, evolve
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._database import Database
 from payclient.reconcile._earlier import Earlier, PreviousRun, Records, Since, earlier_cell, earlier_from
-from payclient.reconcile._integrity import checksum
+from payclient.reconcile._integrity import with_checksum
 from payclient.reconcile._judge import Case
 from payclient.reconcile._line_rules import InvoiceTotals, invoice_of
 from payclient.reconcile._listed import StatementLines
@@ -29,12 +29,14 @@ _FIRST = slice(_ENTRY.stop, _ENTRY.stop + len(schema.ANSWER_COLUMNS))
 _SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
 
 
-@frozen(kw_only=True)
-class RunState:
+@define(kw_only=True)
+class Cases:
     """
-    What holds for each case of a run.
+    Reads the cases of one journal.
 
-    Attributes:
+    Args:
+        database: Of the journal, with the payments made twice found.
+        rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
         found: The number of references that were found, the canary among them.
         ended_by: The failure that ended the run early; None when it did not.
         previous: The run before; None without one.
@@ -42,105 +44,95 @@ class RunState:
         statement: The lines of the statement, if there is one.
     """
 
+    database: Database
+    rules: Rules
     found: int
     ended_by: Observation | None
     previous: PreviousRun | None
     run: str
     statement: StatementLines
 
-
-class Cases:
-    """
-    Reads the cases of one journal.
-
-    Args:
-        database: Of the journal, with the payments made twice found.
-        state: Of its run.
-        rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
-    """
-
-    def __init__(self, database: Database, state: RunState, rules: Rules) -> None:
-        self._database, self._state, self._rules = database, state, rules
-        if rules.lines.are_summed:
+    def __attrs_post_init__(self) -> None:
+        if self.rules.lines.are_summed:
             self._find_apart()
-        if rules.invoices.sum:
+        if self.rules.invoices.sum:
             self._find_invoices()
 
     def of(self, reference: str | None) -> Iterator[Case]:
         """Yield each case in the order of the ledger; or only those of one *reference*."""
         if reference is None:
-            stored = self._database.read(schema.EVERY_CASE)
+            stored = self.database.read(schema.EVERY_CASE)
         else:
-            stored = self._database.read(schema.CASES_OF, (reference,))
+            stored = self.database.read(schema.CASES_OF, (reference,))
         for cells in stored:
             if (case := self._case(cells)) is not None:
                 yield case
 
     def of_earlier(self) -> Iterator[tuple[Earlier, list[Case]]]:
         """Yield what the previous run says about each reference with a break, by reference, and its cases."""
-        for (reference, data), stored in groupby(self._database.read(schema.EARLIER_CASES), key=itemgetter(0, 5)):
+        for (reference, data), stored in groupby(self.database.read(schema.EARLIER_CASES), key=itemgetter(0, 5)):
             cases = [self._case(cells[1:]) for cells in stored if cells[1] is not None]
             yield earlier_from(reference, data), [case for case in cases if case is not None]
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `CASES`; None for one that is part of another."""
         case = self._answered(cells)
-        reference, previous = case.entry.reference or "", self._state.previous
+        reference, previous = case.entry.reference or "", self.previous
         earlier = None if previous is None else earlier_from(reference, cells[4])
-        side = self._state.statement.side(reference, position=cells[0], rules=self._rules, earlier=earlier)
+        side = self.statement.side(reference, position=cells[0], rules=self.rules, earlier=earlier)
         if side is not None and isinstance(case.entry, Entry):
             case = evolve(case, other_side=side)
         if previous is not None and earlier is not None:
-            is_carried = previous.rows < cells[0] <= self._state.statement.last_of_ledgers
-            since = Since(earlier=earlier, run=self._state.run, previous=previous.run, is_carried=is_carried)
+            is_carried = previous.rows < cells[0] <= self.statement.last_of_ledgers
+            since = Since(earlier=earlier, run=self.run, previous=previous.run, is_carried=is_carried)
             case = evolve(case, since=since)
-        if self._rules.invoices.sum and case.paid_with:
-            ((totals,),) = self._database.fetch(schema.INVOICE, (cells[3],))
+        if self.rules.invoices.sum and case.paid_with:
+            ((totals,),) = self.database.fetch(schema.INVOICE, (cells[3],))
             case = evolve(case, invoice=InvoiceTotals(**json.loads(totals)))
         is_of_ledger = side is None or side.is_in_ledger
-        if not self._rules.lines.are_summed or isinstance(case.entry, RejectedEntry) or not is_of_ledger:
+        if not self.rules.lines.are_summed or isinstance(case.entry, RejectedEntry) or not is_of_ledger:
             return case
         return self._payment(case, case.entry, cells[1])
 
     def _find_apart(self) -> None:
         """Find the references whose lines cannot be summed, and those with a line that cannot be used."""
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             for statement in schema.FIND_APART:
                 db.execute(statement)
-            of_references = groupby(self._database.read(schema.LINES), key=itemgetter(0))
+            of_references = groupby(self.database.read(schema.LINES), key=itemgetter(0))
             for first, lines in of_references:
-                if why := why_apart((_usable(cells[1:]) for cells in lines), self._rules):
+                if why := why_apart((_usable(cells[1:]) for cells in lines), self.rules):
                     db.execute(schema.ADD_APART, (first, why))
 
     def _find_invoices(self) -> None:
         """Sum both sides of each invoice that is paid under several references."""
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             for statement in schema.FIND_INVOICES:
                 db.execute(statement)
-            for paid_reff, payments in groupby(self._database.read(schema.INVOICES), key=itemgetter(0)):
+            for paid_reff, payments in groupby(self.database.read(schema.INVOICES), key=itemgetter(0)):
                 totals = invoice_of((int(paid), self._amount(first, cells)) for _, first, paid, *cells in payments)
                 db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(totals))))
 
     def _amount(self, first: int | None, cells: Sequence[Any]) -> object:
         """Return what the ledger states for a payment, of which *first* is the first of several lines."""
         entry = _usable(cells)
-        if first is None or not self._rules.lines.are_summed:
+        if first is None or not self.rules.lines.are_summed:
             return entry.amount
-        lines = list(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
-        return judged_entries(lines, None, self._rules)[0].amount
+        lines = list(map(_usable, self.database.fetch(schema.ENTRIES_OF, (entry.reference,))))
+        return judged_entries(lines, None, self.rules)[0].amount
 
     def _payment(self, case: Case, entry: Entry, first: int | None) -> Case | None:
         """Return *case* with all lines of its payment; None where it is not the first of them."""
-        unusable = self._database.fetch(schema.UNUSABLE_LINE, (entry.reference,))
+        unusable = self.database.fetch(schema.UNUSABLE_LINE, (entry.reference,))
         line = unusable[0][0] if unusable else None
         if first is None:
-            alone = (entry,) if are_parts((entry,), self._rules) else ()
+            alone = (entry,) if are_parts((entry,), self.rules) else ()
             return evolve(case, parts=alone, unusable_line=line)
-        if apart := self._database.fetch(schema.WHY_APART, (first,)):
+        if apart := self.database.fetch(schema.WHY_APART, (first,)):
             return evolve(case, apart=apart[0][0], unusable_line=line)
         if case.is_repeat:
             return None
-        parts = tuple(map(_usable, self._database.fetch(schema.ENTRIES_OF, (entry.reference,))))
+        parts = tuple(map(_usable, self.database.fetch(schema.ENTRIES_OF, (entry.reference,))))
         return evolve(case, parts=parts, unusable_line=line, rows=1)
 
     def _answered(self, cells: tuple[Any, ...]) -> Case:
@@ -151,7 +143,7 @@ class Cases:
         first, second = observation_from(cells[_FIRST]), observation_from(cells[_SECOND])
         is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
         same_reff = paid_reff, first_position or position
-        paid_with = [] if paid_reff is None else self._database.fetch(schema.PAID_WITH, same_reff)
+        paid_with = [] if paid_reff is None else self.database.fetch(schema.PAID_WITH, same_reff)
         return Case(
             entry=entry,
             first=first,
@@ -159,8 +151,8 @@ class Cases:
             rows=rows or 1,
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(reference for (reference,) in paid_with),
-            other_found=self._state.found - is_found,
-            ended_by=self._state.ended_by,
+            other_found=self.found - is_found,
+            ended_by=self.ended_by,
         )
 
 
@@ -179,12 +171,10 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
         lambda reference: find(schema.IS_LISTED, (reference, after)).fetchone() is not None
     ):
         if earlier.is_known:
-            cells: tuple[Any, ...] = (earlier.reference, earlier_cell(earlier))
-            writing.execute(schema.ADD_EARLIER, (*cells, checksum(cells)))
+            writing.execute(schema.ADD_EARLIER, with_checksum(earlier.reference, earlier_cell(earlier)))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
-            cells = (position, None, *entry_cells(entry))
-            writing.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))
+            writing.execute(schema.ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))
 
 
 def _usable(cells: Sequence[Any]) -> Entry:

@@ -12,10 +12,12 @@ from shutil import copyfileobj
 from typing import IO, Any
 from weakref import WeakSet
 
+from attrs import define, field
+
 from payclient._own_file import FOLDER_MODE, check_own, own
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._errors import JournalError, JournalWriteError
-from payclient.reconcile._integrity import add_checksum, damage_of, is_log_damaged
+from payclient.reconcile._integrity import add_checksum, checksum, damage_of, is_log_damaged
 
 _CACHE_KIB = 16_384
 _MIN_BYTES = 512
@@ -154,8 +156,8 @@ class Database:
         return bool(self._failure)
 
     def commit(self) -> None:
-        """Commit the open transaction, if there is one."""
-        if self.connection.in_transaction or self._failure:
+        """Commit the open transaction, if there is one, and the database is kept."""
+        if (self.connection.in_transaction and self.path is not None) or self._failure:
             with self.writing() as db:
                 db.execute("COMMIT")
             if self._log is not None and self._log.stat().st_size > _MAX_LOG_BYTES:
@@ -177,6 +179,36 @@ class Database:
             for reader in self._readers:  # an unfinished one would keep the lock
                 reader.close()
             self.connection.close()
+
+
+@define
+class Buffer:
+    """Rows that *query* inserts, with their checksums, *size* at a time; each batch is committed where it *commits*."""
+
+    _database: Database
+    _query: str
+    _size: int
+    commits: bool = field(default=False, kw_only=True)
+    _rows: list[tuple[Any, ...]] = field(init=False, factory=list)
+
+    def add(self, *cells: Any) -> None:
+        """Add a row, without its checksum."""
+        self._rows.append((*cells, checksum(cells)))
+        if len(self._rows) == self._size:
+            self.write()
+
+    def write(self) -> None:
+        """Write what was added so far."""
+        if self._rows:
+            with self._database.writing() as db:
+                db.executemany(self._query, self._rows)
+            self._rows.clear()
+        if self.commits:
+            self._database.commit()
+
+    def clear(self) -> None:
+        """Forget what was not written."""
+        self._rows.clear()
 
 
 def verify_journal(path: Path) -> None:

@@ -39,6 +39,11 @@ def checksum(cells: tuple[Any, ...]) -> int:
         return crc32(marshal.dumps(tuple(map(_plain, cells)), 0))
 
 
+def with_checksum(*cells: Any) -> tuple[Any, ...]:
+    """Return *cells* as a whole row."""
+    return (*cells, checksum(cells))
+
+
 def _plain(cell: Any) -> Any:
     if isinstance(cell, str):
         return str.__str__(cell)

@@ -18,18 +18,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from attrs import asdict, evolve
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
-from payclient.reconcile._cases import Cases, RunState, carry_over
-from payclient.reconcile._database import Database
+from payclient.reconcile._cases import Cases, carry_over
+from payclient.reconcile._database import Buffer, Database
 from payclient.reconcile._earlier import Earlier, PreviousRun, Records
 from payclient.reconcile._errors import JournalError
-from payclient.reconcile._integrity import checksum
+from payclient.reconcile._integrity import with_checksum
 from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._judge import Case
 from payclient.reconcile._line_rules import IgnoredLines
@@ -84,7 +84,7 @@ class Journal:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
         self.statement_lines: StatementLines = StatementLines(self._database)
-        self._unwritten: list[tuple[Any, ...]] = []
+        self._unwritten = Buffer(self._database, schema.ADD_ENTRY, _ROWS_PER_COMMIT, commits=True)
         self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
@@ -100,7 +100,7 @@ class Journal:
             self.set_note("identity", json.dumps(dict(identity or {})))
         elif identity is not None:
             before = json.loads(stored)
-            if _is_read_otherwise(before, identity) and not self._count(schema.COUNT_ANSWERS):
+            if _is_read_otherwise(before, identity) and not self._count(schema.COUNT_ROWS["answers"]):
                 self._start_over(identity)
             else:
                 _check_identity(self._database.path, before, identity)
@@ -108,7 +108,7 @@ class Journal:
     def _start_over(self, identity: Mapping[str, str]) -> None:
         """Forget what was read before it was declared in another way; without an answer, nothing is lost."""
         with self._database.writing() as db:
-            for statement in schema.FORGET_LEDGER:
+            for statement in schema.FORGET_ALL:
                 db.execute(statement)
         self._counts = {}
         self.set_note("identity", json.dumps(dict(identity)))
@@ -148,14 +148,17 @@ class Journal:
                 if value is None:
                     db.execute("DELETE FROM notes WHERE name = ?", (name,))
                 else:
-                    db.execute(schema.SET_NOTE, (name, value, checksum((name, value))))
+                    db.execute(schema.SET_NOTE, with_checksum(name, value))
             ((others,),) = db.execute(schema.COUNT_OTHER_NOTES)
-            cells = (schema.COUNTS, json.dumps({**self._counts, "notes": others + 1}))
-            db.execute(schema.SET_NOTE, (*cells, checksum(cells)))
+            counts = json.dumps({**self._counts, "notes": others + 1})
+            db.execute(schema.SET_NOTE, with_checksum(schema.COUNTS, counts))
         self._database.commit()
 
     def _count(self, query: str) -> int:
         return int(self._database.fetch(query)[0][0])
+
+    def _count_rows(self, *tables: str) -> None:
+        self._counts |= {table: self._count(schema.COUNT_ROWS[table]) for table in tables}
 
     # The ledger
 
@@ -167,7 +170,7 @@ class Journal:
     @property
     def rows(self) -> int:
         """The number of ledger rows in it."""
-        return self._count(schema.COUNT_ENTRIES)
+        return self._count(schema.COUNT_ROWS["entries"])
 
     def count_rejected(self) -> int:
         """Count the ledger rows that cannot be used."""
@@ -199,10 +202,7 @@ class Journal:
         if stored is None and self._is_complete:
             raise self._another_ledger(f"it has {self._last_of_ledger()} rows, and this one has more")
         if stored is None:
-            cells = (self._rows, None, *entry_cells(entry))
-            self._unwritten.append((*cells, checksum(cells)))
-            if len(self._unwritten) == _ROWS_PER_COMMIT:
-                self._write_batch()
+            self._unwritten.add(self._rows, None, *entry_cells(entry))
         elif stored != entry:
             raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
 
@@ -229,7 +229,7 @@ class Journal:
             raise self._another_ledger(f"it has {self._last_of_ledger()} rows, and this one {self._rows}")
         if self._is_complete:
             return
-        self._write_batch()
+        self._unwritten.write()
         notes = {"ignored": json.dumps([asdict(each) for each in ignored])} if ignored else {}
         with self._database.writing() as db:
             db.execute(schema.INDEXES[0])
@@ -239,11 +239,7 @@ class Journal:
                 carry_over(db, records, after=self._rows, has_statement=has_statement)
             for statement in schema.FINISH_LEDGER:
                 db.execute(statement)
-        self._counts = {
-            "entries": self.rows,
-            "repeats": self._count(schema.COUNT_REPEATS),
-            "earlier": self._count(schema.COUNT_EARLIER),
-        }
+        self._count_rows("entries", "repeats", "earlier")
         self._set_notes({**notes, "ledger": "complete"})
 
     @property
@@ -275,20 +271,13 @@ class Journal:
         if (
             known := self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
         ) is not None:
-            self._counts |= {"entries": self.rows, "statement": self._count(schema.COUNT_STATEMENT)}
+            self._count_rows("entries", "statement")
             self.set_note("statement", known)
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> OtherSide | None:
         """Return what the statements list for the reference of *pending*; None without a statement."""
         earlier = None if pending.since is None else pending.since.earlier
         return self.statement_lines.side(pending.reference, position=pending.position, rules=rules, earlier=earlier)
-
-    def _write_batch(self) -> None:
-        with self._database.writing() as db:
-            db.executemany(schema.ADD_ENTRY, self._unwritten)
-        if self._database.path is not None:
-            self._database.commit()
-        self._unwritten.clear()
 
     def _another_ledger(self, how: str) -> JournalError:
         return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
@@ -311,7 +300,7 @@ class Journal:
     def count_answered(self) -> int:
         """Count the references that a resumed run does not look up again."""
         query = schema.COUNT_BELIEVED if self._is_nothing_believed() else schema.COUNT_ANSWERED
-        return int(self._database.fetch(query)[0][0])
+        return self._count(query)
 
     def _is_nothing_believed(self) -> bool:
         return self.note("canary") == "none"  # the run ended, rather than being killed
@@ -327,7 +316,7 @@ class Journal:
             is_canary_found: A reference that is known to exist was found.
         """
         self.answers.write()
-        self._counts["answers"] = self._count(schema.COUNT_ANSWERS)
+        self._count_rows("answers")
         cells = None if failure is None else json.dumps(observation_cells(failure))
         self._set_notes({"ended_by": cells, "canary": "found" if is_canary_found else "none"})
 
@@ -345,15 +334,17 @@ class Journal:
             reference: Only the rows that have it.
             rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
         """
-        yield from Cases(self._database, self._run_state(), rules).of(reference)
+        yield from self._cases(rules).of(reference)
 
     def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[Earlier, list[Case]]]:
         """Yield what the previous run says about each reference with a break, by reference, and what is known now."""
-        return Cases(self._database, self._run_state(), rules).of_earlier()
+        return self._cases(rules).of_earlier()
 
-    def _run_state(self) -> RunState:
+    def _cases(self, rules: Rules) -> Cases:
         self.answers.find_paid_twice()
-        return RunState(
+        return Cases(
+            database=self._database,
+            rules=rules,
             found=self.answers.count_found() + (self.note("canary") == "found"),
             ended_by=self.ended_by,
             previous=self.previous,

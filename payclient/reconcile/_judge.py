@@ -12,8 +12,6 @@ Design rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from attrs import evolve, frozen
 
 from payclient._escape import escape_unprintable, quote
@@ -29,6 +27,7 @@ from payclient.reconcile._settled import OtherSide, named_lines
 from payclient.reconcile._statement import statement_findings
 from payclient.reconcile._status import Status
 from payclient.reconcile._status_finding import excuse, ledger_status
+from payclient.reconcile._stored import PendingLookup
 from payclient.reconcile._sum import judged_entries, payment_of, unknown_kind
 
 _MAX_REASON = 400
@@ -152,26 +151,12 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
 
 
 def differing(
-    entries: Sequence[Entry],
-    answer: Observation,
-    *,
-    rules: Rules = STRICT,
-    since: Since | None = None,
-    other_side: OtherSide | None = None,
+    lookup: PendingLookup, answer: Observation, *, rules: Rules, other_side: OtherSide | None = None
 ) -> list[Entry]:
-    """
-    Return what of the *entries* of one reference differs from *answer*, so that a second lookup must confirm it.
-
-    Args:
-        entries: All with the reference.
-        answer: To the first lookup.
-        rules: How differences are judged.
-        since: What the previous run says about the reference.
-        other_side: What the statement lists for the reference; None without a statement.
-    """
+    """Return which entries of *lookup* differ from its first *answer*, so that a second one must confirm it."""
     if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
         return []
-    judged = judged_entries(entries, answer.transaction, rules)
+    judged = judged_entries(lookup.entries, answer.transaction, rules)
     if other_side is not None and answer.is_usable:
         findings = statement_findings(other_side, judged[0], answer.transaction, at=answer.at, rules=rules)
         if any(finding.is_decisive for finding in findings):
@@ -182,7 +167,7 @@ def differing(
         entry
         for entry in judged
         if needs_confirmation(entry, answer, rules=rules)
-        or (since is not None and answer.is_usable and reversal(since, entry, answer, rules))
+        or (lookup.since is not None and answer.is_usable and reversal(lookup.since, entry, answer, rules))
     ]
 
 

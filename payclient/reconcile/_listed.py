@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from math import inf
-from typing import Any
 
-from attrs import asdict, frozen
+from attrs import frozen
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
-from payclient.reconcile._database import Database
+from payclient.reconcile._database import Buffer, Database
 from payclient.reconcile._earlier import Earlier
 from payclient.reconcile._errors import JournalError
-from payclient.reconcile._integrity import checksum
+from payclient.reconcile._integrity import with_checksum
+from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._settled import OtherSide, Settled, StatementTotals
 from payclient.reconcile._statement import settled_by
@@ -40,25 +40,13 @@ class KnownStatement:
     ledger_rows: int
     left_out_after: int
 
-    def as_json(self) -> str:
-        """Return it as text, for `from_json`."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> KnownStatement:
-        """Return what `as_json` was given."""
-        value: dict[str, Any] = json.loads(text)
-        totals = value.pop("totals")
-        problems = tuple(totals.pop("problems"))
-        return cls(totals=StatementTotals(**totals, problems=problems), **value)
-
 
 class StatementLines:
     """The statement of one journal."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._unwritten: list[tuple[Any, ...]] = []
+        self._unwritten = Buffer(database, schema.ADD_TO_STATEMENT, _ROWS_PER_COMMIT, commits=True)
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
         self._lines = 0
         self.known: KnownStatement | None = None
@@ -71,7 +59,7 @@ class StatementLines:
 
     def know(self, stored: str | None) -> None:
         """Take what the journal has noted about the statement, if it was read to its end."""
-        self.known = None if stored is None else KnownStatement.from_json(stored)
+        self.known = None if stored is None else from_json(json.loads(stored), KnownStatement)
 
     def leave_out(self, reference: str) -> None:
         """Note that the ledger has *reference* in a row that is left out of the run."""
@@ -100,11 +88,7 @@ class StatementLines:
         self._lines += 1
         stored = next(self._stored, None)
         if stored is None and self.known is None:
-            cells = (self._lines, *entry_cells(line))
-            self._unwritten.append((*cells, checksum(cells)))
-            if len(self._unwritten) == _ROWS_PER_COMMIT:
-                self.write()
-                self._database.commit()
+            self._unwritten.add(self._lines, *entry_cells(line))
         elif stored != line:
             self._refuse(f"line {line.line} is different" if stored else "this one has more lines")
 
@@ -123,7 +107,7 @@ class StatementLines:
             self._refuse("this one has fewer lines")
         if self.known is not None:
             return None
-        self.write()
+        self._unwritten.write()
         with self._database.writing() as db:
             db.execute(schema.INDEXES[-1])
             db.execute(schema.LEFT_OUT)
@@ -131,18 +115,11 @@ class StatementLines:
             for position, (reference, line, is_left_out) in enumerate(
                 self._database.read(schema.NOT_IN_LEDGER), after + 1
             ):
-                cells = (position, None, *entry_cells(Entry(line=line, reference=reference)))
-                db.execute(schema.ADD_ENTRY, (*cells, checksum(cells)))
+                cells = entry_cells(Entry(line=line, reference=reference))
+                db.execute(schema.ADD_ENTRY, with_checksum(position, None, *cells))
                 left_out_after += not is_left_out
         self.known = KnownStatement(totals=totals, after=after, ledger_rows=ledger_rows, left_out_after=left_out_after)
-        return self.known.as_json()
-
-    def write(self) -> None:
-        """Write what is buffered, without committing it."""
-        if self._unwritten:
-            with self._database.writing() as db:
-                db.executemany(schema.ADD_TO_STATEMENT, self._unwritten)
-            self._unwritten.clear()
+        return json.dumps(as_json(self.known))
 
     def _refuse(self, how: str) -> None:
         message = f"the journal {self._database.path} began with another statement: {how}"

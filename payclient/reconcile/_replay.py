@@ -1,12 +1,14 @@
-"""Judge what a journal holds, without any lookup: its rows, and what became of the previous run's breaks."""
+"""Judge what a journal holds, without any lookup: by its rules, and in a copy by others."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from attrs import evolve
 
 from payclient.reconcile._break_state import ResolvedBy
+from payclient.reconcile._errors import JournalError
 from payclient.reconcile._finding import Row
 from payclient.reconcile._history import MAX_GONE_FOR, BreakChange, changes_of, seen_of
 from payclient.reconcile._journal import Journal
@@ -69,3 +71,32 @@ def _judged(case: Case, rules: Rules, before: Rules | None) -> Row:
         return row
     bucket = judge(case, rules=before).bucket
     return row if bucket is row.bucket else evolve(row, earlier_bucket=bucket)
+
+
+_IDENTITY = "identity"
+
+
+def judge_again(journal: Journal, *, rules: Rules) -> int:
+    """
+    Turn a copy of a journal into that of a run with other rules.
+
+    Args:
+        journal: The copy. Its ledger and its answers stay as they are; what was derived from them by the rules is
+            derived again.
+        rules: How differences are judged from now on.
+
+    Returns:
+        The number of references that need a second lookup by these rules, and have none. They are unresolved; a run
+        with this journal looks them up.
+
+    Raises:
+        JournalError: When the ledger was not read to its end.
+        JournalWriteError: When it cannot be written.
+    """
+    if not journal.is_ledger_complete:
+        message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"
+        raise JournalError(message)
+    journal.answers.mark_again(rules, journal.side_of)
+    identity = json.loads(journal.note(_IDENTITY) or "{}")
+    journal.set_note(_IDENTITY, json.dumps({**identity, "rules": rules.fingerprint}))
+    return journal.answers.count_to_confirm()

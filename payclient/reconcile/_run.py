@@ -341,7 +341,7 @@ class _Reconciler:
 
     def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
         side = self._journal.side_of(pending, self._rules)
-        different = differing(pending.entries, observation, rules=self._rules, since=pending.since, other_side=side)
+        different = differing(pending, observation, rules=self._rules, other_side=side)
         if not different:
             return False
         if not self._is_second:

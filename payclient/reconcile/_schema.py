@@ -76,6 +76,9 @@ KEYS = {
 }
 """The tables, each with the column by which its rows are in order."""
 
+COUNT_ROWS = {table: f"SELECT count(*) FROM {table}" for table in KEYS}
+FORGET_ALL = tuple(f"DELETE FROM {table}" for table in KEYS)
+
 INDEXES = (
     "CREATE INDEX IF NOT EXISTS entries_by_reference ON entries (reference, rejected)",
     "CREATE INDEX IF NOT EXISTS answers_by_reff ON answers (paid_reff) WHERE paid_reff IS NOT NULL",
@@ -92,7 +95,6 @@ SET_NOTE = "INSERT OR REPLACE INTO notes VALUES (?, ?, ?)"
 ADD_ENTRY = f"INSERT INTO entries VALUES (?, ?, ?, ?, {_marks(ENTRY_COLUMNS)}, ?)"
 _FIRST = "(SELECT first FROM repeats WHERE repeats.reference = entries.reference)"
 FINISH_LEDGER = (
-    INDEXES[0],
     """
     INSERT INTO repeats SELECT *, checksum(reference, first, rows) FROM (
         SELECT reference, min(position) AS first, count(*) AS rows FROM entries WHERE rejected IS NULL
@@ -105,17 +107,8 @@ FINISH_LEDGER = (
         WHERE rejected IS NULL AND reference IN (SELECT reference FROM repeats)
     """,
 )
-FORGET_LEDGER = (
-    "DELETE FROM entries",
-    "DELETE FROM repeats",
-    "DELETE FROM earlier",
-    "DELETE FROM statement",
-    "DELETE FROM notes",
-)
 ALL_ENTRIES = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE position <= ? ORDER BY position"
 ENTRIES_OF = f"SELECT line, rejected, {_ENTRY} FROM entries WHERE reference = ? AND rejected IS NULL ORDER BY position"
-COUNT_ENTRIES = "SELECT count(*) FROM entries"
-COUNT_REPEATS = "SELECT count(*) FROM repeats"
 SOME_REPEATS = "SELECT reference, rows FROM repeats ORDER BY first LIMIT ?"
 COUNT_REJECTED = "SELECT count(*) FROM entries WHERE rejected IS NOT NULL"
 COUNT_REFERENCES = "SELECT count(*) FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)"
@@ -144,14 +137,14 @@ UNUSABLE_LINE = "SELECT line FROM unusable WHERE reference = ?"
 
 SPLIT = 10**9
 
+_EARLIER = "(SELECT data FROM earlier WHERE earlier.reference = entries.reference)"
+_LOOKUP = f"position, {_EARLIER}, first, line, rejected, {_of('entries', ENTRY_COLUMNS)}"
 _UNANSWERED = """
     FROM entries WHERE rejected IS NULL AND (first IS NULL OR first = position)
     AND NOT EXISTS (SELECT 1 FROM answers WHERE id = 2 * position)
 """
 COUNT_TO_ASK = f"SELECT count(*) {_UNANSWERED}"
-NEXT_TO_ASK = (
-    f"SELECT position, first, line, rejected, {_ENTRY} {_UNANSWERED} AND position > ? ORDER BY position LIMIT 500"
-)
+NEXT_TO_ASK = f"SELECT {_LOOKUP} {_UNANSWERED} AND position > ? ORDER BY position LIMIT 500"
 TO_ASK_ABOUT = f"SELECT position, first, line, rejected, {_ENTRY} {_UNANSWERED} AND reference = ?"
 FORGET_REUSED = "DELETE FROM answers WHERE reused_from IS NOT NULL AND needs_confirmation"
 FORGET_ONE_REUSED = """
@@ -163,13 +156,9 @@ _UNCONFIRMED = """
     WHERE given.needs_confirmation AND given.id % 2 = 0 AND NOT EXISTS (SELECT 1 FROM answers WHERE id = given.id + 1)
 """
 COUNT_TO_CONFIRM = f"SELECT count(*) {_UNCONFIRMED}"
-NEXT_TO_CONFIRM = (
-    f"SELECT position, first, line, rejected, {_of('entries', ENTRY_COLUMNS)} {_UNCONFIRMED}"
-    " AND given.id > 2 * ? ORDER BY given.id LIMIT 500"
-)
+NEXT_TO_CONFIRM = f"SELECT {_LOOKUP} {_UNCONFIRMED} AND given.id > 2 * ? ORDER BY given.id LIMIT 500"
 NEXT_ANSWERED = f"""
-    SELECT answers.id, needs_confirmation, paid_reff, first, line, rejected, {_of("entries", ENTRY_COLUMNS)},
-        {_of("answers", ANSWER_COLUMNS)}
+    SELECT answers.id, needs_confirmation, paid_reff, {_LOOKUP}, {_of("answers", ANSWER_COLUMNS)}
     FROM answers JOIN entries ON position = answers.id / 2 WHERE answers.id > ? ORDER BY answers.id LIMIT 500
 """
 ADD_ANSWER = f"INSERT OR REPLACE INTO answers VALUES (?, ?, ?, {_marks(ANSWER_COLUMNS)}, ?)"
@@ -187,7 +176,6 @@ _UNBELIEVED = f"""
 FORGET_UNBELIEVED = f"DELETE FROM answers WHERE {_UNBELIEVED}"
 COUNT_ANSWERED = "SELECT count(*) FROM answers WHERE id % 2 = 0 AND answer != 'failed'"
 COUNT_BELIEVED = f"{COUNT_ANSWERED} AND NOT ({_UNBELIEVED})"
-COUNT_ANSWERS = "SELECT count(*) FROM answers"
 IS_UNUSABLE = "SELECT count(*) FROM answers WHERE id = ? AND answer = 'unusable'"
 KNOWN_GOOD = "SELECT reference FROM answers WHERE answer = 'found' LIMIT 1"
 LAST_TO_CONFIRM = f"SELECT max(given.at) {_UNCONFIRMED}"
@@ -243,7 +231,6 @@ ADD_TO_STATEMENT = f"INSERT INTO statement VALUES (?, ?, ?, {_marks(ENTRY_COLUMN
 FORGET_STATEMENT = "DELETE FROM statement"
 STATEMENT = f"SELECT line, rejected, {_ENTRY} FROM statement ORDER BY position"
 STATEMENT_OF = f"SELECT line, rejected, {_ENTRY} FROM statement WHERE reference = ? ORDER BY position"
-COUNT_STATEMENT = "SELECT count(*) FROM statement"
 LEFT_OUT = "CREATE TEMP TABLE IF NOT EXISTS left_out (reference TEXT PRIMARY KEY) WITHOUT ROWID"
 LEAVE_OUT = "INSERT OR IGNORE INTO left_out VALUES (?)"
 NOT_IN_LEDGER = """
@@ -272,10 +259,7 @@ CASES_OF = f"{CASES} WHERE entries.reference = ? ORDER BY position"
 
 # The previous run
 
-HAS_PREVIOUS = "SELECT count(*) FROM notes WHERE name = 'previous'"
 ADD_EARLIER = "INSERT INTO earlier VALUES (?, ?, ?)"
-COUNT_EARLIER = "SELECT count(*) FROM earlier"
-EARLIER_OF = "SELECT data FROM earlier WHERE reference = ?"
 IS_LISTED = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
 IS_JUDGED = """
     SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)

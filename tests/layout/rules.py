@@ -83,7 +83,6 @@ TESTED_ELSEWHERE = {
     "reconcile/_observation.py": "reconcile/test_stored.py",
     "reconcile/_progress.py": "reconcile/test_run.py",
     "reconcile/_rule_values.py": "reconcile/test_rules.py",
-    "reconcile/_replay.py": "reconcile/test_earlier.py",
     "reconcile/_schema.py": "reconcile/test_database.py",
     "reconcile/_since.py": "reconcile/test_earlier.py",
     "report/_past_records.py": "reconcile/test_earlier.py",

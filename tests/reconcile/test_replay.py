@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from payclient import Transaction, errors
 from payclient.ledger import Entry
 from payclient.reconcile import STRICT, Bucket, Journal, JournalError, Rules, Tolerance, reconcile, replay
-from payclient.reconcile._again import judge_again
+from payclient.reconcile._replay import judge_again
 from payclient.report import JOURNAL
 from support.chance import examples
 from support.nights import Nights, paid
