@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -71,11 +72,9 @@ def only_used(columns: Columns) -> Columns:
 
 
 def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[Entry | RejectedEntry | None]:
-    number = 0
-    for batch in _batches(parquet, names):
-        for cells in zip(*batch, strict=True):
-            number += 1
-            yield reader.read(number, cells)
+    batches = (zip(*batch, strict=True) for batch in _batches(parquet, names))
+    for number, cells in enumerate(chain.from_iterable(batches), 1):
+        yield reader.read(number, cells)
 
 
 def _batches(parquet: Any, names: tuple[str, ...]) -> Iterator[list[list[Any]]]:

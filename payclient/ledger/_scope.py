@@ -96,7 +96,7 @@ class Scope:
         self.is_statement: bool = is_statement
         self.totals_amount: int = 0
         self._time_zone = time_zone
-        self._start, self._stop = bounds(dialect)
+        self._start, self._stop = _bounds(dialect)
         self._wanted = dialect.only_currency.casefold()
         self._currency = "", 0
         self._groups: dict[str, _Group] = {}
@@ -201,13 +201,8 @@ class Scope:
         return tuple(Excluded(why=why, rows=each.rows, amount=each.amount, lines=each.lines) for why, each in groups)
 
 
-def bounds(dialect: Dialect) -> tuple[datetime | None, datetime | None]:
-    """
-    Return the first time inside and the first one after it; a date alone means all of that day.
-
-    Raises:
-        ValueError: When a time cannot be read, has a zone, or the end is before the start.
-    """
+def _bounds(dialect: Dialect) -> tuple[datetime | None, datetime | None]:
+    """Return the first time inside and the first one after it; a date alone means all of that day."""
     start, stop = _time("from", dialect.created_from), _time("to", dialect.created_to)
     if stop is not None:
         is_day = len(dialect.created_to.strip()) == len("2026-11-30")

@@ -198,7 +198,8 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
     if null:
         given["null"] = (*dialect.null, *null)
     for name, pattern in (("currency_prefix", r"^[^0-9]*"), ("currency_suffix", r"[^0-9]*$")):
-        symbols = {_AROUND.sub("", _text(pattern, cell)).strip(".,\u2013\u2014'").casefold() for cell in filled} - {""}
+        spelt = [symbol for cell in filled if (symbol := _symbol(pattern, cell))]
+        symbols = {symbol.casefold() for symbol in spelt}
         declared = getattr(dialect, name)
         is_side = name == "currency_suffix" and symbols <= SIDES.keys()
         if (len(symbols) > 1 and not is_side) or (declared and symbols - {declared.casefold()}):
@@ -207,8 +208,7 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
             given["negative"] = Negative.DEBIT
             continue
         if symbols and not declared:
-            spelt = next(cell for cell in filled if _AROUND.sub("", _text(pattern, cell)).strip(".,\u2013\u2014'"))
-            given[name] = _AROUND.sub("", _text(pattern, spelt)).strip(".,\u2013\u2014'")
+            given[name] = spelt[0]
     try:
         attrs.evolve(dialect, **given)
     except ValueError:  # what is around the digits is not a currency
@@ -221,9 +221,9 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
     return given
 
 
-def _text(pattern: str, cell: str) -> str:
+def _symbol(pattern: str, cell: str) -> str:
     match = re.search(pattern, cell)
-    return match[0] if match else ""
+    return _AROUND.sub("", match[0]).strip(".,\u2013\u2014'") if match else ""
 
 
 def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ...]:

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from types import MappingProxyType
 
 from payclient.ledger._times import TimeFormat
 
-_DAY = re.compile(r"([0-9]{1,4}|[^\W\d_]+\.?)([-/. ]|, |\. )([0-9]{1,2}|[^\W\d_]+\.?)([-/. ]|, )([0-9]{2,4})")
-_CLOCKS: Mapping[str, str] = MappingProxyType(
-    {
-        r"": "",
-        r"[ T][0-9]{1,2}:[0-9]{2}": "%H:%M",
-        r"[ T][0-9]{1,2}:[0-9]{2}:[0-9]{2}": "%H:%M:%S",
-        r"[ T][0-9]{1,2}\.[0-9]{2}": "%H.%M",
-        r"[ T][0-9]{1,2}\.[0-9]{2}\.[0-9]{2}": "%H.%M.%S",
-        r"[ T][0-9]{1,2}:[0-9]{2}:[0-9]{2}[.][0-9]{1,9}": "%H:%M:%S.%f",
-        r" [0-9]{1,2}\.[0-9]{2}\.[0-9]{2} [AaPp]\.?[Mm]\.?": "%I.%M.%S %p",
-        r" [0-9]{1,2}:[0-9]{2} [AaPp]\.?[Mm]\.?": "%I:%M %p",
-        r" [0-9]{1,2}:[0-9]{2}:[0-9]{2} [AaPp]\.?[Mm]\.?": "%I:%M:%S %p",
-    },
+_DAY = re.compile(r"(?:[0-9]{1,4}|[^\W\d_]+\.?)([-/. ]|, |\. )(?:[0-9]{1,2}|[^\W\d_]+\.?)([-/. ]|, )[0-9]{2,4}")
+_CLOCKS = tuple(
+    (re.compile(pattern), clock)
+    for pattern, clock in (
+        (r"", ""),
+        (r"[ T][0-9]{1,2}:[0-9]{2}", "%H:%M"),
+        (r"[ T][0-9]{1,2}:[0-9]{2}:[0-9]{2}", "%H:%M:%S"),
+        (r"[ T][0-9]{1,2}\.[0-9]{2}", "%H.%M"),
+        (r"[ T][0-9]{1,2}\.[0-9]{2}\.[0-9]{2}", "%H.%M.%S"),
+        (r"[ T][0-9]{1,2}:[0-9]{2}:[0-9]{2}[.][0-9]{1,9}", "%H:%M:%S.%f"),
+        (r" [0-9]{1,2}\.[0-9]{2}\.[0-9]{2} [AaPp]\.?[Mm]\.?", "%I.%M.%S %p"),
+        (r" [0-9]{1,2}:[0-9]{2} [AaPp]\.?[Mm]\.?", "%I:%M %p"),
+        (r" [0-9]{1,2}:[0-9]{2}:[0-9]{2} [AaPp]\.?[Mm]\.?", "%I:%M:%S %p"),
+    )
 )
-_COMPILED = [(re.compile(pattern), clock) for pattern, clock in _CLOCKS.items()]
-_ORDERS = {
-    "long": ("%d{0}%m{1}%Y", "%m{0}%d{1}%Y"),
-    "short": ("%d{0}%m{1}%y", "%m{0}%d{1}%y", "%y{0}%m{1}%d", "%y{0}%d{1}%m"),
-    "first": ("%Y{0}%m{1}%d", "%Y{0}%d{1}%m"),
-    "long name": ("%d{0}%b{1}%Y",),
-    "short name": ("%d{0}%b{1}%y",),
-    "long name first": ("%b{0}%d{1}%Y",),
-    "short name first": ("%b{0}%d{1}%y",),
-}
-"""The orders in use, by the places of a year with four digits and of a name."""
+_ORDERS = (
+    *("%d{0}%m{1}%Y", "%m{0}%d{1}%Y", "%d{0}%m{1}%y", "%m{0}%d{1}%y", "%y{0}%m{1}%d", "%y{0}%d{1}%m"),
+    *("%Y{0}%m{1}%d", "%Y{0}%d{1}%m", "%d{0}%b{1}%Y", "%d{0}%b{1}%y", "%b{0}%d{1}%Y", "%b{0}%d{1}%y"),
+)
+"""The orders in use."""
 _MAX_CLOCKS = 4
 _READ = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -63,13 +57,13 @@ class TimeShapes:
         if _READ.match(cell):  # without a declaration; with one for the others, it would be refused
             self.can_tell = False
             return
+        marks, clock = _parts(cell)
+        if clock is None:
+            self.can_tell = False
+            return
         if not self.first:
             self.first = self.example = cell
-            self._orders = _orders(cell)
-        clock = _clock(cell)
-        self.can_tell = clock is not None
-        if clock is None:
-            return
+            self._orders = tuple(order.format(*marks) for order in _ORDERS)
         if clock not in self._clocks:
             self._clocks.append(clock)
         read = {order: _format(f"{order}{clock}").read(cell) for order in self._orders}
@@ -85,7 +79,7 @@ class TimeShapes:
         cell = self.example if len(self._orders) > 1 else self.first
         found: dict[datetime | None, tuple[tuple[str, ...], str]] = {}
         for order in self._orders:
-            time = _format(f"{order}{_clock(cell)}").read(cell)
+            time = _format(f"{order}{_parts(cell)[1]}").read(cell)
             found.setdefault(time, (tuple(f"{order}{clock}" for clock in self._clocks), str(time)))
         return list(found.values())
 
@@ -95,28 +89,11 @@ def _format(text: str) -> TimeFormat:
     return TimeFormat(text)
 
 
-def _orders(cell: str) -> tuple[str, ...]:
+def _parts(cell: str) -> tuple[tuple[str, str], str | None]:
+    """Return the two marks in the day, and the format of what follows the day; None if that is not known."""
     match = _DAY.match(cell)
     if match is None:
-        return ()
-    before, first, middle, second, last = match.groups()
-    length = "long" if len(last) == 4 else "short"
-    if before[0].isalpha():
-        kind = f"{length} name first"
-    elif middle[0].isalpha():
-        kind = f"{length} name"
-    else:
-        kind = "first" if len(before) == 4 else length
-    return tuple(order.format(first, second) for order in _ORDERS[kind])
-
-
-def _clock(cell: str) -> str | None:
-    """Return the format of what follows the day; None if it is not known."""
-    match = _DAY.match(cell)
-    if match is None:
-        return None
+        return ("", ""), None
     rest = cell[match.end() :]
-    for pattern, clock in _COMPILED:
-        if pattern.fullmatch(rest):
-            return f"{rest[:1]}{clock}" if clock else ""
-    return None
+    found = (f"{rest[:1]}{clock}" for pattern, clock in _CLOCKS if pattern.fullmatch(rest))
+    return (match[1], match[2]), next(found, None)
