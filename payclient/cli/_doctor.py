@@ -156,7 +156,7 @@ def _check_proxy(network: Network, checkup: Checkup) -> None:
         is_set = any(os.environ.get(name) or os.environ.get(name.lower()) for name in ("HTTPS_PROXY", "ALL_PROXY"))
         checkup.add("proxy", State.OK, "none, although the environment names one" if is_set else "none")
         return
-    source = "--proxy" if network.source == "proxy" else network.source
+    source = "--proxy" if network.proxy.source == "proxy" else network.proxy.source
     with_password = "with" if network.proxy.has_password else "without"
     checkup.add("proxy", State.OK, f"{network.proxy.name}, {with_password} a password, from {source}")
 

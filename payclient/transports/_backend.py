@@ -19,14 +19,12 @@ from payclient._until_done import until_done
 from payclient.transports._failures import without_library_frames
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
 from payclient.transports._socket import system_trust, unread
-from payclient.transports._way import Way, shown_address
+from payclient.transports._way import Way, shown_address, shown_addresses
 
 core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpcore")
 """The library below httpx."""
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _BUFFER = 16 * 1024
-_MAX_ADDRESSES = 3
-"""Of one host, that an error names."""
 
 
 class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
@@ -87,7 +85,7 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
     async def _connect(self, host: str, port: int, options: Any) -> Any:
         addresses = await self._resolve(host, port)
         self._way.enter("connect", asyncio.get_running_loop().time())
-        self._way.address = ", ".join(shown_address((address, port)) for address in addresses[:_MAX_ADDRESSES])
+        self._way.address = shown_addresses([(address, port) for address in addresses])
         stream = await self._first_of(addresses, port, options)
         self._way.address = shown_address(stream.get_extra_info("server_addr"))
         return stream

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from payclient.errors import ConfigurationError
@@ -14,28 +13,18 @@ TransportName: TypeAlias = Literal["httpx", "fast"]
 """The name of a transport; `fast` needs the extra `fast`."""
 
 
-def make_transport(
-    given: str | None = None,
-    environ: Mapping[str, str] = os.environ,
-    *,
-    network: Network | None = None,
-) -> Transport:
+def make_transport(given: str | None = None, *, network: Network | None = None) -> Transport:
     """
     Return the transport named by the argument, by `PAYCLIENT_TRANSPORT`, or else the default.
 
     Args:
         given: The name.
-        environ: The environment.
         network: How the service is reached; directly if not given.
 
     Raises:
         ConfigurationError: When the name is unknown, or its libraries are not installed.
     """
-    network = network or Network()
-    try:
-        name = resolve_transport(given, environ)
-    finally:
-        del environ  # it holds the API key, and a traceback may come with the local variables of its frames
+    name, network = resolve_transport(given), network or Network()
     if name == "fast":
         return _fast(network)
     from payclient.transports._client import HttpxTransport  # noqa: PLC0415  it imports httpx, which `fast` does without
@@ -43,10 +32,9 @@ def make_transport(
     return HttpxTransport(ssl_context=network.ssl_context, proxy=network.proxy)
 
 
-def resolve_transport(given: str | None, environ: Mapping[str, str] = os.environ) -> TransportName:
+def resolve_transport(given: str | None) -> TransportName:
     """Return the name from the argument, or from `PAYCLIENT_TRANSPORT`, or else `httpx`; raises as `make_transport`."""
-    name = (environ.get("PAYCLIENT_TRANSPORT") or "httpx") if given is None else given
-    del environ
+    name = (os.environ.get("PAYCLIENT_TRANSPORT") or "httpx") if given is None else given
     if name == "httpx":
         return "httpx"
     if name == "fast":

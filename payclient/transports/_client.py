@@ -11,17 +11,28 @@ from typing import Any
 
 import httpx
 
-from payclient.errors import ConfigurationError
-from payclient.protocol import Request, Response
+from payclient.errors import AttemptTimeoutError, ConfigurationError, ConnectionFailedError, Step, TransportError
+from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._cancel import in_own_scope
-from payclient.transports._exchange import read_body, translate
-from payclient.transports._failures import closed, without_library_frames
+from payclient.transports._failures import (
+    broken,
+    closed,
+    host_of,
+    not_connected,
+    reason_of,
+    refused,
+    sent,
+    without_library_frames,
+)
 from payclient.transports._message import InCommon, common_headers, own_headers
 from payclient.transports._pooled import CONNECTION, LOOKUP, KeptConnection, PooledTransport
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Proxy, as_proxy
+from payclient.transports._way import way_of
 
 _LIBRARIES = ("httpx", "httpx2")
+_SMALLEST_PART = 64
+"""Minimum size that a part counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
 
 
 def _library_of(client: object) -> ModuleType:
@@ -100,9 +111,9 @@ class HttpxClientTransport:
                 follow_redirects=False,
             )
             answered = True
-            body, is_truncated = await read_body(head)
+            body, is_truncated = await _read_body(head)
         except (self._library.HTTPError, OSError) as error:
-            failure = translate(error, request, library=self._library, answered=answered)
+            failure = _translate(error, request, library=self._library, answered=answered)
         except BaseException as error:  # noqa: BLE001  raised below
             failure = without_library_frames(error)
         else:
@@ -207,3 +218,52 @@ class HttpxTransport(HttpxClientTransport):
             content=request.body,
             extensions={LOOKUP: request.needs_fresh_connection, "timeout": self._timeout, **extensions},
         )
+
+
+async def _read_body(response: Any) -> tuple[bytes, bool]:
+    """
+    Return the body as received, and whether it was truncated at the limit.
+
+    Args:
+        response: With an unread body; always closed here.
+    """
+    parts: list[bytes] = []
+    size = 0
+    try:
+        # Not `aiter_raw`, which counts a second time and needs a request, nor `aread`, which
+        # decompresses without a limit.
+        async for part in response.stream:
+            parts.append(part)
+            size += max(len(part), _SMALLEST_PART)
+            if size > BODY_LIMIT:
+                break
+    finally:
+        await response.aclose()
+    body = b"".join(parts)
+    return body[:BODY_LIMIT], size > BODY_LIMIT
+
+
+def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
+    """
+    Return *error* as a `TransportError`, without a link to it.
+
+    Args:
+        error: An exception of *library*, or an `OSError`.
+        request: The request that failed.
+        library: httpx, or its successor httpx2.
+        answered: Whether the head of an answer had been received.
+    """
+    way = way_of(error)
+    if refusal := refused(error, request, way):
+        return refusal
+    if isinstance(error, library.PoolTimeout):
+        host = host_of(request)
+        message = f"the http_client had no free connection to {host}; raise its limits or lower max_concurrency"
+        return ConnectionFailedError(message, sent="no")
+    if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
+        return not_connected(error, request, way, is_late=isinstance(error, library.ConnectTimeout))
+    if isinstance(error, (library.TimeoutException, TimeoutError)):
+        step: Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
+        message = f"{host_of(request)} did not answer in time: {reason_of(error)}"
+        return AttemptTimeoutError(message, sent=sent(answered=answered), step=step, address=way.address)
+    return broken(error, request, way, answered=answered)

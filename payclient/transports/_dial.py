@@ -18,13 +18,11 @@ from payclient.transports._failures import not_connected, plain_text_refused, re
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
 from payclient.transports._socket import socket_options, system_trust
 from payclient.transports._tls import TlsSession, TunnelledTlsSession
-from payclient.transports._way import Way, shown_address
+from payclient.transports._way import Way, shown_address, shown_addresses
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BUFFER = 16 * 1024
-_MAX_ADDRESSES = 3
-"""Of one host, that an error names."""
 
 
 class Dialer:
@@ -176,7 +174,7 @@ async def _open_socket(host: str, port: int, way: Way) -> socket.socket:
         proto=socket.IPPROTO_TCP,
     )
     way.enter("connect", loop.time())
-    way.address = ", ".join(shown_address(address) for *_, address in addresses[:_MAX_ADDRESSES])
+    way.address = shown_addresses([address for *_, address in addresses])
     opened = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
         addresses,
         happy_eyeballs_delay=_NEXT_ADDRESS_AFTER,

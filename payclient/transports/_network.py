@@ -44,6 +44,7 @@ class NetworkOptions(TypedDict, total=False):
     keylog_file: FilePath | None
 
 
+_PROXY = "PAYCLIENT_PROXY"
 _TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context", "keylog_file"}
 _WITH_SETTINGS = ("darwin", "win32")
 """Systems that know a proxy without an environment variable."""
@@ -56,22 +57,14 @@ class Network:
 
     Attributes:
         proxy: Through which the service is reached; None for none.
-        source: What named the proxy.
         ssl_context: Which certificates are trusted; None for the system's own.
     """
 
     proxy: Proxy | None = None
-    source: str = ""
     ssl_context: ssl.SSLContext | None = None
 
 
-def resolve_network(
-    options: MutableMapping[str, object],
-    url: str,
-    *,
-    is_ours: bool = True,
-    environ: Mapping[str, str] = os.environ,
-) -> Network:
+def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: bool = True) -> Network:
     """
     Return what *options* and the environment say, for a service at *url*.
 
@@ -79,31 +72,28 @@ def resolve_network(
         options: Those of `NetworkOptions`. The proxy is taken out, so that no traceback shows its password.
         url: Of the service.
         is_ours: Whether the transport is payclient's; others cannot be configured.
-        environ: The environment.
 
     Raises:
         TypeError: For an unknown option.
         ConfigurationError: When one cannot be used.
     """
     given = {name for name, value in options.items() if value is not None}
-    try:
-        proxy, source = _given_proxy(options, environ)
-        is_told = sys.platform in _WITH_SETTINGS or any(name.lower().endswith("_proxy") for name in environ)
-    finally:
-        del environ  # it holds secrets, and a traceback may come with the local variables of its frames
+    proxy = _given_proxy(options)
     _check(options, given, is_ours=is_ours)
     if not is_ours:
         return Network()
     is_secure = url.startswith("https:")
+    is_told = sys.platform in _WITH_SETTINGS or any(name.lower().endswith("_proxy") for name in os.environ)
     if proxy is None and is_secure and is_told and options.get("trust_env", True):
-        proxy, source = _environment_proxy(urlsplit(url))
+        proxy = _environment_proxy(urlsplit(url))
     if proxy is not None and not is_secure:
         message = (
-            f"{source}: plain http does not go through a proxy, which would see the API key; use an https base_url"
+            f"{proxy.source}: plain http does not go through a proxy, which would see the API key; "
+            "use an https base_url"
         )
         raise ConfigurationError(message)
     if not given & _TRUST:
-        return Network(proxy, source)
+        return Network(proxy)
     from payclient.transports._trust import make_context  # noqa: PLC0415  few need it
 
     context = make_context(options)
@@ -111,19 +101,14 @@ def resolve_network(
         proxy.ssl_context = make_context(
             {**options, "client_cert": None, "client_key": None}
         )  # it is not for the proxy
-    return Network(proxy, source, context)
+    return Network(proxy, context)
 
 
-def _given_proxy(options: MutableMapping[str, object], environ: Mapping[str, str]) -> tuple[Proxy | None, str]:
-    """Return the proxy that is meant for payclient, and what named it; no local variable holds its password."""
-    try:
-        if options.get("proxy") is not None:
-            return Proxy(options.pop("proxy")), "proxy"
-        if environ.get("PAYCLIENT_PROXY"):
-            return Proxy(environ["PAYCLIENT_PROXY"], "PAYCLIENT_PROXY"), "PAYCLIENT_PROXY"
-        return None, ""
-    finally:
-        del environ
+def _given_proxy(options: MutableMapping[str, object]) -> Proxy | None:
+    """Return the proxy that is meant for payclient; no local variable holds its password."""
+    if options.get("proxy") is not None:
+        return Proxy(options.pop("proxy"))
+    return Proxy(os.environ[_PROXY], _PROXY) if os.environ.get(_PROXY) else None
 
 
 def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:
@@ -138,19 +123,15 @@ def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> 
         raise ConfigurationError(message)
 
 
-def _environment_proxy(url: SplitResult) -> tuple[Proxy | None, str]:
+def _environment_proxy(url: SplitResult) -> Proxy | None:
     """Return the proxy of the environment, or of the settings of Windows and macOS, as httpx chooses it."""
     from urllib.request import getproxies  # noqa: PLC0415  thirty modules that nothing else needs
 
     found = getproxies()
     try:
-        if _is_excepted(url.hostname or "", url.port, found.get("no", "")):
-            return None, ""
-        for scheme in ("https", "all"):
-            if found.get(scheme):
-                source = f"{scheme.upper()}_PROXY"
-                return Proxy(found[scheme], source), source
-        return None, ""
+        is_excepted = _is_excepted(url.hostname or "", url.port, found.get("no", ""))
+        scheme = next((scheme for scheme in ("https", "all") if found.get(scheme)), None)
+        return None if is_excepted or scheme is None else Proxy(found[scheme], f"{scheme.upper()}_PROXY")
     finally:
         del found  # it may hold a password
 
@@ -162,12 +143,8 @@ def _is_excepted(host: str, port: int | None, no_proxy: str) -> bool:
     `example.com` is for the host and all below it, `.example.com` for those below it alone; an IP address and
     `localhost` for themselves; a URL for its scheme, host and port; `*` for everything.
     """
-    for entry in map(str.strip, no_proxy.split(",")):
-        if entry == "*":
-            return True
-        if entry and _matches(entry.lower(), host, port):
-            return True
-    return False
+    entries = filter(None, map(str.strip, no_proxy.split(",")))
+    return any(entry == "*" or _matches(entry.lower(), host, port) for entry in entries)
 
 
 def _matches(entry: str, host: str, port: int | None) -> bool:

@@ -25,14 +25,14 @@ class Proxy:
     Args:
         url: `http://host:port` or `https://host:port`, with a user and a password in front of the host if it wants
             them, percent-encoded where they hold one of `:/@%`. Without a scheme it is `http`.
-        source: The option or the variable that *url* comes from, for the message.
+        source: The option or the variable that *url* comes from, for messages.
         ssl_context: Which certificates of an `https` proxy are trusted; those of the service's if not given.
 
     Raises:
         ConfigurationError: When *url* is not the address of such a proxy; the message does not hold it.
     """
 
-    __slots__ = ("_authorization", "host", "is_secure", "name", "port", "ssl_context")
+    __slots__ = ("_authorization", "host", "is_secure", "name", "port", "source", "ssl_context")
 
     def __init__(self, url: object, source: str = "proxy", *, ssl_context: ssl.SSLContext | None = None) -> None:
         parts, problem = _read(url)
@@ -42,6 +42,7 @@ class Proxy:
         self.host: str = "" if problem else parts.hostname or ""
         self.port: int = 0 if problem else parts.port or _DEFAULT_PORTS[parts.scheme]
         self.name: str = f"{_bracketed(self.host)}:{self.port}"
+        self.source: str = source
         self.ssl_context: ssl.SSLContext | None = ssl_context
         del parts
         if problem:
@@ -124,9 +125,11 @@ class Tunnel:
         self._received += data
         self._size += len(data)
         while (end := _END_OF_HEAD.search(self._received)) is not None:
-            status = self._status()
+            line = _STATUS_LINE.match(self._received)
+            if line is None:
+                raise TunnelError("answered with something that is not HTTP")
             self._received = self._received[end.end() :]
-            if status >= 200:
+            if (status := int(line[1])) >= 200:
                 self._check(status)
                 return True
         if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:
@@ -135,12 +138,6 @@ class Tunnel:
             message = f"answered with a head of more than {_MAX_HEAD} bytes"
             raise TunnelError(message)
         return False
-
-    def _status(self) -> int:
-        line = _STATUS_LINE.match(self._received)
-        if line is None:
-            raise TunnelError("answered with something that is not HTTP")
-        return int(line[1])
 
     def _check(self, status: int) -> None:
         if status >= 300:

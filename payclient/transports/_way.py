@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import cast
 
 from payclient.errors import Sent, Step
 
 _MARK = "payclient_way"
+_MAX_ADDRESSES = 3
 _BEFORE_SENDING = ("name", "connect", "proxy", "tls")
 
 
@@ -72,6 +73,11 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
             return
         yield error
         error = error.__cause__ or error.__context__
+
+
+def shown_addresses(addresses: Sequence[object]) -> str:
+    """Return the first of the addresses of one host, for an error."""
+    return ", ".join(map(shown_address, addresses[:_MAX_ADDRESSES]))
 
 
 def shown_address(address: object) -> str:

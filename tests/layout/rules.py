@@ -92,7 +92,6 @@ TESTED_ELSEWHERE = {
     "transports/_cancel.py": "faults/test_cancel.py",
     "transports/_client.py": "transports/test_transports.py",
     "transports/_dial.py": "faults/test_connecting.py",
-    "transports/_exchange.py": "faults/test_rows.py",
     "transports/_failures.py": "faults/test_rows.py",
     "transports/_message.py": "transports/test_connection.py",
     "transports/_pooled.py": "transports/test_transports.py",

@@ -22,9 +22,12 @@ from support.fakes import KEY
         pytest.param("fast", {}, FastTransport, id="argument"),
     ],
 )
-def test_name(given, environ, kind):
+def test_name(given, environ, kind, monkeypatch):
     """The argument decides, then the variable, and without either it is httpx."""
-    assert type(make_transport(given, environ)) is kind
+    monkeypatch.delenv("PAYCLIENT_TRANSPORT", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert type(make_transport(given)) is kind
 
 
 @pytest.mark.parametrize("given", ["aiohttp", "", "FAST"])

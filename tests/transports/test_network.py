@@ -29,7 +29,7 @@ def no_proxies(monkeypatch):
 def proxy_of(options, url=PAY):
     """Return the proxy that *options* and the environment come to, and what named it."""
     network = resolve_network(dict(options), url)
-    return network.proxy and f"{network.proxy!r} {network.source}"
+    return network.proxy and f"{network.proxy!r} {network.proxy.source}"
 
 
 @pytest.mark.parametrize(
