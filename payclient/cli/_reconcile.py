@@ -148,7 +148,7 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
         message = f"--out must be another folder than {previous}, the previous run, which is not changed"
         raise ConfigurationError(message)
     run = open_past_run(previous)
-    if run.is_work_list_edited and all(each.run != run.name for each in read_log(previous).decisions):
+    if run.is_work_list_edited and all(each.run != run.note.run for each in read_log(previous).decisions):
         take = shlex.join(("payclient", "decisions", "take", str(previous / WORK_LIST), "--by"))
         streams.tell(f"payclient: {previous / WORK_LIST} was edited; what it says counts once it is taken: {take} NAME")
     return run

@@ -45,8 +45,6 @@ from payclient.report import (
     StatementAbout,
     about_as_json,
     about_from_json,
-    answers_of,
-    records_of,
     run_name,
 )
 
@@ -107,7 +105,7 @@ class Reconciliation:
         """
         with Journal(journal_path(self.out), identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
-            previous = None if self.previous is None else self.previous.previous
+            previous = None if self.previous is None else self.previous.note
             with _report_files(journal, self.out, self.rules, previous, self.output) as files:
                 try:
                     await self._ask(journal, files, on_row)
@@ -149,7 +147,7 @@ class Reconciliation:
     def _reuse(self) -> Reuse | None:
         if self.previous is None or self.max_age is None:
             return None
-        return Reuse(max_age=self.max_age, answers=answers_of(self.previous))
+        return Reuse(max_age=self.max_age, answers=self.previous.answers)
 
     def _tell_resumed(self, journal: Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
@@ -175,7 +173,7 @@ class Reconciliation:
                     stop=stop,
                     clock=self.clock,
                     on_progress=on_progress,
-                    previous=None if self.previous is None else (self.previous.previous, records_of(self.previous)),
+                    previous=None if self.previous is None else (self.previous.note, self.previous.records),
                     reuse=self._reuse(),
                     statement=None if self.statement is None else self._statement(self.statement, journal),
                 )

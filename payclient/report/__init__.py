@@ -18,8 +18,6 @@ from payclient.report._manifest import WORK_LIST as WORK_LIST
 from payclient.report._markdown import markdown_lines as markdown_lines
 from payclient.report._markdown import worst_breaks as worst_breaks
 from payclient.report._matrix import Cell, Matrix
-from payclient.report._past_records import answers_of as answers_of
-from payclient.report._past_records import records_of as records_of
 from payclient.report._past_run import JOURNAL as JOURNAL
 from payclient.report._past_run import PastRun as PastRun
 from payclient.report._past_run import open_past_run as open_past_run

@@ -21,6 +21,7 @@ from payclient.reconcile import (
     Bucket,
     ResolvedBy,
     Severity,
+    as_json,
     changed_rules,
     changes_of,
 )
@@ -82,7 +83,7 @@ class RunDiff:
     @property
     def changed_rules(self) -> tuple[str, ...]:
         """The names of the rules by which only one of the runs was judged."""
-        return changed_rules(self.earlier.rules, self.later.rules)
+        return changed_rules(self.earlier.note.rules, self.later.note.rules)
 
     @property
     def verdict(self) -> str:
@@ -96,16 +97,16 @@ class RunDiff:
         """The result, in one sentence."""
         present = (BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)
         now, gone = self._counted(present), self._counted((BreakState.RESOLVED, BreakState.NOT_KNOWN))
-        return f"{now or 'no breaks'}; {gone or 'none resolved'} since {self.earlier.folder.resolve().name}."
+        return f"{now or 'no breaks'}; {gone or 'none resolved'} since {self.earlier.note.folder}."
 
     @property
     def remark(self) -> str:
         """Whether the runs seem to be given in the wrong order, in a sentence; empty if they do not."""
-        ended, began = self.later.last_observed_at, self.earlier.first_observed_at
+        ended, began = self.later.note.last_observed_at, self.earlier.first_observed_at
         if ended is None or began is None or ended >= began:
             return ""
-        names = (run.folder.resolve().name for run in (self.later, self.earlier))
-        return "All answers of {} came before those of {}: name the earlier run first.".format(*names)
+        later, earlier = self.later.note.folder, self.earlier.note.folder
+        return f"All answers of {later} came before those of {earlier}: name the earlier run first."
 
     def _counted(self, states: Iterable[BreakState]) -> str:
         return ", ".join(f"{self.counts[each]:,} {each.label}" for each in states if self.counts[each])
@@ -191,9 +192,9 @@ class RunDiff:
     def _unchanged(self) -> list[ResolvedBy]:
         """Return which sides are the same in both runs: the whole ledger, and the answers of a second judgement."""
         one, other = self.earlier, self.later
-        is_ledger = one.ledger_sha256 == other.ledger_sha256 != ""
-        times = [(run.first_observed_at, run.last_observed_at) for run in (one, other)]
-        are_answers = other.judged_run == one.name and times[0] == times[1]
+        is_ledger = one.note.ledger_sha256 == other.note.ledger_sha256 != ""
+        times = [(run.first_observed_at, run.note.last_observed_at) for run in (one, other)]
+        are_answers = other.judged_run == one.note.run and times[0] == times[1]
         return [ResolvedBy.LEDGER] * is_ledger + [ResolvedBy.SERVICE] * are_answers
 
     def _taken(self, change: BreakChange) -> tuple[object, ...]:
@@ -218,11 +219,11 @@ def _kept(lines: Iterable[RowLine]) -> Iterator[tuple[str | None, bytes]]:
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:
-    times = {"first_observed_at": run.first_observed_at, "last_observed_at": run.last_observed_at}
     return {
-        "run": run.name,
-        "folder": run.folder.resolve().name,
+        "run": run.note.run,
+        "folder": run.note.folder,
         "manifest_sha256": run.sha256,
         "rows": run.rows,
-        **{name: None if time is None else time.isoformat() for name, time in times.items()},
+        "first_observed_at": as_json(run.first_observed_at),
+        "last_observed_at": as_json(run.note.last_observed_at),
     }

@@ -40,7 +40,7 @@ def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
     Raises:
         OSError: When the file cannot be written, or is a link, pipe or device.
     """
-    earlier, later = diff.earlier.folder.resolve().name, diff.later.folder.resolve().name
+    earlier, later = diff.earlier.note.folder, diff.later.note.folder
     shown = {
         "title": diff.verdict.capitalize(),
         "tone": _TONES[diff.verdict],
@@ -84,10 +84,10 @@ def _change(change: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _facts(which: str, run: PastRun) -> Iterator[Fact]:
-    yield Fact(f"{which} run", (run.name,), is_code=True)
-    yield Fact("Folder", (run.folder.resolve().name,))
+    yield Fact(f"{which} run", (run.note.run,), is_code=True)
+    yield Fact("Folder", (run.note.folder,))
     yield Fact("Rows", (f"{run.rows:,}",))
-    yield answers_came(run.first_observed_at, run.last_observed_at)
+    yield answers_came(run.first_observed_at, run.note.last_observed_at)
     yield Fact("SHA-256 of its manifest", (run.sha256,), is_code=True)
 
 

@@ -1,28 +1,35 @@
-"""Open the report of an earlier run: checked against its checksums, and only read."""
+"""The report of an earlier run: checked against its checksums, only read, and what it says for a run after it."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from payclient._own_file import own, read_own
+from payclient.ledger import Entry
 from payclient.reconcile import (
+    Answer,
+    Bucket,
+    Earlier,
     JournalError,
     JournalWriteError,
     KnownBreak,
+    Observation,
     PastRunError,
     PreviousRun,
     Row,
-    Rules,
     Seen,
+    Status,
     from_json,
     rules_from_json,
     seen_of,
@@ -35,6 +42,10 @@ from payclient.report._rows_file import GZIP_ROWS, ROWS, open_rows, rows_file
 JOURNAL = "journal.sqlite"
 _CACHE_KIB = 16_384
 _NEEDED = (("summary.json",), (ROWS, GZIP_ROWS))
+_UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
+_PAID = b'"service_meaning":"paid"'
+_PAID_ALONE = b""
+_SETTLED = b'"statement":{"is_settled":true'
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
@@ -45,49 +56,25 @@ class PastRun:
 
     Attributes:
         folder: Where it is; nothing in it is ever changed.
-        name: Of the run; of the folder where the run has none.
+        note: What a later run notes of it: its name, its rules, its breaks.
         sha256: Of the content of its manifest.
         service: Address, environment and fingerprint of the key.
-        rules: The rules by which its rows were judged.
         rows: How many it has.
-        buckets: How many rows it has in each bucket.
-        trend: The runs before it, the oldest first: name and number of breaks.
-        ledger_sha256: Of its ledger; empty where that was not a file.
         judged_run: Name of the run whose answers were judged again; empty where it is no second judgement.
         is_work_list_edited: Whether its work list is another than was written; nothing is read from it.
         has_history: Whether it has a previous run itself.
         first_observed_at: Time of its first answer; None if there was none.
-        last_observed_at: Time of its last answer.
     """
 
     folder: Path
-    name: str
+    note: PreviousRun
     sha256: str
     service: Mapping[str, str]
-    rules: Rules = field(repr=False)
     rows: int
-    buckets: Mapping[str, int]
-    trend: tuple[tuple[str, int], ...]
-    ledger_sha256: str
     judged_run: str
     is_work_list_edited: bool
     has_history: bool
     first_observed_at: datetime | None
-    last_observed_at: datetime | None
-
-    @property
-    def previous(self) -> PreviousRun:
-        """What a later run notes of it."""
-        folder = self.folder.resolve().name
-        return PreviousRun(
-            run=self.name,
-            folder=folder,
-            last_observed_at=self.last_observed_at,
-            rules=self.rules,
-            buckets=self.buckets,
-            trend=self.trend,
-            ledger_sha256=self.ledger_sha256,
-        )
 
     def lines(self) -> Iterator[RowLine]:
         """Yield each row, in the order of the ledger."""
@@ -111,7 +98,67 @@ class PastRun:
                 remembered.append(from_json(data["known"], KnownBreak))
             else:
                 rows.append(row_from_json(data))
-        return seen_of(reference, rows, run=self.name, remembered=remembered), rows
+        return seen_of(reference, rows, run=self.note.run, remembered=remembered), rows
+
+    def records(self, is_listed: Callable[[str], bool]) -> Iterator[tuple[Earlier, Sequence[Entry]]]:
+        """
+        Yield its records for a run after it, by reference.
+
+        Args:
+            is_listed: Whether the ledger of that run has a reference.
+
+        Note:
+            Rows are merged on the disk, so memory does not grow with them.
+        """
+        with temporary_database("kept (reference TEXT, text BLOB)") as database:
+            database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed))
+            stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
+            for reference, group in groupby(stored, key=itemgetter(0)):
+                texts = [text for _, text in group]
+                if texts == [_PAID_ALONE]:
+                    yield Earlier(reference=reference, is_paid=True), ()
+                else:
+                    yield self._record(reference, texts, is_listed=is_listed(reference))
+
+    def _kept(self, is_listed: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+        for line in self.lines():
+            if line.reference is None:
+                continue
+            if line.bucket in _UNFINISHED or line.is_listed_again:
+                yield line.reference, line.text
+            elif is_listed(line.reference) and (_SETTLED in line.text or _PAID in line.text):
+                yield line.reference, line.text if _SETTLED in line.text else _PAID_ALONE
+        yield from self.memory()
+
+    def _record(self, reference: str, texts: list[bytes], *, is_listed: bool) -> tuple[Earlier, Sequence[Entry]]:
+        seen, rows = self.seen(reference, filter(None, texts))
+        is_paid = _PAID_ALONE in texts or any(
+            row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
+        )
+        is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
+        entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
+        sides = [row.other_side for row in rows if row.other_side is not None]
+        earlier = Earlier(
+            reference=reference,
+            breaks=tuple(seen.breaks.values()),
+            is_paid=is_paid,
+            settled=next((side.settled for side in sides if side.settled is not None), None),
+            is_in_ledger=all(side.is_in_ledger for side in sides),
+        )
+        return earlier, [entry for entry in entries if isinstance(entry, Entry)]
+
+    def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
+        """Yield its answers that a run after it may reuse."""
+        for line in self.lines():
+            if line.bucket != Bucket.MATCHED or line.is_listed_again:
+                continue
+            row = row_from_json(json.loads(line.text))
+            at = row.confirmed_at or row.observed_at
+            entries = [entry for entry in row.parts or (row.entry,) if isinstance(entry, Entry)]
+            if row.transaction is not None and at is not None and entries and not row.carried_from:
+                asked_by = row.reused_from or self.note.run
+                answer = Observation(answer=Answer.FOUND, at=at, transaction=row.transaction, reused_from=asked_by)
+                yield entries, answer
 
     def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
         """
@@ -147,21 +194,25 @@ def open_past_run(folder: Path) -> PastRun:
         raise PastRunError(message)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
+    since = summary.get("since") or {}
     return PastRun(
         folder=folder,
-        name=manifest.get("run") or folder.resolve().name,
+        note=PreviousRun(
+            run=manifest.get("run") or folder.resolve().name,
+            folder=folder.resolve().name,
+            last_observed_at=read_time(summary["last_observed_at"]),
+            rules=rules_from_json(rules),
+            buckets={name: total["rows"] for name, total in summary["buckets"].items()},
+            trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
+            ledger_sha256=_of(manifest["ledger"], "sha256"),
+        ),
         sha256=manifest["sha256"],
         service=manifest["service"],
-        rules=rules_from_json(rules),
         rows=summary["rows"],
-        buckets={name: total["rows"] for name, total in summary["buckets"].items()},
-        trend=_trend(summary.get("since")),
-        ledger_sha256=_of(manifest["ledger"], "sha256"),
         judged_run=_of(manifest["judged_again"], "run"),
         is_work_list_edited=bool(edited),
         has_history=any(file["name"] == HISTORY for file in manifest["files"]),
         first_observed_at=read_time(summary["first_observed_at"]),
-        last_observed_at=read_time(summary["last_observed_at"]),
     )
 
 
@@ -176,10 +227,6 @@ def temporary_database(*tables: str) -> Generator[sqlite3.Connection]:
         ):
             database.execute(statement)
         yield database
-
-
-def _trend(since: Any) -> tuple[tuple[str, int], ...]:
-    return () if since is None else tuple((each["run"], each["breaks"]) for each in since["trend"])
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:

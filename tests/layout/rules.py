@@ -85,7 +85,6 @@ TESTED_ELSEWHERE = {
     "reconcile/_rule_values.py": "reconcile/test_rules.py",
     "reconcile/_schema.py": "reconcile/test_database.py",
     "reconcile/_since.py": "reconcile/test_earlier.py",
-    "report/_past_records.py": "reconcile/test_earlier.py",
     "report/_page.py": "report/test_html.py",
     "report/_wording.py": "report/test_html.py",
     "testing/_asgi.py": "testing/test_service.py",

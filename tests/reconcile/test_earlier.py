@@ -34,7 +34,7 @@ from payclient.reconcile import (
     replay,
 )
 from payclient.reconcile._earlier import earlier_cell, earlier_from
-from payclient.report import JOURNAL, answers_of, records_of
+from payclient.report import JOURNAL
 from support.chance import examples
 from support.nights import Nights, paid
 from support.reconciling import Clock, Service
@@ -348,14 +348,14 @@ async def test_other_tasks_go_on(night):
 
     def records(is_listed):
         wait_for_loop()
-        yield from records_of(first.run)(is_listed)
+        yield from first.run.records(is_listed)
 
     def answers():
         wait_for_loop()
-        yield from answers_of(first.run)()
+        yield from first.run.answers()
 
     reuse = Reuse(max_age=timedelta(days=1000), answers=answers)
-    previous, clock = (first.run.previous, records), Clock(first.run.last_observed_at + timedelta(days=1))
+    previous, clock = (first.run.note, records), Clock(first.run.note.last_observed_at + timedelta(days=1))
     rows = reconcile([entry("A")], Service({}), previous=previous, reuse=reuse, clock=clock)
     assert [(row.bucket, row.reused_from) async for row in rows] == [("matched", "night-1")]
     assert waits == [True, True]
@@ -367,7 +367,7 @@ async def test_cells(night):
     second = await night([entry("A")], {"A": paid("A")}, previous=first)
     lines = [text for _, text in second.run.memory()]
     assert [json.loads(line)["state"] for line in lines] == ["resolved", "resolved"]
-    ((record, _),) = records_of(second.run)(lambda _: True)
+    ((record, _),) = second.run.records(lambda _: True)
     assert earlier_from("A", earlier_cell(record)) == record
     assert (record.is_paid, len(record.breaks), earlier_from("B", None).is_paid, earlier_from("C", "").is_paid) == (
         True,

@@ -26,7 +26,7 @@ from payclient.reconcile import (
     judge_again,
     replay,
 )
-from payclient.report import JOURNAL, RunDiff, answers_of
+from payclient.report import JOURNAL, RunDiff
 from support.chance import examples
 from support.nights import FIRST, FORMATS, Nights, paid
 from support.reconciling import Service
@@ -130,7 +130,7 @@ async def reconciled(run, folder, name, night, *, previous, day, kills=()):
         mortal = Mortal(known, folder / name, steps)
         options = {"service": mortal, "rules": rules, "clock": lambda: FIRST + timedelta(days=day)}
         if previous is not None and is_reusing:
-            earlier = answers_of(previous.run)
+            earlier = previous.run.answers
             options["reuse"] = Reuse(
                 max_age=timedelta(days=2), answers=lambda each=mortal.each, earlier=earlier: each(earlier())
             )

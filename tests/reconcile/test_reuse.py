@@ -15,7 +15,6 @@ from payclient import errors
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import Accepted, Bucket, Code, Invoices, Lines, Reuse, Rules, Tolerance
-from payclient.report import answers_of
 from support.chance import examples
 from support.nights import Nights, paid
 from support.reconciling import Service
@@ -45,7 +44,7 @@ def second(night):
 
     async def second(ledger, answers, *, previous, max_age=ALWAYS, **options):
         service = Service({name: each if isinstance(each, list) else [each] for name, each in answers.items()} | CANARY)
-        reuse = Reuse(max_age=max_age, answers=answers_of(previous.run))
+        reuse = Reuse(max_age=max_age, answers=previous.run.answers)
         done = await night(ledger, {}, previous=previous, reuse=reuse, service=service, **options)
         return done, [each for each in service.asked if each != "CANARY"]
 
@@ -292,7 +291,7 @@ async def test_answer_from_the_future(night, second, tmp_path):
     first = await night([entry("A")], {"A": paid("A")})
     other = Nights(tmp_path / "earlier")
     service = Service({"A": [paid("A")]} | CANARY)
-    reuse = Reuse(max_age=ALWAYS, answers=answers_of(first.run))
+    reuse = Reuse(max_age=ALWAYS, answers=first.run.answers)
     done = await other([entry("A")], {}, previous=first, reuse=reuse, service=service)
     assert (service.asked, done["A"].reused_from) == (["CANARY", "A"], "")
 
@@ -341,7 +340,7 @@ async def test_same_result(before, ledger, answers, rules):
         run = Nights(Path(folder), formats=("summary.json", "rows.jsonl"))
         first = await run(before, answers, rules=rules)
         service = Service({reference: [each] for reference, each in answers.items()} | CANARY)
-        reuse = Reuse(max_age=ALWAYS, answers=answers_of(first.run))
+        reuse = Reuse(max_age=ALWAYS, answers=first.run.answers)
         done = await run(ledger, {}, previous=first, rules=rules, reuse=reuse, service=service)
         plain = await run(ledger, answers, previous=first, rules=rules, name="plain")
         assert judged(done) == judged(plain)

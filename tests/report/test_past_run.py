@@ -42,14 +42,14 @@ def test_opened(report):
     """A report is known by the name of its folder, and by the checksum of its manifest."""
     run = open_past_run(report)
     manifest = json.loads((report / "manifest.json").read_text())
-    assert (run.name, run.sha256, run.rows, run.first_observed_at) == ("2026-11-20", manifest["sha256"], 1, None)
+    assert (run.note.run, run.sha256, run.rows, run.first_observed_at) == ("2026-11-20", manifest["sha256"], 1, None)
     assert [(line.reference, line.bucket) for line in run.lines()] == [("T1", "open")]
 
 
 def test_name_of_a_relative_folder(report, monkeypatch):
     """A folder that is given as `.` still has its name."""
     monkeypatch.chdir(report)
-    assert open_past_run(report.relative_to(report)).name == "2026-11-20"
+    assert open_past_run(report.relative_to(report)).note.run == "2026-11-20"
 
 
 def test_read_only(report):
@@ -122,4 +122,4 @@ def test_run_and_rules(tmp_path):
     """A run has the name that it was given when it began, and its rules are read back."""
     rules = Rules(require=["amount"], time_zone="Asia/Jakarta")
     run = open_past_run(write(tmp_path / "report", run="20261120T020000Z-1", rules=rules))
-    assert (run.name, run.rules) == ("20261120T020000Z-1", rules)
+    assert (run.note.run, run.note.rules) == ("20261120T020000Z-1", rules)

@@ -18,7 +18,6 @@ from payclient.report import (
     ReportFiles,
     StatementAbout,
     open_past_run,
-    records_of,
 )
 from support.reconciling import Clock, Service
 
@@ -83,7 +82,7 @@ class Nights:
         name = name or f"night-{self._count}"
         known = {reference: each if isinstance(each, list) else [each] for reference, each in answers.items()}
         before = None if previous is None else previous.run
-        given = None if before is None else (before.previous, records_of(before))
+        given = None if before is None else (before.note, before.records)
         rows = []
         with Journal(self._folder / name / JOURNAL) as journal:
             journal.set_note("run", name)
