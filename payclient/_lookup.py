@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Literal, TypeAlias
 
 from attrs import define, field
@@ -38,13 +37,8 @@ class LookupPhase(Timeout):
     _began: float
     _at_most: float | None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> Literal[False]:
-        is_over = super().__exit__(kind, error, traceback)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> Literal[False]:
+        is_over = super().__exit__(kind, error, None)
         self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
         if not is_over:
             return False

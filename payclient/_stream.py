@@ -20,6 +20,8 @@ from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
+from attrs import define, field
+
 from payclient._defaults import STALL_TIMEOUT
 from payclient._until_done import until_done
 from payclient.errors import DeadlineExceededError, PayClientError
@@ -70,7 +72,8 @@ async def stream(
         RuntimeError: From the iteration, when the block has ended.
     """
     deferral = Deferral(is_on=defer, max_retry_after=stall_timeout, random=random, malformed_passes=malformed_passes)
-    run = _Stream(lookup, references, concurrency, stall_timeout, deferral, known)
+    clock, results = Clock(asyncio.get_running_loop()), asyncio.Queue[Outcome | object](concurrency)
+    run = _Stream(lookup, _Rows(references), concurrency, stall_timeout, deferral, known, clock, results)
     run.start()
     try:
         yield run
@@ -123,37 +126,29 @@ class _Rows:
         return row
 
 
+@define(eq=False, repr=False)
 class _Stream:
     """The workers of one stream, and the iterator over their outcomes."""
 
-    def __init__(
-        self,
-        lookup: LookupFunction,
-        references: References,
-        concurrency: int,
-        stall_timeout: float,
-        deferral: Deferral,
-        known: str | None,
-    ) -> None:
-        self._lookup = lookup
-        self._source = _Rows(references)
-        self._concurrency = concurrency
-        self._stall_timeout = stall_timeout
-        self._deferral = deferral
-        self._deferred: list[tuple[float, int, PendingRow, asyncio.TimerHandle]] = []  # a heap
-        self._results: asyncio.Queue[Outcome | object] = asyncio.Queue(maxsize=concurrency)
-        self._workers: set[asyncio.Task[None]] = set()
-        self._started = 0
-        self._asking = 0
-        self._asleep = 0
-        self._busy_since = 0.0
-        self._known = known
-        self._last_error: PayClientError | None = None
-        self._failure: BaseException | None = None
-        self._clock = Clock(asyncio.get_running_loop())
-        self._is_draining = False
-        self._is_over = False
-        self._is_stopping = False
+    _lookup: LookupFunction
+    _source: _Rows
+    _concurrency: int
+    _stall_timeout: float
+    _deferral: Deferral
+    _known: str | None
+    _clock: Clock
+    _results: asyncio.Queue[Outcome | object]
+    _deferred: list[tuple[float, int, PendingRow, asyncio.TimerHandle]] = field(factory=list, init=False)  # a heap
+    _workers: set[asyncio.Task[None]] = field(factory=set, init=False)
+    _started: int = field(default=0, init=False)
+    _asking: int = field(default=0, init=False)
+    _asleep: int = field(default=0, init=False)
+    _busy_since: float = field(default=0.0, init=False)
+    _last_error: PayClientError | None = field(default=None, init=False)
+    _failure: BaseException | None = field(default=None, init=False)
+    _is_draining: bool = field(default=False, init=False)
+    _is_over: bool = field(default=False, init=False)
+    _is_stopping: bool = field(default=False, init=False)
 
     # What the caller sees
 

@@ -47,12 +47,9 @@ class OpenTelemetryTracing:
     def __init__(self, provider: trace.TracerProvider | None = None) -> None:
         self._tracer = trace.get_tracer("payclient", tracer_provider=provider)
 
-    def __call__(self) -> AbstractContextManager[OnAttempt]:
-        """Enter one lookup."""
-        return self._span()
-
     @contextmanager
-    def _span(self) -> Generator[OnAttempt]:
+    def __call__(self) -> Generator[OnAttempt]:
+        """Enter one lookup."""
         with self._tracer.start_as_current_span(
             "payclient.get_transaction",
             kind=trace.SpanKind.CLIENT,

@@ -113,18 +113,7 @@ class Limiter:
         return self._grant(now)
 
     async def acquire(self, is_poll: bool = False) -> Ticket:
-        """
-        Wait until an attempt may start.
-
-        Args:
-            is_poll: Whether the attempt can wait: then all others go first.
-
-        Note:
-            Does not suspend if a slot is free.
-
-        Raises:
-            BaseException: The exception of `close`, after it.
-        """
+        """Return a ticket when the next attempt may start; argument and error as in `acquire_now`."""
         return self.acquire_now(is_poll) or await self._wait_for_turn(self._polls if is_poll else self._queue)
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from types import TracebackType
 from typing import Generic, TypeAlias, TypeVar
 
 from attrs import define, field
@@ -17,7 +16,7 @@ _Result: TypeAlias = tuple[_Value | None, PayClientError | None]
 """The value or the error of a call; neither, when it ended without an answer."""
 
 
-class SingleFlight(Generic[_Value]):
+class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
     """
     The calls in flight, by key.
 
@@ -27,18 +26,9 @@ class SingleFlight(Generic[_Value]):
     affect the others.
     """
 
-    def __init__(self) -> None:
-        self._calls: dict[str, InFlight[_Value]] = {}
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._calls
-
     def start(self, key: str) -> InFlight[_Value]:
         """Return a block in which the caller makes the call for *key*; no other may be in flight."""
-        return InFlight(key, self._calls)
+        return InFlight(key, self)
 
     async def join(self, key: str) -> _Value | None:
         """
@@ -48,7 +38,7 @@ class SingleFlight(Generic[_Value]):
             None when it ended without a result: then one of the waiters makes the call.
         """
         waiter: asyncio.Future[_Result[_Value]] = asyncio.get_running_loop().create_future()
-        self._calls[key].waiters.append(waiter)
+        self[key].waiters.append(waiter)
         value, failure = await waiter
         if failure is not None:
             # A single exception raised in several tasks would collect the tracebacks of all of them.
@@ -79,12 +69,7 @@ class InFlight(Generic[_Value]):
         self._others[self._key] = self
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         del self._others[self._key]
         if not self.waiters:
             return

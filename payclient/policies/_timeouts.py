@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from types import TracebackType
 
 from attrs import define, field
 
@@ -104,12 +103,7 @@ class Timeout:
         self._cancelling = task.cancelling()
         self._clock.schedule(self, self._when)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
         self._clock.cancel(self)
         if not self._has_fired:
             return False

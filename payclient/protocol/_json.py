@@ -12,8 +12,6 @@ from typing import Any, NoReturn, TypeGuard
 _MAX_DIGITS = 40
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 32
-_MAX_SHOWN = 40
-"""Longer names are not shown: a truncated one could end in a part of a secret too short to be redacted."""
 # Up to the next bracket or comma outside of a string, or the end. It matches wherever it begins,
 # an open string included: one that could fail would be tried again from every quote of the body.
 _TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{},]|\Z)', re.DOTALL)
@@ -85,6 +83,11 @@ def kind(value: object) -> str:
     return "an object" if is_object(value) else "a number"
 
 
+def named(name: str) -> str:
+    """Quote *name*, or say its length: a truncated one could end in a part of a secret too short to be redacted."""
+    return repr(name) if len(name) <= 40 else f"of {len(name)} characters"
+
+
 def _check_structure(body: bytes) -> None:
     """Refuse deep nesting before the parser recurses into it, and more values than it can read quickly."""
     is_small = len(body) < _MAX_VALUES or body.count(b",") < _MAX_VALUES
@@ -111,8 +114,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        name = repr(twice) if len(twice) <= _MAX_SHOWN else f"of {len(twice)} characters"
-        message = f"the key {name} is duplicated in one object"
+        message = f"the key {named(twice)} is duplicated in one object"
         raise JSONProblem(message)
     return value
 

@@ -25,7 +25,7 @@ from payclient import errors
 from payclient.errors import InvalidReferenceError
 from payclient.protocol._codec import FieldProblem, read_transaction
 from payclient.protocol._http import BODY_LIMIT, Request, Response
-from payclient.protocol._json import JSONProblem, is_list, is_object, kind, read_json
+from payclient.protocol._json import JSONProblem, is_list, is_object, kind, named, read_json
 from payclient.protocol._models import Environment, Transaction
 from payclient.protocol._redaction import REMOVED
 from payclient.protocol._refusal import ErrorResponse, refuse
@@ -81,8 +81,6 @@ def check_references(references: object) -> None:
 
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 _MAX_LAYERS = 2
-_MAX_SHOWN = 40
-"""Longer names are not shown: a truncated one could end in a part of a secret too short to be redacted."""
 
 
 class InflateError(ValueError):
@@ -111,8 +109,7 @@ def inflate(body: bytes, content_encoding: str, *, limit: int) -> bytes:
 def _undo(body: bytes, coding: str, limit: int) -> bytes:
     bits = _WINDOW_BITS.get(coding.lower())
     if bits is None:  # shown unchanged: a secret in lower case would not be redacted
-        name = repr(coding) if len(coding) <= _MAX_SHOWN else f"of {len(coding)} characters"
-        message = f"unknown content coding {name}"
+        message = f"unknown content coding {named(coding)}"
         raise InflateError(message)
     decoder = zlib.decompressobj(bits)
     try:
