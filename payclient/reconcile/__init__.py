@@ -51,7 +51,6 @@ from payclient.reconcile._observation import observe as observe
 from payclient.reconcile._observation import utc_now as utc_now
 from payclient.reconcile._patterns import Pattern
 from payclient.reconcile._patterns import amount_at_stake as amount_at_stake
-from payclient.reconcile._profile_rules import with_profiles
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import gone_breaks as gone_breaks
 from payclient.reconcile._replay import judge_again as judge_again
@@ -60,7 +59,7 @@ from payclient.reconcile._reuse import EarlierAnswers as EarlierAnswers
 from payclient.reconcile._reuse import Reuse as Reuse
 from payclient.reconcile._rule_values import duration_text as duration_text
 from payclient.reconcile._rule_values import read_duration as read_duration
-from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json
+from payclient.reconcile._rules import STRICT, FeeSchedule, Rounding, Rules, Tolerance, rules_as_json, with_profiles
 from payclient.reconcile._rules import changed_rules as changed_rules
 from payclient.reconcile._rules import keep_reading as keep_reading
 from payclient.reconcile._rules_file import parse_rules, read_rules, rules_from_json

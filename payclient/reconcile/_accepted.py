@@ -8,17 +8,9 @@ from attrs import field, frozen
 from attrs.validators import optional
 
 from payclient._escape import escape_unprintable
+from payclient.reconcile import _rule_values as values
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code, Finding
-from payclient.reconcile._rule_values import (
-    LAST_ON_EARTH,
-    is_date,
-    is_filled,
-    is_side_or_none,
-    is_whole,
-    to_date,
-    to_member,
-)
 
 ACCEPTED_BY = "accepted by "
 """How the waiver of an accepted difference begins."""
@@ -29,7 +21,7 @@ _LEAKS = frozenset({Code.SHORT_RECEIVED, Code.FEE_OFF_SCHEDULE})
 
 
 def _to_code(value: Code | str) -> Code:
-    return to_member(Code, "code", value)
+    return values.to_member(Code, "code", value)
 
 
 @frozen(kw_only=True)
@@ -51,13 +43,13 @@ class Accepted:
     """
 
     code: Code = field(converter=_to_code)
-    reference: str = field(validator=is_filled)
-    ledger: str | int | None = field(default=None, validator=is_side_or_none)
-    service: str | int | None = field(default=None, validator=is_side_or_none)
-    largest_difference: int | None = field(default=None, validator=optional(is_whole))
-    reason: str = field(validator=is_filled)
-    owner: str = field(validator=is_filled)
-    expires: date = field(converter=to_date, validator=is_date)
+    reference: str = field(validator=values.is_filled)
+    ledger: str | int | None = field(default=None, validator=values.is_side_or_none)
+    service: str | int | None = field(default=None, validator=values.is_side_or_none)
+    largest_difference: int | None = field(default=None, validator=optional(values.is_whole))
+    reason: str = field(validator=values.is_filled)
+    owner: str = field(validator=values.is_filled)
+    expires: date = field(converter=values.to_date, validator=values.is_date)
 
     def __attrs_post_init__(self) -> None:
         is_one_sided = (self.ledger is None) is not (self.service is None)
@@ -81,7 +73,7 @@ class Accepted:
 
     def days_left(self, at: datetime, time_zone: tzinfo | None) -> int:
         """Return the number of days until the last one; negative when it has passed."""
-        return (self.expires - at.astimezone(time_zone or LAST_ON_EARTH).date()).days
+        return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
 
     def covers(self, finding: Finding, amounts: tuple[int | None, int | None]) -> bool:
         """
@@ -113,7 +105,7 @@ class Approval:
         above: The largest amount at stake that one person can accept, in the unit of the service.
     """
 
-    above: int = field(validator=is_whole)
+    above: int = field(validator=values.is_whole)
 
     def is_needed(self, amount_at_stake: int | None) -> bool:
         """Return whether an amount needs approval; one that is not known does."""

@@ -110,14 +110,9 @@ class Answers:
         paid_reff: str | None = None,
     ) -> None:
         """
-        Add an answer; await `committed` before relying on it.
+        Add the answer to the lookup at *position*; await `committed` before relying on it.
 
-        Args:
-            position: Of the pending lookup.
-            observation: The answer.
-            is_second: It answers the second lookup, which confirms the first.
-            needs_confirmation: A second lookup must confirm it.
-            paid_reff: The merchant_reff, where the answer says paid.
+        *paid_reff* is the merchant_reff, where the answer says paid.
 
         Raises:
             JournalWriteError: When it cannot be written.

@@ -158,13 +158,10 @@ class Cases:
 
 def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool) -> None:
     """
-    Store what the previous run says, and its rows that are to be asked about again.
+    Store what the previous run says and, *after* the rows of the ledger, its rows that are to be asked about again.
 
-    Args:
-        writing: Connection of the journal, with the index of the references, in a transaction.
-        records: What the previous run says about each reference.
-        after: The number of rows in the ledger.
-        has_statement: Whether what the statement alone had is to be asked about again.
+    *writing* is in a transaction, with the index of the references. What the statement alone had is asked about again
+    only with a statement.
     """
     position, find = after, writing.cursor().execute
     for earlier, entries in records(

@@ -168,13 +168,7 @@ def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
 
 
 def decision_line(decision: Decision, previous: str) -> tuple[str, str]:
-    """
-    Return *decision* as a line of JSON without its line end, and the checksum in it.
-
-    Args:
-        decision: What to write.
-        previous: The checksum of the line before; `FIRST` for the first one.
-    """
+    """Return *decision* as a line of JSON without its line end, and its checksum; *previous* is of the line before."""
     content = {"version": 1, **as_json(decision), "previous": previous}
     checksum = _checksum(content)
     return json.dumps({**content, "sha256": checksum}), checksum

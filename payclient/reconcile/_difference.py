@@ -45,12 +45,7 @@ class Difference(Generic[_Step]):
 
 @define
 class Differences(Generic[_Step]):
-    """
-    Sums up the differences, step by step.
-
-    Args:
-        kinds: The steps of the bridge, in their order.
-    """
+    """Sums up the differences by step, in the order of *kinds*."""
 
     _kinds: type[_Step]
     _counts: dict[_Step, list[int]] = field(init=False)

@@ -140,12 +140,7 @@ def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda each: (bool(each.waived), -each.severity, _ORDER[each.code])))
 
 
-_NEWEST = {
-    state: place
-    for place, state in enumerate(
-        (BreakState.NEW, BreakState.REOPENED, BreakState.CHANGED, BreakState.STILL_OPEN, BreakState.NOT_KNOWN)
-    )
-}
+_NEWEST = (BreakState.NEW, BreakState.REOPENED, BreakState.CHANGED, BreakState.STILL_OPEN, BreakState.NOT_KNOWN)
 
 
 class Bucket(StrEnum):
@@ -264,7 +259,7 @@ class Row:
     def history(self) -> History | None:
         """Of its newest finding: new before reopened, changed and still open; None without a previous run."""
         known = [finding.history for finding in self.findings if finding.history is not None]
-        return min(known, key=lambda each: _NEWEST[each.state], default=None)
+        return min(known, key=lambda each: _NEWEST.index(each.state), default=None)
 
     @property
     def ledger_amount(self) -> int | None:

@@ -195,7 +195,7 @@ def changes_of(
 
     Args:
         was: What the earlier run says.
-        now: What the later run says about the same reference.
+        now: What the later run says.
         is_judged: Whether the later run could judge a reference: a payment made twice is gone only when the run knows
             of the other reference too.
         unchanged: What is the same in both runs as a whole, so that it cannot have resolved anything.

@@ -83,13 +83,12 @@ class Journal:
     ) -> None:
         self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
         self.answers: Answers = Answers(self._database)
-        self.statement_lines: StatementLines = StatementLines(self._database)
         self._unwritten = Buffer(self._database, schema.ADD_ENTRY, _ROWS_PER_COMMIT, commits=True)
         self._counts: dict[str, int] = {}
         with ExitStack() as on_failure:
             on_failure.callback(self.close)
             self._identify(identity)
-            self.statement_lines.know(self.note("statement"))
+            self.statement_lines: StatementLines = StatementLines(self._database, self.note("statement"))
             on_failure.pop_all()
         self.begin_ledger()
 

@@ -42,24 +42,20 @@ class KnownStatement:
 
 
 class StatementLines:
-    """The statement of one journal."""
+    """The statement of one journal, with what that has *noted* of it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, noted: str | None) -> None:
         self._database = database
         self._unwritten = Buffer(database, schema.ADD_TO_STATEMENT, _ROWS_PER_COMMIT, commits=True)
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
         self._lines = 0
-        self.known: KnownStatement | None = None
+        self.known = None if noted is None else from_json(json.loads(noted), KnownStatement)
         """The whole statement; None without one, or before it was read to its end."""
 
     @property
     def last_of_ledgers(self) -> float:
         """The last position of a row of the ledger, or of the previous run."""
         return inf if self.known is None else self.known.after
-
-    def know(self, stored: str | None) -> None:
-        """Take what the journal has noted about the statement, if it was read to its end."""
-        self.known = None if stored is None else from_json(json.loads(stored), KnownStatement)
 
     def leave_out(self, reference: str) -> None:
         """Note that the ledger has *reference* in a row that is left out of the run."""
@@ -126,15 +122,7 @@ class StatementLines:
         raise JournalError(message)
 
     def side(self, reference: str, *, position: int, rules: Rules, earlier: Earlier | None = None) -> OtherSide | None:
-        """
-        Return what the statement lists for the *reference* of a row; None without a statement.
-
-        Args:
-            reference: Of the row.
-            position: Of the row.
-            rules: What a line of the statement means.
-            earlier: What the previous run says about the reference, if there is one.
-        """
+        """Return what the statements, this one and *earlier* ones, list for a row; None without a statement."""
         if self.known is None:
             return None
         lines = [entry_from(cells) for cells in self._database.fetch(schema.STATEMENT_OF, (reference,))]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from enum import Enum
+from functools import partial
 
 from attrs import frozen
 
@@ -80,8 +81,9 @@ def observe(
     seen: Transaction | errors.PayClientError, *, at: datetime, status_code: int | None = None, attempts: int = 0
 ) -> Observation:
     """Return the observation of a lookup that ended with *seen*; the other arguments are as in `Observation`."""
+    observed = partial(Observation, at=at, status_code=status_code, attempts=attempts)
     if isinstance(seen, Transaction):
-        return Observation(answer=Answer.FOUND, at=at, transaction=seen, status_code=status_code, attempts=attempts)
+        return observed(answer=Answer.FOUND, transaction=seen)
     answer = Answer.FAILED
     if isinstance(seen, errors.TransactionNotFoundError):
         answer = Answer.NOT_FOUND
@@ -91,14 +93,7 @@ def observe(
         answer = Answer.UNUSABLE
     # Without how long a failed attempt took, which differs from run to run.
     message = seen.message if isinstance(seen, errors.TransportError) else str(seen)
-    return Observation(
-        answer=answer,
-        at=at,
-        error=type(seen).__name__,
-        message=message,
-        status_code=status_code,
-        attempts=attempts,
-    )
+    return observed(answer=answer, error=type(seen).__name__, message=message)
 
 
 def check_canary(canary: object) -> None:
@@ -112,11 +107,7 @@ def check_canary(canary: object) -> None:
 
 async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:
     """
-    Return whether *canary* was found.
-
-    Args:
-        canary: A reference that is known to exist.
-        lookups: The stream of its lookup alone.
+    Return whether *canary* was found, by the stream of its lookup alone.
 
     Raises:
         UnknownCanaryError: When the service does not know it, so that no "not found" of it can be believed.

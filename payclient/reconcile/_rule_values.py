@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import StrEnum
@@ -80,12 +81,10 @@ def is_side_or_none(_: object, attribute: Attribute[Any], value: object) -> None
 
 def to_date(value: Any) -> Any:
     """Return text such as `2026-12-31` as a date, and everything else as it is, for a validator to refuse."""
-    if not isinstance(value, str) or not _DATE.fullmatch(value):
-        return value
-    try:
-        return date.fromisoformat(value)
-    except ValueError:
-        return value
+    with suppress(ValueError):
+        if isinstance(value, str) and _DATE.fullmatch(value):
+            return date.fromisoformat(value)
+    return value
 
 
 def is_date(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -209,12 +208,3 @@ def read_duration(text: str) -> timedelta | None:
         return None
     days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-
-
-def plain_value(value: object) -> object:
-    """Return a single value of a rule as JSON holds it; percentages, words and dates are text."""
-    if isinstance(value, Decimal):
-        return percent_text(value)
-    if isinstance(value, StrEnum):
-        return value.value
-    return value.isoformat() if isinstance(value, date) else value

@@ -5,44 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta, tzinfo
+from datetime import date, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, cast
 
-from attrs import Attribute, Factory, asdict, evolve, field, frozen
+from attrs import Attribute, asdict, evolve, field, frozen, has
 from attrs.validators import instance_of, optional
 
 from payclient._escape import quote
-from payclient.ledger import COMPARED, FIELDS, PLAIN, Dialect, dialect_as_json
+from payclient.ledger import COMPARED, FIELDS, PLAIN, Dialect, Profile, dialect_as_json, profiles
 from payclient.protocol import EMPTY, plain
+from payclient.reconcile import _rule_values as values
 from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
-from payclient.reconcile._line_rules import Invoices, Kind, Kinds, Lines
-from payclient.reconcile._rule_values import (
-    are_texts,
-    duration_text,
-    is_duration,
-    is_percent,
-    is_table_of,
-    is_whole,
-    is_zone_or_none,
-    names_columns,
-    percent_text,
-    plain_value,
-    problem,
-    to_duration,
-    to_member,
-    to_percent,
-    to_table,
-    to_texts,
-    to_zone,
-    zone_text,
-)
+from payclient.reconcile._line_rules import Invoices, Kinds, Lines, OfOneReference
 from payclient.reconcile._statement_rules import StatementRules
 from payclient.reconcile._status import WORDS, Assumed, Status, normalise, read_status
 
@@ -61,10 +43,14 @@ class Tolerance:
     Where both bounds of one side are given, both must hold. A side without a bound allows no difference.
     """
 
-    above: int | None = field(default=None, validator=optional(is_whole))
-    below: int | None = field(default=None, validator=optional(is_whole))
-    above_percent: Decimal | None = field(default=None, converter=to_percent, validator=optional(is_percent))
-    below_percent: Decimal | None = field(default=None, converter=to_percent, validator=optional(is_percent))
+    above: int | None = field(default=None, validator=optional(values.is_whole))
+    below: int | None = field(default=None, validator=optional(values.is_whole))
+    above_percent: Decimal | None = field(
+        default=None, converter=values.to_percent, validator=optional(values.is_percent)
+    )
+    below_percent: Decimal | None = field(
+        default=None, converter=values.to_percent, validator=optional(values.is_percent)
+    )
 
     def waiver(self, ours: int, theirs: int) -> str:
         """Say why the difference between two numbers does not count; empty if it does."""
@@ -74,7 +60,7 @@ class Tolerance:
             side, most, percent = "below", self.below, self.below_percent
         bounds = [] if most is None else [(Fraction(most), str(most))]
         if percent is not None:
-            bounds.append((abs(ours) * Fraction(percent) / 100, f"{percent_text(percent)} %"))
+            bounds.append((abs(ours) * Fraction(percent) / 100, f"{values.percent_text(percent)} %"))
         if not bounds or any(abs(theirs - ours) > bound for bound, _ in bounds):
             return ""
         return f"within the tolerance of {' and '.join(text for _, text in bounds)} {side}"
@@ -89,7 +75,7 @@ class Rounding(StrEnum):
 
 
 def _to_rounding(value: Rounding | str) -> Rounding:
-    return to_member(Rounding, "rounding", value)
+    return values.to_member(Rounding, "rounding", value)
 
 
 @frozen(kw_only=True)
@@ -105,10 +91,10 @@ class FeeSchedule:
         rounding: How the percentage becomes a whole number.
     """
 
-    flat: int = field(default=0, validator=is_whole)
-    percent: Decimal = field(default=Decimal(0), converter=to_percent, validator=is_percent)
-    minimum: int = field(default=0, validator=is_whole)
-    maximum: int | None = field(default=None, validator=optional(is_whole))
+    flat: int = field(default=0, validator=values.is_whole)
+    percent: Decimal = field(default=Decimal(0), converter=values.to_percent, validator=values.is_percent)
+    minimum: int = field(default=0, validator=values.is_whole)
+    maximum: int | None = field(default=None, validator=optional(values.is_whole))
     rounding: Rounding = field(default=Rounding.HALF_UP, converter=_to_rounding)
 
     def __attrs_post_init__(self) -> None:
@@ -132,11 +118,6 @@ def _rounded(value: Fraction, rounding: Rounding) -> int:
 MONEY = ("amount", "fee", "amount_received")
 """The fields that may have a tolerance."""
 
-COLUMN_FIELDS = FIELDS
-"""The fields that a column may be chosen for."""
-
-
-_LISTS = ("require", "ignore_columns", "not_found_messages")
 _OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
 _NOT_JUDGING = (*_OF_THE_LEDGER, "approval", "final_statuses")
 _OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
@@ -167,10 +148,10 @@ def _to_status(word: str, meaning: object) -> Status:
 
 def _to_final(value: Any) -> tuple[Status, ...]:
     """Return the statuses in their own order, so that equal lists are equal."""
-    words = to_texts(value)
+    words = values.to_texts(value)
     if not isinstance(words, tuple):
-        raise problem("final_statuses", "a list of statuses", value)
-    final = {to_member(Status, "final_statuses", word) for word in cast("tuple[object, ...]", words)}
+        raise values.problem("final_statuses", "a list of statuses", value)
+    final = {values.to_member(Status, "final_statuses", word) for word in cast("tuple[object, ...]", words)}
     if Status.PENDING in final:
         message = "final_statuses must not have pending, which is not the end of a payment"
         raise RulesError(message, key=("final_statuses",))
@@ -182,7 +163,7 @@ _FINAL = (Status.PAID, Status.REFUNDED)
 
 
 def _to_assumed(value: Assumed | str) -> Assumed:
-    return to_member(Assumed, "assume_status", value)
+    return values.to_member(Assumed, "assume_status", value)
 
 
 def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
@@ -196,17 +177,13 @@ def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
     return tuple(sorted(given, key=lambda each: (each.reference, each.code)))
 
 
-def _by_difference(rules: Rules) -> Mapping[tuple[Code, str], Accepted]:
-    return MappingProxyType({(each.code, each.reference): each for each in rules.accepted})
-
-
 def _are_compared(_: object, attribute: Attribute[Any], value: Sequence[str]) -> None:
     if unknown := next((name for name in value if name not in COMPARED), None):
         message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(COMPARED)}"
         raise RulesError(message, key=(attribute.name,))
 
 
-_are_texts = are_texts("a list of texts, each with a word in it", plain)
+_are_texts = values.are_texts("a list of texts, each with a word in it", plain)
 
 
 @frozen(kw_only=True)
@@ -224,9 +201,9 @@ class Rules:
         columns: Name of the ledger's column, by field, where it is not one that is known.
         require: Fields without which a ledger is refused.
         ignore_columns: Columns that need not be used, although they look like money or like a field.
-        ledger: How the ledger is written.
         not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
             up; a journal with other ones is of another run.
+        ledger: How the ledger is written.
         tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
         statuses: What other words for a state mean, by word; kept normalised, as `read_status` does it. A
             word that is known keeps its meaning, and a number gets none.
@@ -242,31 +219,33 @@ class Rules:
         RulesError: When a rule cannot be used.
     """
 
-    time_zone: tzinfo | None = field(default=None, eq=zone_text, converter=to_zone, validator=is_zone_or_none)
-    grace: timedelta = field(default=timedelta(0), converter=to_duration, validator=is_duration)
+    time_zone: tzinfo | None = field(
+        default=None, eq=values.zone_text, converter=values.to_zone, validator=values.is_zone_or_none
+    )
+    grace: timedelta = field(default=timedelta(0), converter=values.to_duration, validator=values.is_duration)
     assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
     columns: Mapping[str, str] = field(
-        default=EMPTY, converter=to_table, validator=[is_table_of(*COLUMN_FIELDS), names_columns]
+        default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
     )
-    require: tuple[str, ...] = field(default=(), converter=to_texts, validator=[_are_texts, _are_compared])
-    ignore_columns: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_texts)
+    require: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=[_are_texts, _are_compared])
+    ignore_columns: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
+    not_found_messages: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
     ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
-    not_found_messages: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_texts)
-    tolerances: Mapping[str, Tolerance] = field(default=EMPTY, converter=to_table, validator=is_table_of(*MONEY))
+    tolerances: Mapping[str, Tolerance] = field(
+        default=EMPTY, converter=values.to_table, validator=values.is_table_of(*MONEY)
+    )
     statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
     final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
-    fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=to_table)
+    fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=values.to_table)
     accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
     approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
     lines: Lines = field(default=Lines(), validator=instance_of(Lines))
     invoices: Invoices = field(default=Invoices(), validator=instance_of(Invoices))
     statement: StatementRules = field(default=StatementRules(), validator=instance_of(StatementRules))
-    _accepted_by: Mapping[tuple[Code, str], Accepted] = field(
-        init=False,
-        eq=False,
-        repr=False,
-        default=Factory(_by_difference, takes_self=True),
-    )
+
+    @cached_property
+    def _accepted_by(self) -> Mapping[tuple[Code, str], Accepted]:
+        return {(each.code, each.reference): each for each in self.accepted}
 
     def read_status(self, word: str | None) -> Status | None:
         """Return what *word* means, by these rules; None if it is not known."""
@@ -291,50 +270,37 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
     Note:
         The lists, `ledger`, and what concerns several rows, are left out where nothing is said.
     """
-    declared = dialect_as_json(rules.ledger)
-    lists = {name: list(getattr(rules, name)) for name in _LISTS if getattr(rules, name)}
-    return {
-        "time_zone": zone_text(rules.time_zone),
-        "grace": duration_text(rules.grace),
-        "assume_status": rules.assume_status.value,
-        "columns": dict(rules.columns),
-        **lists,
-        **({"ledger": declared} if declared else {}),
-        "tolerances": {name: _given(each) for name, each in rules.tolerances.items()},
-        "statuses": {word: status.value for word, status in rules.statuses.items()},
-        **({} if rules.final_statuses == _FINAL else {"final_statuses": [each.value for each in rules.final_statuses]}),
-        "fees": {method: _given(each) for method, each in rules.fees.items()},
-        "accepted": [_given(each) for each in rules.accepted],
-        **({} if rules.approval is None else {"approval": _given(rules.approval)}),
-        **({} if rules.lines == Lines() else {"lines": _lines(rules.lines)}),
-        **({} if rules.invoices == Invoices() else {"invoices": _given(rules.invoices)}),
-        **({} if rules.statement == StatementRules() else {"statement": _statement(rules.statement)}),
-    }
+    plain = asdict(rules, filter=_is_said, value_serializer=_plain)
+    return plain if rules.ignore_columns else {name: each for name, each in plain.items() if name != "ignore_columns"}
 
 
-def _given(value: Any) -> dict[str, Any]:
-    return {name: plain_value(each) for name, each in asdict(value).items() if each is not None}
+def _is_said(attribute: Attribute[Any], value: object) -> bool:
+    """Return whether a rule is in the JSON; some are even where nothing is said."""
+    is_nothing = value == attribute.default and (value in (None, (), _FINAL) or has(type(value)))
+    return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
 
 
-def _lines(lines: Lines) -> dict[str, Any]:
-    return {"of_one_reference": lines.of_one_reference.value, **_kinds(lines.kind)}
-
-
-def _kinds(kind: Kinds | None) -> dict[str, Any]:
-    words = {} if kind is None else {each.value: list(getattr(kind, each)) for each in Kind if getattr(kind, each)}
-    return {} if kind is None else {"kind": {"column": kind.column, **words}}
-
-
-def _statement(statement: StatementRules) -> dict[str, Any]:
-    declared = dialect_as_json(statement.reading)
-    return {
-        "settles_within": duration_text(statement.settles_within),
-        "columns": dict(statement.columns),
-        "ignore_columns": list(statement.ignore_columns),
-        **({"reading": declared} if declared else {}),
-        **_kinds(statement.kind),
-        "new_lines_only": statement.new_lines_only,
-    }
+def _plain(_: object, __: object, value: Any) -> Any:
+    """Return a value of a rule as JSON holds it; durations, zones, percentages, words and dates are text."""
+    match value:
+        case timedelta():
+            return values.duration_text(value)
+        case tzinfo():
+            return values.zone_text(value)
+        case Decimal():
+            return values.percent_text(value)
+        case StrEnum():
+            return value.value
+        case date():
+            return value.isoformat()
+        case Dialect():
+            return dialect_as_json(value)
+        case Mapping():
+            return dict(cast("Mapping[str, object]", value))
+        case tuple():
+            return list(cast("tuple[object, ...]", value))
+        case _:
+            return value
 
 
 def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
@@ -349,6 +315,28 @@ def keep_reading(rules: Rules, run: Rules) -> Rules:
     return evolve(
         rules, statement=evolve(rules.statement, **kept), **{name: getattr(run, name) for name in _OF_READING}
     )
+
+
+def with_profiles(rules: Rules) -> Rules:
+    """
+    Return *rules* with what the profiles of ledger and statement say about kinds of lines and words for a status.
+
+    Note:
+        What the rules say themselves stays: any `lines`, a `kind` of the statement, and the meaning of a word.
+    """
+    ledger, statement = _profile(rules.ledger), _profile(rules.statement.reading)
+    statuses = {**(statement.statuses if statement else {}), **(ledger.statuses if ledger else {})}
+    if statuses:
+        rules = evolve(rules, statuses={**statuses, **rules.statuses})
+    if ledger is not None and ledger.kind and rules.lines == Lines():
+        rules = evolve(rules, lines=Lines(of_one_reference=OfOneReference.SUM, kind=Kinds(**ledger.kind)))
+    if statement is not None and statement.kind and rules.statement.kind is None:
+        rules = evolve(rules, statement=evolve(rules.statement, kind=Kinds(**statement.kind)))
+    return rules
+
+
+def _profile(dialect: Dialect) -> Profile | None:
+    return profiles()[dialect.profile] if dialect.profile else None
 
 
 STRICT = Rules()

@@ -142,16 +142,7 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
 def statement_findings(
     side: OtherSide, entry: Entry, found: Transaction | None, *, at: datetime, rules: Rules
 ) -> Iterator[Finding]:
-    """
-    Yield what the statement and the service's answer mean together.
-
-    Args:
-        side: What the statement lists.
-        entry: The ledger's side, for its age.
-        found: What the service answered; None if it knows no such transaction.
-        at: When it answered; aware.
-        rules: How long a payment may take to be settled.
-    """
+    """Yield what the statement and the answer mean together; *found* is None if there is no such transaction."""
     settled, name = side.settled, quote(entry.reference)
     is_paid = found is not None and rules.read_status(found.status) is Status.PAID
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"

@@ -10,17 +10,8 @@ from attrs.validators import instance_of, optional
 
 from payclient.ledger import FIELDS, PLAIN, Dialect
 from payclient.protocol import EMPTY
+from payclient.reconcile import _rule_values as values
 from payclient.reconcile._line_rules import Kind, Kinds
-from payclient.reconcile._rule_values import (
-    are_texts,
-    is_duration,
-    is_flag,
-    is_table_of,
-    names_columns,
-    to_duration,
-    to_table,
-    to_texts,
-)
 
 
 @frozen(kw_only=True)
@@ -43,16 +34,16 @@ class StatementRules:
         RulesError: When a value cannot be used.
     """
 
-    settles_within: timedelta = field(default=timedelta(0), converter=to_duration, validator=is_duration)
+    settles_within: timedelta = field(default=timedelta(0), converter=values.to_duration, validator=values.is_duration)
     columns: Mapping[str, str] = field(
-        default=EMPTY, converter=to_table, validator=[is_table_of(*FIELDS), names_columns]
+        default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
     )
     ignore_columns: tuple[str, ...] = field(
-        default=(), converter=to_texts, validator=are_texts("a list of names of columns", str.strip)
+        default=(), converter=values.to_texts, validator=values.are_texts("a list of names of columns", str.strip)
     )
     reading: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
     kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
-    new_lines_only: bool = field(default=False, validator=is_flag)
+    new_lines_only: bool = field(default=False, validator=values.is_flag)
 
     def kind_of(self, word: object) -> Kind | None:
         """Return the kind of a line; None if its word is not listed."""

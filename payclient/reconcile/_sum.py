@@ -35,11 +35,7 @@ def are_parts(entries: Sequence[Entry], rules: Rules) -> bool:
 
 def why_apart(lines: Iterable[Entry], rules: Rules) -> str:
     """
-    Say why *lines* of one reference cannot be one payment; empty if they can.
-
-    Args:
-        lines: Read once, so there may be more than memory holds.
-        rules: How lines are put together.
+    Say why *lines* of one reference cannot be one payment; empty if they can. There may be more than memory holds.
 
     Note:
         Only the status must be the same, on all charges or, without a charge, on all lines: money that is paid and

@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payclient.ledger import Dialect
+from payclient.ledger import FIELDS, Dialect
 from payclient.protocol import EMPTY
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
-from payclient.reconcile._rules import COLUMN_FIELDS, MONEY
+from payclient.reconcile._rules import MONEY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
 EXAMPLE = re.search(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1]
@@ -53,7 +53,7 @@ def test_top():
 
 @pytest.mark.parametrize(
     ("heading", "names"),
-    [("columns", COLUMN_FIELDS), ("tolerances", MONEY), ("statuses", tuple(Status))],
+    [("columns", FIELDS), ("tolerances", MONEY), ("statuses", tuple(Status))],
 )
 def test_names(heading, names):
     """Every field and every state that may be named is named."""
