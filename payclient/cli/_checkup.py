@@ -57,15 +57,7 @@ class State(StrEnum):
 
 @frozen
 class Check:
-    """
-    One check.
-
-    Attributes:
-        topic: What was checked.
-        state: What came of it.
-        text: What was found.
-        advice: What to do; "" when there is nothing to do.
-    """
+    """One check: its topic, what came of it, what was found, and what to do; "" when there is nothing to do."""
 
     topic: str
     state: State

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from payclient._escape import escape_unprintable, plural
-from payclient._own_file import read_own
+from payclient.cli._show import unchanged_summary
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.reconcile import DecisionError, rules_from_json, utc_now
-from payclient.report import DECISIONS, GZIP_ROWS, MANIFEST, ROWS, add_decisions, rows_file
-from payclient.report import verify as verify_manifest
+from payclient.report import DECISIONS, add_decisions, rows_file
 from payclient.report._work_list import Taker, read_work_list
 
 EXAMPLES = """
@@ -28,8 +26,6 @@ Resolutions: `accepted until 2026-12-31`, `corrected in the ledger`, `raised wit
 
 Exit status: 0 when everything was taken; 2 when anything is refused, and then nothing was.
 """
-
-_READ = ("summary.json", ROWS, GZIP_ROWS, MANIFEST)
 
 
 def decisions(
@@ -62,11 +58,7 @@ def decisions(
         if not name.strip():
             message = f"{option} must be a name"
             raise ConfigurationError(message)
-    for problem in verify_manifest(run_folder):
-        if problem.file in _READ:
-            message = f"{run_folder} cannot be used: {problem.file}: {problem.what}"
-            raise DecisionError(message)
-    summary = json.loads(read_own(run_folder / "summary.json"))
+    summary = unchanged_summary(run_folder, "cannot be used", DecisionError)
     run, rules = summary["run"], {name: each for name, each in summary["rules"].items() if name != "fingerprint"}
     taker = Taker(
         run=run,

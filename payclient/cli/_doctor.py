@@ -11,6 +11,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
+from attrs import define, field
 from cyclopts import Parameter
 
 from payclient import AsyncClient, Transaction
@@ -84,17 +85,17 @@ async def doctor(
     return status
 
 
+@define
 class _Watched:
     """A transport that keeps the first answer, with its connection and its times."""
 
-    def __init__(self, inner: FastTransport) -> None:
-        self._inner = inner
-        self.request: Request | None = None
-        self.date: str | None = None
-        self.received_at = 0.0
-        self.seconds = 0.0
-        """From the request to the whole answer, without those of connecting."""
-        self.connection: Any = None
+    _inner: FastTransport
+    request: Request | None = field(init=False, default=None)
+    date: str | None = field(init=False, default=None)
+    received_at: float = field(init=False, default=0.0)
+    seconds: float = field(init=False, default=0.0)
+    """From the request to the whole answer, without those of connecting."""
+    connection: Any = field(init=False, default=None)
 
     async def send(self, request: Request) -> Response:
         """Exchange *request* for a response."""

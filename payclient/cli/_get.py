@@ -64,7 +64,6 @@ class Outcomes:
     Writes outcomes to standard output; a context manager, at whose end the last of them are written.
 
     Args:
-        streams: Of the process.
         as_json: One line per outcome, as it comes, in ASCII: any terminal and any encoding can take
             that. Otherwise a table in the order of the references; beyond a thousand rows, several.
     """

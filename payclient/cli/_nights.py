@@ -134,15 +134,7 @@ class NightCheck:
 
 @frozen(kw_only=True)
 class Planted:
-    """
-    One night's two sides.
-
-    Attributes:
-        ledger: The rows.
-        transactions: Those of the service.
-        expected: The breaks that are to be found.
-        rules: By which the night is judged.
-    """
+    """One night's two sides, the breaks that are to be found, and the rules by which it is judged."""
 
     ledger: tuple[Fields, ...]
     transactions: tuple[Fields, ...]

@@ -119,7 +119,8 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 streams=streams,
             )
             summary = await _carry_out(job, worst := Worst())
-    output.write(_said(summary, worst, rules, out, streams), out, streams)
+    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
+    output.write(lines, out, streams)
     return _measured(summary, output.exit_status(summary), metrics)
 
 
@@ -132,10 +133,6 @@ def _opened(
         other.open(rules, ledger, allow_empty=source.allow_empty) as statement,
     ):
         yield ledger, statement
-
-
-def _said(summary: Summary, worst: Worst, rules: Rules, out: Path, streams: Streams) -> list[str]:
-    return [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
 
 
 def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: Streams) -> PastRun | None:

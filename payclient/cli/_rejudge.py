@@ -86,13 +86,10 @@ def rejudge(
     worst = Worst()
     summary, judged_by = write_again(out, worst.add, output=output)
     verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
-    output.write([verdict, *remarks, *rest, "", *_next_steps(folder, out)], out, streams)
-    return output.exit_status(summary)
-
-
-def _next_steps(folder: Path, out: Path) -> list[str]:
     compare = shlex.join(("payclient", "diff", str(folder), str(out)))
-    return [f"Report: {out / 'report.html'}", f"Next: {compare}, which says row by row what the rules changed"]
+    next_step = f"Next: {compare}, which says row by row what the rules changed"
+    output.write([verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}", next_step], out, streams)
+    return output.exit_status(summary)
 
 
 def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: str | None) -> list[str]:

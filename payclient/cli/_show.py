@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -26,7 +26,6 @@ $ payclient show reports/2026-11-21 --markdown >> "$GITHUB_STEP_SUMMARY"
 Exit status: 0, whatever the verdict; 2 when there is no report, or it was changed.
 """
 
-_READ = ("summary.json", ROWS, GZIP_ROWS, MANIFEST)
 _MARKS = re.compile(r"\*\*|`")
 
 
@@ -51,13 +50,19 @@ def show(
         streams: Streams of the process.
     """
     check_count("worst", worst)
-    for problem in verify_manifest(folder):
-        if problem.file in _READ:
-            message = f"{folder} cannot be shown: {problem.file}: {problem.what}"
-            raise ConfigurationError(message)
-    summary = json.loads(read_own(folder / "summary.json"))
+    summary = unchanged_summary(folder, "cannot be shown", ConfigurationError)
     with open_rows(rows_file(folder)) as file:
         lines = markdown_lines(summary, worst_breaks(file, worst))
     for line in lines:
         streams.write(line if markdown else _MARKS.sub("", line))
     return Exit.DONE
+
+
+def unchanged_summary(folder: Path, what: str, refusal: type[ConfigurationError]) -> dict[str, Any]:
+    """Return the summary of a report, or refuse it because its summary, its rows or its manifest were changed."""
+    for problem in verify_manifest(folder):
+        if problem.file in ("summary.json", ROWS, GZIP_ROWS, MANIFEST):
+            message = f"{folder} {what}: {problem.file}: {problem.what}"
+            raise refusal(message)
+    summary: dict[str, Any] = json.loads(read_own(folder / "summary.json"))
+    return summary

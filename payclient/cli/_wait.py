@@ -86,14 +86,10 @@ class _Open:
 
 class _Lines:
     """
-    Writes what was seen.
+    Writes what was seen, and shows what is still open meanwhile.
 
     Args:
-        streams: Of the process.
-        as_json: One object per line for each change, as it comes. Otherwise one line per reference when it has
-            ended.
-        until: What is waited for.
-        still_open: Shows the others meanwhile.
+        as_json: One object per line for each change, as it comes. Otherwise one line per reference when it has ended.
     """
 
     def __init__(self, streams: Streams, *, as_json: bool, until: frozenset[str], still_open: _Open) -> None:

@@ -42,12 +42,7 @@ class ReceivedRequest:
 
 
 class RequestLog:
-    """
-    The last requests, and the number of requests for each reference.
-
-    Args:
-        size: Number of requests, and of references, that are remembered.
-    """
+    """The last requests, and the number of requests for each reference; as many as *size* says of both."""
 
     def __init__(self, size: int) -> None:
         if size < 1:
