@@ -9,12 +9,13 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from payclient._escape import escape_unprintable
-from payclient.cli._reconciliation import about_of, journal_path
+from payclient.cli._reconciliation import about_of
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams, aligned
 from payclient.ledger import ABSENT, Entry
 from payclient.protocol import masked
 from payclient.reconcile import Case, Journal, Observation, Row, Settled, judge, moved_by, step_of
+from payclient.report import JOURNAL
 
 EXAMPLES = """
 ```console
@@ -41,7 +42,7 @@ def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Para
         reference: Reference as written in the ledger.
         streams: Streams of the process.
     """
-    with Journal(journal_path(folder), must_exist=True) as journal:
+    with Journal(folder / JOURNAL, must_exist=True) as journal:
         rules = about_of(journal).rules
         cases = list(journal.cases(reference, rules=rules))
         others = dict.fromkeys(other for case in cases for other in case.paid_with)

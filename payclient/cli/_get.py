@@ -114,12 +114,8 @@ def _cells(outcome: Outcome) -> dict[str, str]:
     if isinstance(outcome, Found):
         fields = outcome.transaction.as_json(with_payment_code=True)
         cells = {name: "" if value is None else escape_unprintable(str(value)) for name, value in fields.items()}
-        code = cells["payment_code"]
-        return {
-            **cells,
-            "payment_code": masked(code),
-            "note": escape_unprintable("; ".join(outcome.transaction.deviations)),
-        }
+        note = escape_unprintable("; ".join(outcome.transaction.deviations))
+        return {**cells, "payment_code": masked(cells["payment_code"]), "note": note}
     error = outcome.error
     words = next((words for kind, words in _WORDS if isinstance(error, kind)), "no answer")
     return {"reference": escape_unprintable(outcome.reference), "status": words, "note": escape_unprintable(str(error))}

@@ -28,8 +28,7 @@ from payclient.reconcile import (
 )
 from payclient.report import JOURNAL, carry_log, earlier_decisions
 
-_FLAG = Parameter(negative="", show_default=False)
-_LIST = Parameter(negative="", show_default=False)
+_BARE = Parameter(negative="", show_default=False)
 
 
 @Parameter(name="*", group=Group("Output", sort_key=8))
@@ -47,12 +46,12 @@ class OutputOptions:
         quiet: Print errors only; with `--json`, also the summary.
     """
 
-    gzip_rows: Annotated[bool, _FLAG] = False
-    all_rows: Annotated[bool, _FLAG] = False
+    gzip_rows: Annotated[bool, _BARE] = False
+    all_rows: Annotated[bool, _BARE] = False
     fail_on: Severity = Severity.MEDIUM
     fail_on_new: Severity | None = None
-    as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False
-    quiet: Annotated[bool, _FLAG] = False
+    as_json: Annotated[bool, Parameter(name="--json"), _BARE] = False
+    quiet: Annotated[bool, _BARE] = False
 
     def write(self, lines: Sequence[str], folder: Path, streams: Streams) -> None:
         """Write *lines*, or the summary in JSON, or nothing, to standard output."""
@@ -211,10 +210,10 @@ class LedgerOptions:
         created_to: Last one; a day is meant until its end.
     """
 
-    column: Annotated[tuple[str, ...], _LIST] = ()
-    ignore_column: Annotated[tuple[str, ...], _LIST] = ()
+    column: Annotated[tuple[str, ...], _BARE] = ()
+    ignore_column: Annotated[tuple[str, ...], _BARE] = ()
     require: str = ""
-    allow_empty: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    allow_empty: Annotated[bool, _BARE] = False
     format: LedgerFormat | None = None
     sheet: str | None = None
     delimiter: str | None = None
@@ -228,10 +227,10 @@ class LedgerOptions:
     minor_units: int | None = None
     currency_prefix: str | None = None
     currency_suffix: str | None = None
-    date_format: Annotated[tuple[str, ...], _LIST] = ()
-    null: Annotated[tuple[str, ...], _LIST] = ()
+    date_format: Annotated[tuple[str, ...], _BARE] = ()
+    null: Annotated[tuple[str, ...], _BARE] = ()
     debit_columns: Annotated[tuple[str, ...], Parameter(name="--debit-column", negative="", show_default=False)] = ()
-    skip_totals: Annotated[bool, _FLAG] = False
+    skip_totals: Annotated[bool, _BARE] = False
     only_currency: str | None = None
     created_from: Annotated[str | None, Parameter(name="--from")] = None
     created_to: Annotated[str | None, Parameter(name="--to")] = None

@@ -111,9 +111,7 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
     return {
         "schema": "payclient.ledger",
         "version": VERSION,
-        "name": ledger.fingerprint.name,
-        "size_bytes": ledger.fingerprint.size_bytes,
-        "sha256": ledger.fingerprint.sha256,
+        **asdict(ledger.fingerprint),
         "format": ledger.format,
         "delimiter": ledger.delimiter,
         "header_row": ledger.header_row or None,

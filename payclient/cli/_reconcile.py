@@ -17,14 +17,14 @@ from payclient.cli._metrics import write_metrics
 from payclient.cli._options import JudgingOptions, LedgerOptions, OutputOptions
 from payclient.cli._overview import Overview, overview_lines, question_lines
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation, journal_path
+from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._statement import StatementOptions, about_statement
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger
 from payclient.reconcile import Bucket, Rules, StoppedError, Summary
-from payclient.report import WORK_LIST, PastRun, open_past_run, read_log, rows_file, verdict_wording
+from payclient.report import JOURNAL, WORK_LIST, PastRun, open_past_run, read_log, rows_file, verdict_wording
 
 EXAMPLES = """
 ```console
@@ -184,7 +184,7 @@ async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
     try:
         summary = await job.carry_out(worst.add)
     except (asyncio.CancelledError, StoppedError):
-        job.streams.tell(f"the answers so far are in {journal_path(job.out)}; to resume: {job.streams.command}")
+        job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {job.streams.command}")
         raise
     for warning in job.ledger.warnings:
         job.streams.tell(f"payclient: {warning}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias
 
 import attrs
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from payclient import AsyncClient
 from payclient._escape import plural
@@ -38,6 +38,7 @@ from payclient.reconcile import (
     utc_now,
 )
 from payclient.report import (
+    JOURNAL,
     About,
     LedgerAbout,
     PastRun,
@@ -103,7 +104,7 @@ class Reconciliation:
             StoppedError: When the user asked for an end.
             OSError: When the journal or the report cannot be written.
         """
-        with Journal(journal_path(self.out), identity=self._identity(), is_durable=self.is_durable) as journal:
+        with Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
             previous = None if self.previous is None else self.previous.note
             with _report_files(journal, self.out, self.rules, previous, self.output) as files:
@@ -154,7 +155,7 @@ class Reconciliation:
             return
         answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
         self.streams.tell(
-            f"resuming {journal_path(self.out)}: answered already: {answered:,} of {total}; "
+            f"resuming {self.out / JOURNAL}: answered already: {answered:,} of {total}; "
             "for new answers, choose another folder",
         )
 
@@ -212,11 +213,6 @@ def note_about(journal: Journal, about: About) -> str:
     return about.run
 
 
-def journal_path(folder: Path) -> Path:
-    """Return where the journal of a report is."""
-    return folder / "journal.sqlite"
-
-
 def write_again(
     folder: Path,
     *on_row: OnRow,
@@ -232,7 +228,7 @@ def write_again(
         JournalError: When there is no journal, or it cannot be used.
         OSError: When a file cannot be written.
     """
-    with Journal(journal_path(folder), must_exist=True) as journal:
+    with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
         with _report_files(journal, folder, about.rules, journal.previous, output) as files:
             files.name_run(about.run)
@@ -275,14 +271,10 @@ def about_of(journal: Journal) -> About:
 
 
 def _ledger_about(ledger: Ledger) -> LedgerAbout:
-    fingerprint = ledger.fingerprint
-    columns: Mapping[str, str] = ledger.columns.used
     return LedgerAbout(
-        name=fingerprint.name,
+        **asdict(ledger.fingerprint),
         format=ledger.format,
-        size_bytes=fingerprint.size_bytes,
-        sha256=fingerprint.sha256,
-        columns=columns,
+        columns=ledger.columns.used,
         ignored_columns=ledger.columns.ignored,
         warnings=ledger.warnings,
     )

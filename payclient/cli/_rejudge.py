@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from payclient._atomic import AtomicFiles
 from payclient.cli._options import JudgingOptions, OutputOptions
-from payclient.cli._reconciliation import about_of, journal_path, note_about, write_again
+from payclient.cli._reconciliation import about_of, note_about, write_again
 from payclient.cli._statement import settling_within
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
@@ -30,7 +30,7 @@ from payclient.reconcile import (
     with_decisions,
     with_profiles,
 )
-from payclient.report import JudgedAgain, carry_log, read_log
+from payclient.report import JOURNAL, JudgedAgain, carry_log, read_log
 
 EXAMPLES = """
 ```console
@@ -78,8 +78,8 @@ def rejudge(
     if out.resolve().is_relative_to(folder.resolve()):
         message = f"--out must be another folder than {folder}, which is not changed"
         raise ConfigurationError(message)
-    if not journal_path(folder).exists():
-        message = f"there is no journal at {journal_path(folder)}"
+    if not (folder / JOURNAL).exists():
+        message = f"there is no journal at {folder / JOURNAL}"
         raise JournalError(message)
     remarks = _judge_copy(folder, out, given, settles_within)
     carry_log(folder, out)
@@ -94,12 +94,11 @@ def rejudge(
 
 def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: str | None) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again; return what there is to say about it."""
-    name = journal_path(out).name
-    with AtomicFiles(out, [name]) as new:
-        for beside in out.glob(f"{escape(new.path(name).name)}?*"):  # of a killed process with the same id
+    with AtomicFiles(out, [JOURNAL]) as new:
+        for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # of a killed process with the same id
             beside.unlink()
-        copy_journal(journal_path(folder), new.binary(name))
-        with Journal(new.path(name), must_exist=True) as journal:
+        copy_journal(folder / JOURNAL, new.binary(JOURNAL))
+        with Journal(new.path(JOURNAL), must_exist=True) as journal:
             about = about_of(journal)
             wanted = settling_within(given.rules(without_file=about.rules), settles_within)
             rules = with_decisions(with_profiles(keep_reading(wanted, about.rules)), read_log(folder).decisions)
@@ -119,9 +118,9 @@ def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: 
 
 def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
     """Return whether *out* holds the same second judgement, perhaps with more lookups; refuse any other run."""
-    if not journal_path(out).exists():
+    if not (out / JOURNAL).exists():
         return False
-    with Journal(journal_path(out), must_exist=True) as journal:
+    with Journal(out / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
     if (about.judged_again, about.rules.fingerprint) == (again, rules.fingerprint):
         return True

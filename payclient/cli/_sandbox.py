@@ -87,16 +87,16 @@ def load(service: FakeService, path: Path) -> None:
         for number, line in enumerate(file, start=1):
             try:
                 fields: Any = json.loads(line.rstrip("\r\n"))
-                problem = "" if is_object(fields) else f"is a JSON {type(fields).__name__}, not an object"
-                given: dict[str, Any] = fields if is_object(fields) else {}
-                service.add(**given)
+                if is_object(fields):
+                    service.add(**fields)
+                    continue
+                problem = f"is a JSON {type(fields).__name__}, not an object"
             except TypeError as error:
                 problem = str(error)
             except ValueError as error:
                 problem = f"is not JSON ({error})"
-            if problem:
-                message = f"{escape_unprintable(str(path))}, line {number}: {problem}"
-                raise ConfigurationError(message)
+            message = f"{escape_unprintable(str(path))}, line {number}: {problem}"
+            raise ConfigurationError(message)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -9,11 +9,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from payclient._escape import escape_unprintable
-from payclient.cli._reconciliation import journal_path
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.reconcile import JournalError, JournalWriteError, verify_journal
-from payclient.report import DECISIONS, WORK_LIST, verify_decisions
+from payclient.report import DECISIONS, JOURNAL, WORK_LIST, verify_decisions
 from payclient.report import verify as verify_manifest
 
 EXAMPLES = """
@@ -45,7 +44,7 @@ def verify(
     is_edited = allow_edits and any(problem.file == WORK_LIST for problem in found)
     problems = [f"{problem.file}: {problem.what}" for problem in found if not is_edited or problem.file != WORK_LIST]
     problems += [f"{problem.file}: {problem.what}" for problem in verify_decisions(folder)]
-    journal = journal_path(folder)
+    journal = folder / JOURNAL
     if has_journal := os.path.lexists(journal):  # a report may be kept without it
         try:
             verify_journal(journal)

@@ -65,7 +65,8 @@ class Reply:
         if self.status in _WITHOUT_BODY:
             return b""
         if body is None and not callable(self.body):
-            body = envelope if self.status == 200 else failure(_words(self.status))
+            phrases = (each.phrase for each in HTTPStatus if each == self.status)
+            body = envelope if self.status == 200 else failure(next(phrases, f"Status {self.status}"))
         if isinstance(body, str):
             return body.encode()
         return body if isinstance(body, bytes) else json_bytes(body)
@@ -80,13 +81,6 @@ class Reply:
 def failure(message: str) -> dict[str, Any]:
     """Return a failure envelope: `success` false and a message; the specification does not describe one."""
     return {"success": False, "message": message}
-
-
-def _words(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return f"Status {status}"
 
 
 _PAGE = "<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head><body><h1>Not Found</h1></body></html>\n"
