@@ -12,13 +12,14 @@ import atexit
 import os
 import threading
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from attrs import define, field
 
 from payclient._checks import check_count
 from payclient._client import AsyncClient
-from payclient.engines._spec import LookupSpec, key_of, network_of, not_found_messages_of
+from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
+from payclient.transports import NetworkOptions
 
 _CLOSE_SECONDS: Final = 2.0
 """How long the exit of the process waits for connections to close."""
@@ -133,7 +134,7 @@ def _connect(spec: LookupSpec) -> AsyncClient:
         deadline=spec.deadline,
         retry=spec.retry,
         not_found_messages=not_found_messages_of(spec),
-        **network_of(spec),
+        **cast("NetworkOptions", dict(spec.network)),
     )
 
 

@@ -24,7 +24,7 @@ from payclient.errors import ConfigurationError
 from payclient.policies import RetryPolicy
 from payclient.protocol import Environment
 from payclient.reconcile import STRICT, Rules, rules_as_json, rules_from_json
-from payclient.transports import NetworkOptions, TransportName, resolve_transport
+from payclient.transports import TransportName, resolve_transport
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}", re.ASCII | re.IGNORECASE)
 
@@ -196,11 +196,6 @@ class ReconcileSpec(LookupSpec):
 def rules_of(spec: ReconcileSpec) -> Rules:
     """Return the rules that *spec* carries."""
     return rules_from_json(json.loads(spec.rules))
-
-
-def network_of(spec: LookupSpec) -> NetworkOptions:
-    """Return how the service is reached, as arguments of `AsyncClient`."""
-    return cast("NetworkOptions", dict(spec.network))
 
 
 def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:

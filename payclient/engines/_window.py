@@ -158,30 +158,27 @@ class Window:
             PayClientError: When no further lookup can succeed; batches answered before are yielded first.
         """
         self._background.loop.call_soon_threadsafe(self._start)
+        is_more = True
         try:
-            yield from self._flow(batches)
+            while is_more or self._held:
+                self._changed.clear()  # before the checks, so that no later change is missed
+                is_broken = self._is_over.is_set() or not self._background.is_this_process
+                max_held = max(self._rows * _HELD_WINDOWS, 2 * self._largest)
+                self._wants_more = is_more and not is_broken and self._held_rows < max_held
+                if self._wants_more and self._is_low():
+                    batch = next(batches, None)
+                    is_more = batch is not None
+                    self._take(batch)
+                elif self._held and self._held[0].is_answered:
+                    batch = self._held.popleft()
+                    self._held_rows -= max(1, batch.rows)
+                    yield batch
+                elif is_broken:
+                    raise self._why()
+                else:
+                    self._changed.wait()
         finally:
             self._end()
-
-    def _flow(self, batches: Iterator[Batch[_Payload]]) -> Generator[Batch[_Payload]]:
-        is_more = True
-        while is_more or self._held:
-            self._changed.clear()  # before the checks, so that no later change is missed
-            is_broken = self._is_over.is_set() or not self._background.is_this_process
-            max_held = max(self._rows * _HELD_WINDOWS, 2 * self._largest)
-            self._wants_more = is_more and not is_broken and self._held_rows < max_held
-            if self._wants_more and self._is_low():
-                batch = next(batches, None)
-                is_more = batch is not None
-                self._take(batch)
-            elif self._held and self._held[0].is_answered:
-                batch = self._held.popleft()
-                self._held_rows -= max(1, batch.rows)
-                yield batch
-            elif is_broken:
-                raise self._why()
-            else:
-                self._changed.wait()
 
     def _is_low(self) -> bool:
         return self._taken - self._answered < self._rows

@@ -9,7 +9,6 @@ from payclient.report._decision_file import carry_log as carry_log
 from payclient.report._decision_file import earlier_decisions as earlier_decisions
 from payclient.report._decision_file import read_log as read_log
 from payclient.report._decision_file import verify_decisions as verify_decisions
-from payclient.report._diff import DIFF_VERSION as DIFF_VERSION
 from payclient.report._diff import RunDiff as RunDiff
 from payclient.report._files import ReportFiles
 from payclient.report._groups import Top as Top

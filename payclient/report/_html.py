@@ -105,13 +105,11 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
     return {
         "summary": summary,
         "about": about,
-        "completeness": summary.completeness,
         "ledger_name": about.ledger.name if about.ledger else "",
         "title": verdict.title,
         "tone": summary.verdict.value,
         "advice": verdict.advice,
         "tiles": [(bucket.value, BUCKETS[bucket], total) for bucket, total in summary.buckets.items()],
-        "tie_out": summary.tie_out,
         "bridge_lines": [line for line in bridge_lines(summary.tie_out) if line.step is None or line.step.rows],
         "states": money_by_status(summary.tie_out).items(),
         "chart": chart(bridge_lines(summary.tie_out)),

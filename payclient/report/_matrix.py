@@ -40,6 +40,11 @@ class Cell:
     service_status: str | None
     method: str | None
 
+    @property
+    def words(self) -> tuple[str | None, str | None]:
+        """Both status words, the ledger's first."""
+        return self.ledger_status, self.service_status
+
 
 REST = Cell(OTHER, OTHER, OTHER)
 """Where rows are counted for which there is no room."""
@@ -120,7 +125,7 @@ def _word(word: object) -> str | None:
 _MAX_LINES = 24
 _MAX_METHODS = 6
 
-_States = tuple[str | None, str | None]
+_Words: TypeAlias = tuple[str | None, str | None]
 
 
 @frozen(kw_only=True)
@@ -159,17 +164,17 @@ class Grid:
 
 def grid(matrix: Matrix, rules: Rules) -> Grid:
     """Return what *matrix* counted, with the meanings that *rules* give to the words."""
-    states = _most(matrix.by(_states), _MAX_LINES)
+    shown = _most(matrix.by(lambda cell: cell.words), _MAX_LINES)
     methods = _most(matrix.by(lambda cell: cell.method), _MAX_METHODS)
 
-    def place(cell: Cell) -> tuple[_States, str | None]:
-        pair = _states(cell) if _states(cell) in states else (OTHER, OTHER)
+    def place(cell: Cell) -> tuple[_Words, str | None]:
+        pair = cell.words if cell.words in shown else (OTHER, OTHER)
         return pair, cell.method if cell.method in methods else OTHER
 
     cells = matrix.by(place)
     columns = tuple(dict.fromkeys([*methods, *(method for _, method in cells)]))
     totals = matrix.by(lambda cell: place(cell)[0])
-    ordered = [pair for pair in totals if pair in states] + [pair for pair in totals if pair not in states]
+    ordered = sorted(totals, key=lambda pair: pair not in shown)
     lines = (
         Line(
             ledger=pair[0],
@@ -183,17 +188,13 @@ def grid(matrix: Matrix, rules: Rules) -> Grid:
     return Grid(methods=columns, lines=tuple(lines))
 
 
-def _states(cell: Cell) -> _States:
-    return cell.ledger_status, cell.service_status
-
-
 def _most(keys: Iterable[_Key], most: int) -> list[_Key]:
     """Return the first *most* keys, or all if the next would be the only one that is left out."""
     found = list(keys)
     return found if len(found) <= most + 1 else found[:most]
 
 
-def _remark(pair: _States, rules: Rules) -> str:
+def _remark(pair: _Words, rules: Rules) -> str:
     if None in pair or OTHER in pair:
         return ""
     ours, theirs = (status_of_word(word, rules) for word in pair)

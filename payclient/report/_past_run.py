@@ -194,7 +194,7 @@ def open_past_run(folder: Path) -> PastRun:
         raise PastRunError(message)
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
-    since = summary.get("since") or {}
+    since: dict[str, Any] = summary.get("since") or {}
     return PastRun(
         folder=folder,
         note=PreviousRun(

@@ -86,7 +86,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "error": row.error,
         "findings": [_finding(finding) for finding in row.findings],
         "status": _statuses(row),
-        "history": as_json(row.history),
+        "history": None if row.history is None else as_json(row.history),
         "carried_from": row.carried_from,
         "reused_from": row.reused_from,
         "is_repeat": row.is_repeat,
@@ -156,7 +156,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "ledger": finding.ledger,
         "service": finding.service,
         "waived": finding.waived,
-        "history": as_json(finding.history),
+        "history": None if finding.history is None else as_json(finding.history),
     }
 
 

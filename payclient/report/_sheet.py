@@ -154,9 +154,8 @@ class SheetWriter:
                 text = str(value)
                 if len(text) > _MAX_TEXT or not _PLAIN.fullmatch(text):
                     text = shown(text)
-                    self._bytes += 30 + 4 * len(
-                        text
-                    )  # an upper bound: `&amp;` has five bytes, an escape `_x005F_` seven
+                    # An upper bound: `&amp;` has five bytes, an escape `_x005F_` seven.
+                    self._bytes += 30 + 4 * len(text)
                 self._sheet.write_string(row, place, text, self._text)
                 self._bytes += 60 + len(text)
 

@@ -113,13 +113,8 @@ def _statuses(matrix: Matrix, rules: Rules) -> list[dict[str, Any]]:
 
 def compared_as_json(compared: Compared) -> dict[str, Any]:
     """Return what was compared in plain values."""
-    return {
-        "fields": dict(compared.fields),
-        "remark": compared.remark,
-        "assumed_paid": compared.assumed_paid,
-        "status_left_out": compared.status_left_out,
-        "not_paid": compared.not_paid,
-    }
+    counts = as_json(compared)
+    return {"fields": counts.pop("fields"), "remark": compared.remark, **counts}
 
 
 def _tie_out(bridge: TieOut) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
     seen: dict[tuple[Any, ...], bool] = {}
     for row, cells in rows:
         identity = tuple(cells.get(place) for place in (places["Line"], places["Reference"], code_place))
-        work = {title: _text(cells.get(places[title]), f"sheet {sheet}, row {row}, {title}") for title in _WORK}
+        work = {title.lower(): _text(cells.get(places[title]), f"sheet {sheet}, row {row}, {title}") for title in _WORK}
         is_filled = any(work.values())
         if is_filled or seen.get(identity):
             if identity in seen:
@@ -125,16 +125,7 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
             if type(line) is not int or not isinstance(reference, str) or not isinstance(code, str):
                 message = f"sheet {sheet}, row {row}: it is no row of the report; undo what was changed in it"
                 raise DecisionError(message)
-            yield WorkItem(
-                sheet=sheet,
-                row=row,
-                line=line,
-                reference=reference,
-                code=code,
-                owner=work["Owner"],
-                resolution=work["Resolution"],
-                comment=work["Comment"],
-            )
+            yield WorkItem(sheet=sheet, row=row, line=line, reference=reference, code=code, **work)
         seen[identity] = is_filled
 
 

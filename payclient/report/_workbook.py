@@ -12,7 +12,7 @@ from payclient.ledger import COMPARED
 from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary
 from payclient.report._about import About
 from payclient.report._facts import facts, when
-from payclient.report._matrix import Cell, Matrix, status_of_word
+from payclient.report._matrix import Matrix, status_of_word
 from payclient.report._rows import both_sides, difference, in_words
 from payclient.report._rows_file import ROWS
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, SheetWriter, Style, Value
@@ -255,10 +255,7 @@ def _patterns(summary: Summary) -> Iterator[Sequence[Value]]:
 
 
 def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
-    def words(cell: Cell) -> tuple[str | None, str | None]:
-        return cell.ledger_status, cell.service_status
-
-    for (ours, theirs), total in matrix.by(words).items():
+    for (ours, theirs), total in matrix.by(lambda cell: cell.words).items():
         yield (ours, status_of_word(ours, rules), theirs, status_of_word(theirs, rules), *astuple(total))
 
 
