@@ -43,11 +43,6 @@ class Keys:
             self._use(key)
 
     @property
-    def can_be_renewed(self) -> bool:
-        """Whether there is a source to ask."""
-        return self._source is not None
-
-    @property
     def fingerprint(self) -> str:
         """Of the current key; empty before the source was asked."""
         return "" if self._current is None else self._current.fingerprint

@@ -19,7 +19,6 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.policies import Clock, Timeout, names_no_reference
-from payclient.protocol import is_conclusive
 from payclient.transports import Way, way_of
 
 Unbelieved: TypeAlias = tuple[PayClientError, bool]
@@ -42,8 +41,7 @@ class LookupPhase(Timeout):
         self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
         if not is_over:
             return False
-        way = way_of(error)
-        failure = self._lookup.exceeded(way) if self._at_most is None else _too_slow(self._at_most, way)
+        failure = self._lookup.exceeded(self._at_most, way_of(error))
         try:
             raise failure
         finally:
@@ -131,24 +129,19 @@ class Lookup:
             return math.inf
         return now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
 
-    def exceeded(self, way: Way) -> DeadlineExceededError:
-        """Return the error for a lookup that ends now, with an attempt that had come as far as *way* says."""
+    def exceeded(self, at_most: float | None, way: Way) -> DeadlineExceededError | AttemptTimeoutError:
+        """Return the error for an attempt that may take *at_most* seconds, or else for the whole lookup."""
+        through = f" through the proxy {way.proxy}" if way.proxy else ""
+        if at_most is not None:
+            message = f"no whole answer within {at_most:g} s{through}"
+            return AttemptTimeoutError(message, sent=way.sent, step=way.step, address=way.address)
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.seconds.items())
-        message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{_through(way)} ({went})"
+        message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{through} ({went})"
         if way.step:  # of the attempt that it ended
             message += f" [step {way.step}{', ' if way.address else ''}{way.address}]"
         error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
         error.__cause__ = self.last_error
         return error
-
-
-def _too_slow(seconds: float, way: Way) -> AttemptTimeoutError:
-    message = f"no whole answer within {seconds:g} s{_through(way)}"
-    return AttemptTimeoutError(message, sent=way.sent, step=way.step, address=way.address)
-
-
-def _through(way: Way) -> str:
-    return f" through the proxy {way.proxy}" if way.proxy else ""
 
 
 def is_believed(error: PayClientError, unbelieved: Unbelieved | None, *, is_fresh: bool) -> bool:
@@ -162,7 +155,7 @@ def is_believed(error: PayClientError, unbelieved: Unbelieved | None, *, is_fres
     """
     if not names_no_reference(error):
         return True
-    if is_conclusive(error):
+    if not isinstance(error, TransactionNotFoundError) or error.is_conclusive:
         return is_fresh or unbelieved is not None
     if unbelieved is None:
         return False

@@ -241,7 +241,7 @@ class Session:
             raise closed() from None
 
     def _is_renewable(self, error: PayClientError) -> bool:
-        return self._keys.can_be_renewed and isinstance(error, AuthenticationError) and not self._is_closed
+        return isinstance(error, AuthenticationError) and not self._is_closed
 
     async def _renew_key(self, known: int, lookup: Lookup) -> bool:
         with lookup.phase("queued"):

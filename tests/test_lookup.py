@@ -6,9 +6,17 @@ import asyncio
 
 import pytest
 
-from payclient import Attempt, AttemptTimeoutError, DeadlineExceededError, ServiceError
-from payclient._lookup import Lookup
+from payclient import (
+    Attempt,
+    AttemptTimeoutError,
+    DeadlineExceededError,
+    RejectedError,
+    ServiceError,
+    TransactionNotFoundError,
+)
+from payclient._lookup import Lookup, is_believed
 from payclient.policies._timeouts import Clock
+from payclient.transports import Way
 
 pytestmark = pytest.mark.virtual_time
 
@@ -143,3 +151,73 @@ async def test_tell():
     record = Attempt(reference="R", number=1, status=200, seconds=0.1, error=None)
     lookup.tell(record)
     assert (one, other) == ([record], [record])
+
+
+@pytest.mark.parametrize(
+    ("at_most", "expected"),
+    [
+        (None, "no answer within the deadline after 0 attempts{} (queued 0.0 s, attempts 10.0 s, backoff 0.0 s){}"),
+        (2.5, "no whole answer within 2.5 s{}{}"),
+    ],
+    ids=["deadline", "attempt"],
+)
+@pytest.mark.parametrize(("proxy", "through"), [("", ""), ("proxy:1", " through the proxy proxy:1")], ids=["", "proxy"])
+async def test_where_it_ended(at_most, expected, proxy, through):
+    """The error of a time-out says through which proxy, how far and with whom the attempt had come."""
+    way = Way(proxy)
+    way.step, way.address = "connect", "192.0.2.7:443"
+    with pytest.raises((DeadlineExceededError, AttemptTimeoutError)) as caught:
+        with make(until=10.0).phase("attempts", at_most=at_most):
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError as error:
+                way.mark(error)
+                raise
+    assert str(caught.value) == expected.format(through, " [step connect, 192.0.2.7:443]")
+    assert getattr(caught.value, "sent", "no") == "no"
+
+
+async def test_headers_of_an_observer():
+    """The headers of an observer are sent; one without any, such as a function, has none."""
+    lookup, found = make(), []
+    for observer in (type("", (), {"headers": {"traceparent": "00"}})(), print):
+        lookup.observe(observer)
+        found.append(lookup.headers)
+    assert found == [{"traceparent": "00"}, None]
+
+
+async def test_asynchronous_observer():
+    """An observer that gives a coroutine, which nobody would await, is a mistake of the caller."""
+
+    async def observe(attempt):
+        pass
+
+    lookup = make(observers=(observe,))
+    message = "^on_attempt gave a coroutine, which would never be awaited; pass a plain function$"
+    with pytest.raises(TypeError, match=message):
+        lookup.tell(Attempt(reference="R", number=1, status=200, seconds=0.1, error=None))
+
+
+NOT_FOUND, BARE = TransactionNotFoundError("x"), TransactionNotFoundError("x", is_conclusive=False)
+REJECTED = RejectedError("x")
+
+
+@pytest.mark.parametrize(
+    ("error", "unbelieved", "is_fresh", "expected"),
+    [
+        pytest.param(ServiceError("x"), None, False, True, id="not-final"),
+        pytest.param(NOT_FOUND, None, True, True, id="fresh"),
+        pytest.param(NOT_FOUND, None, False, False, id="reused"),
+        pytest.param(NOT_FOUND, (REJECTED, False), False, True, id="second"),
+        pytest.param(REJECTED, None, False, False, id="rejected-reused"),
+        pytest.param(REJECTED, None, True, True, id="rejected-fresh"),
+        pytest.param(BARE, None, True, False, id="bare-once"),
+        pytest.param(BARE, (BARE, True), True, True, id="bare-twice"),
+        pytest.param(BARE, (BARE, False), True, False, id="bare-first-reused"),
+        pytest.param(BARE, (BARE, False), False, True, id="bare-no-connections"),
+        pytest.param(BARE, (REJECTED, True), True, False, id="bare-after-another"),
+    ],
+)
+async def test_is_believed(error, unbelieved, is_fresh, expected):
+    """A refusal that may be of another request is believed from a fresh connection, a bare "not found" from two."""
+    assert is_believed(error, unbelieved, is_fresh=is_fresh) is expected

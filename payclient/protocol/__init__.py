@@ -4,7 +4,7 @@ from payclient.protocol._http import BODY_LIMIT, Request, Response, fresh_refere
 from payclient.protocol._json import JSONProblem, is_object, kind, read_json
 from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcome, Transaction, masked
 from payclient.protocol._phrases import plain
-from payclient.protocol._refusal import is_conclusive, telling_headers
+from payclient.protocol._refusal import telling_headers
 from payclient.protocol._secret import ApiKey
 from payclient.protocol._wire import check_reference, check_references
 
@@ -23,7 +23,6 @@ __all__ = [
     "check_reference",
     "check_references",
     "fresh_references",
-    "is_conclusive",
     "is_object",
     "kind",
     "masked",

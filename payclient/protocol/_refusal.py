@@ -138,11 +138,6 @@ def telling_headers(headers: Mapping[str, str], redact: Callable[[str], str]) ->
     return request_id, {name: value for name, value in found.items() if name not in _REQUEST_IDS}
 
 
-def is_conclusive(error: errors.PayClientError) -> bool:
-    """Return whether *error* may be believed, or only after the same answer over a fresh connection."""
-    return not isinstance(error, errors.TransactionNotFoundError) or error.is_conclusive
-
-
 def refuse(answer: ErrorResponse, value: object, reference: str) -> errors.ResponseError:
     """
     Return the error for *answer*, which is not a transaction.
@@ -239,8 +234,7 @@ def _problem(answer: ErrorResponse, value: object) -> str:
     if status == 404:
         return "a 404 that is not from the transaction service; check base_url"
     if answer.problem:
-        found = _looks_like(answer.text)
-        return f"{answer.problem}{found}"
+        return f"{answer.problem}{_looks_like(answer.text)}"
     if not is_object(value):
         return f"body: {kind(value)} where an object is needed"
     if "success" not in value:

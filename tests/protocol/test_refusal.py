@@ -10,7 +10,7 @@ import pytest
 from payclient import errors
 from payclient.protocol._json import read_json
 from payclient.protocol._phrases import REFUSED_KEY_MESSAGES
-from payclient.protocol._refusal import ErrorResponse, _texts, is_conclusive, refuse
+from payclient.protocol._refusal import ErrorResponse, _texts, refuse
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 
@@ -37,21 +37,6 @@ REFUSED_KEY = (
 def test_list_of_messages():
     """Only the listed messages mean "the key is refused"."""
     assert set(REFUSED_KEY) == REFUSED_KEY_MESSAGES
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (errors.TransactionNotFoundError("x"), True),
-        (errors.TransactionNotFoundError("x", is_conclusive=False), False),
-        (errors.RejectedError("x"), True),
-        (errors.PayClientError("x"), True),
-    ],
-    ids=["words", "no-words", "rejected", "any"],
-)
-def test_is_conclusive(error, expected):
-    """Only "not found" without words about a transaction needs a second answer."""
-    assert is_conclusive(error) is expected
 
 
 def test_reference_is_no_word():
