@@ -32,14 +32,10 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 
 def read_csv(chunks: Iterable[bytes], columns: Mapping[str, str] | None, delimiter: str | None, scope: Scope) -> Table:
     """
-    Return the table in a CSV file.
+    Return the table in a CSV file, whose bytes may be split anywhere.
 
-    Args:
-        chunks: The bytes of the file, split anywhere.
-        columns: The column's name by field, for names that are not recognised.
-        delimiter: Recognised from the header if not given: comma, semicolon or tab. A first
-            line `sep=;`, as Excel reads it, declares it as well.
-        scope: Says how the file is written, and which rows are left out.
+    A delimiter that is not given is recognised from the header: comma, semicolon or tab. A first line `sep=;`, as
+    Excel reads it, declares it as well.
 
     Raises:
         LedgerError: When the header, the encoding or the quotes cannot be trusted; for rows, when
@@ -59,7 +55,7 @@ def read_csv(chunks: Iterable[bytes], columns: Mapping[str, str] | None, delimit
         raise with_hint(error, below, columns, dialect) from None
     reader = RowReader(understood, dialect, scope)
     reader.warnings += warnings
-    rows = _rows(_records(lines, delimiter, before=first), reader, len(understood.header))
+    rows = _rows(_records(lines, delimiter, before=first), reader)
     return Table(columns=understood, reader=reader, rows=rows, delimiter=delimiter, header_row=first)
 
 
@@ -72,9 +68,8 @@ def _declared_delimiter(lines: Iterator[tuple[int, str]]) -> tuple[str | None, I
     return (match[1], lines) if match else (None, chain([first], lines))
 
 
-def _rows(
-    records: Iterable[tuple[int, list[str]]], reader: RowReader, width: int
-) -> Iterator[Entry | RejectedEntry | None]:
+def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
+    width = len(reader.columns.header)
     for line, cells in records:
         if not any(map(str.strip, cells)):
             continue

@@ -173,10 +173,6 @@ def _to_debits(value: Any) -> Mapping[str, str]:
     return MappingProxyType({name: str(column).strip() for name, column in table.items()})
 
 
-def _by_field(value: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(value.items()))
-
-
 def _is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
     if value is not True and value is not False:
         message = f"{attribute.name} must be true or false, got {quote(value)}"
@@ -248,7 +244,7 @@ class Dialect:
     currency_suffix: str = field(default="", converter=_trimmed, validator=_is_symbol)
     date_format: tuple[str, ...] = field(default=(), converter=_to_date_format)
     null: tuple[str, ...] = field(default=(), converter=_to_null)
-    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, eq=_by_field, hash=False)
+    debit_columns: Mapping[str, str] = field(default=EMPTY, converter=_to_debits, hash=False)
     skip_totals: bool = field(default=False, validator=_is_flag)
     only_currency: str = field(default="", converter=_trimmed, validator=_is_symbol)
     created_from: str = field(default="", converter=_to_text, validator=_is_text)

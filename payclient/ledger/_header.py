@@ -49,15 +49,7 @@ def with_hint(
     chosen: Mapping[str, str] | None,
     dialect: Dialect,
 ) -> LedgerError:
-    """
-    Return *error*, which says that a header cannot be used, with the row that can be.
-
-    Args:
-        error: What is wrong with the row that was taken for the header.
-        rows: The rows below it, with their numbers.
-        chosen: The column's name by field, as chosen by the user.
-        dialect: How the ledger is written.
-    """
+    """Return *error*, which says that a header cannot be used, with the one of the *rows* below that can be."""
     if dialect.header_row is not None:
         return error
     fitting = [line for line, cells in islice(rows, _MAX_SEARCHED) if _is_header(cells, chosen, dialect)]

@@ -29,12 +29,7 @@ from payclient.protocol import JSONProblem, is_object, kind, read_json
 
 def read_json_lines(chunks: Iterable[bytes], columns: Mapping[str, str] | None, scope: Scope) -> Table:
     """
-    Return the table in a JSON Lines file.
-
-    Args:
-        chunks: The bytes of the file, split anywhere.
-        columns: The key by field, for keys that are not recognised.
-        scope: Says how the file is written, and which rows are left out.
+    Return the table in a JSON Lines file, whose bytes may be split anywhere.
 
     Raises:
         LedgerError: When the first object or the encoding cannot be trusted; for rows, when they

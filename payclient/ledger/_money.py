@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -172,7 +173,7 @@ def _refusal(text: str, dialect: Dialect) -> str:
         return f"{quote(text)} is not a number; if it stands for an empty cell, --null {quote(text)} says so"
     inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
     before, behind = text[: number.start()], text[number.end() :]
-    for option in _missing(before, behind, dialect):
+    if option := next(_missing(before, behind, dialect), ""):
         return f"{quote(text)} is not a number as declared; {option}"
     if not inside and (hidden := invisible(number[0])) and dialect.thousands is not Thousands.SPACE:
         return f"{hidden}; if it groups thousands, declare it with --thousands space"
@@ -186,23 +187,21 @@ def _as_declared(dialect: Dialect) -> str:
     return f" with {' '.join(given)}" if given else ""
 
 
-def _missing(before: str, behind: str, dialect: Dialect) -> list[str]:
-    """Return the options that would declare what is around the digits."""
-    options: list[str] = []
+def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
+    """Yield the options that would declare what is around the digits."""
     if "(" in before and ")" in behind and dialect.negative is not Negative.PARENTHESES:
-        options.append("if parentheses mean less than zero, declare it with --negative parentheses")
+        yield "if parentheses mean less than zero, declare it with --negative parentheses"
     if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
-        options.append("a sign behind the digits is declared with --negative trailing")
+        yield "a sign behind the digits is declared with --negative trailing"
     if behind.strip(BLANK).rstrip(".").casefold() in SIDES and dialect.negative is not Negative.DEBIT:
-        return [*options, "letters for credit and debit are declared with --negative debit"]
+        yield "letters for credit and debit are declared with --negative debit"
     for text, name, declared in (
         (before, "prefix", dialect.currency_prefix),
         (behind, "suffix", dialect.currency_suffix),
     ):
         symbol = _CURRENCY.search(text)
         if symbol and symbol[0].casefold().rstrip(".") != declared.casefold().rstrip("."):
-            options.append(f"a currency is declared with --currency-{name} {shlex.quote(symbol[0].rstrip('.'))}")
-    return options
+            yield f"a currency is declared with --currency-{name} {shlex.quote(symbol[0].rstrip('.'))}"
 
 
 _PLAIN_READER = MoneyReader()

@@ -34,12 +34,7 @@ _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, 
 
 def read_parquet(file: IO[bytes], columns: Mapping[str, str] | None, scope: Scope) -> Table:
     """
-    Return the table in a Parquet file. Its rows are numbered from 1.
-
-    Args:
-        file: Must stay open while the rows are read.
-        columns: The column's name by field, for names that are not recognised.
-        scope: Says how texts in it are written, and which rows are left out.
+    Return the table in a Parquet file, which must stay open. Its rows are numbered from 1.
 
     Raises:
         LedgerError: When the file is damaged or its columns are unusable; for rows, when they are

@@ -37,13 +37,7 @@ _NO_RESULT = Unreadable("is a formula without a stored result; open the file in 
 
 def read_xlsx(file: IO[bytes], columns: Mapping[str, str] | None, sheet: str | None, scope: Scope) -> Table:
     """
-    Return the table on one sheet of an XLSX file. The first row that is not empty is the header.
-
-    Args:
-        file: Must stay open while the rows are read.
-        columns: The column's name by field, for names that are not recognised.
-        sheet: Its name; the first visible sheet if not given.
-        scope: Says which row is the header, how texts are written, and which rows are left out.
+    Return the table on one sheet of an XLSX file, which must stay open; on the first visible one if none is named.
 
     Raises:
         LedgerError: When the file is damaged, has a password or exceeds a limit, or its header is
@@ -63,7 +57,7 @@ def read_xlsx(file: IO[bytes], columns: Mapping[str, str] | None, sheet: str | N
         raise with_hint(error, ((line, _names(each)) for line, each in rows), columns, dialect) from None
     reader = RowReader(understood, dialect, scope)
     reader.warnings += warnings + skipped
-    entries = _entries(rows, reader, len(header), parser, header_row=first)
+    entries = _entries(rows, reader, parser, header_row=first)
     return Table(columns=understood, reader=reader, rows=entries if first else (), header_row=first)
 
 
@@ -87,10 +81,7 @@ def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any
 
 
 def _choose(book: Workbook, name: str | None) -> Sheet:
-    if name is None:
-        shown = [each for each in book.sheets if not each.is_hidden]
-    else:
-        shown = [each for each in book.sheets if each.name == name]
+    shown = [each for each in book.sheets if (not each.is_hidden if name is None else each.name == name)]
     if not shown:
         names = ", ".join(quote(each.name) for each in book.sheets) or "none"
         what = "a sheet that is not hidden" if name is None else f"a sheet called {quote(name)}"
@@ -113,29 +104,21 @@ def _filled(rows: Iterator[tuple[int, dict[int, Any]]]) -> Iterator[tuple[int, d
 
 
 def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
-    return tuple(_name(cells.get(place)) for place in range(max(cells, default=-1) + 1))
-
-
-def _name(value: Any) -> str:
-    return "" if value is None or isinstance(value, Unreadable) else str(value)
+    values = map(cells.get, range(max(cells, default=-1) + 1))
+    return tuple("" if value is None or isinstance(value, Unreadable) else str(value) for value in values)
 
 
 def _entries(
-    rows: Iterator[tuple[int, dict[int, Any]]],
-    reader: RowReader,
-    width: int,
-    parser: _SheetParser,
-    *,
-    header_row: int,
+    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetParser, *, header_row: int
 ) -> Iterator[Entry | RejectedEntry | None]:
-    places = range(width)
+    width = len(reader.columns.header)
     has_told = False
     for line, cells in rows:
         if parser.hidden_row and not has_told:
             has_told = True
             reader.warnings.append(f"row {parser.hidden_row} is hidden; hidden rows are read too")
         if max(cells) < width:
-            yield reader.read(line, list(map(cells.get, places)))
+            yield reader.read(line, list(map(cells.get, range(width))))
         else:
             reason = f"has a value in column {_letters(max(cells))}, to the right of the header"
             yield RejectedEntry(line=line, reason=reason)

@@ -221,12 +221,7 @@ class HttpxTransport(HttpxClientTransport):
 
 
 async def _read_body(response: Any) -> tuple[bytes, bool]:
-    """
-    Return the body as received, and whether it was truncated at the limit.
-
-    Args:
-        response: With an unread body; always closed here.
-    """
+    """Return the body as received, and whether it was truncated at the limit; *response* is always closed."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -244,15 +239,7 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
 
 
 def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
-    """
-    Return *error* as a `TransportError`, without a link to it.
-
-    Args:
-        error: An exception of *library*, or an `OSError`.
-        request: The request that failed.
-        library: httpx, or its successor httpx2.
-        answered: Whether the head of an answer had been received.
-    """
+    """Return *error*, of *library* or the system, as a `TransportError` without a link to it."""
     way = way_of(error)
     if refusal := refused(error, request, way):
         return refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -75,29 +75,22 @@ class Dialer:
         await loop.create_connection(lambda: connection, sock=opened)
         if context is not None:
             way.enter("tls", loop.time())
-            is_secure = False
-            try:
+            with ExitStack() as on_failure:  # refused, or cancelled
+                on_failure.callback(connection.abort)
                 tls = TlsSession(context, host) if outer is None else TunnelledTlsSession(context, host, outer)
                 await connection.secure(tls)
-                is_secure = True
-            finally:
-                if not is_secure:  # refused, or cancelled
-                    connection.abort()
+                on_failure.pop_all()
         way.enter("sending", loop.time())
         return connection
 
     async def _open_tunnel(
-        self,
-        proxy: Proxy,
-        host: str,
-        port: int,
-        way: Way,
+        self, proxy: Proxy, host: str, port: int, way: Way
     ) -> tuple[socket.socket, TlsSession | None]:
         """Return a socket at whose other end is the service, and the TLS connection to the proxy, if it wants one."""
         logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
         opened = await _open_socket(proxy.host, proxy.port, way)
-        is_open = False
-        try:
+        with ExitStack() as on_failure:  # refused, or cancelled
+            on_failure.callback(opened.close)
             way.enter("proxy", asyncio.get_running_loop().time())
             hop = _Hop(opened)
             if proxy.is_secure:
@@ -106,10 +99,7 @@ class Dialer:
             tunnel = Tunnel(has_password=proxy.has_password)
             while not tunnel.receive(await hop.receive()):
                 pass
-            is_open = True
-        finally:
-            if not is_open:  # refused, or cancelled
-                opened.close()
+            on_failure.pop_all()
         return opened, hop.tls
 
     async def _trust(self) -> ssl.SSLContext:
@@ -167,12 +157,7 @@ class _Hop:
 async def _open_socket(host: str, port: int, way: Way) -> socket.socket:
     loop = asyncio.get_running_loop()
     way.enter("name", loop.time())
-    addresses = await loop.getaddrinfo(
-        host,
-        port,
-        type=socket.SOCK_STREAM,
-        proto=socket.IPPROTO_TCP,
-    )
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     way.enter("connect", loop.time())
     way.address = shown_addresses([address for *_, address in addresses])
     opened = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples
