@@ -90,13 +90,14 @@ def wrapped(function):
         ({"transport": HttpxTransport}, TRANSPORT + "the class HttpxTransport, not an instance of it"),
         (
             {"transport": httpx.MockTransport(asynchronous)},
-            TRANSPORT + "httpx.MockTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
+            TRANSPORT + f"{httpx.__name__}.MockTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
         ),
         (
             {"transport": httpx.AsyncHTTPTransport()},
-            TRANSPORT + "httpx.AsyncHTTPTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
+            TRANSPORT
+            + f"{httpx.__name__}.AsyncHTTPTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
         ),
-        ({"transport": httpx.AsyncClient()}, TRANSPORT + "httpx.AsyncClient; pass it as http_client"),
+        ({"transport": httpx.AsyncClient()}, TRANSPORT + f"{httpx.__name__}.AsyncClient; pass it as http_client"),
         ({"transport": None, "http_client": httpx.Client()}, "http_client must be an httpx.AsyncClient, got Client"),
         ({"http_client": httpx.AsyncClient()}, "pass a transport or an http_client, not both"),
     ],
