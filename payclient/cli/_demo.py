@@ -71,7 +71,9 @@ async def demo(
     """
     folder = out or Path(tempfile.mkdtemp(prefix="payclient-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
-    service = _service(seed)
+    service = FakeService(
+        latency=Latency(seconds=_LATENCY), limits=[limit_of(_RATE_LIMIT)], faults=faults_of(_FAULT_SHARE), seed=seed
+    )
     if nights > 1:
         is_passed = await run_nights(
             nights, rows=rows, seed=seed, folder=folder, service=service, progress=progress, streams=streams
@@ -114,11 +116,6 @@ async def _run_once(
         streams.write(line)
     streams.write(_REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs.")
     return check.is_passed and is_same
-
-
-def _service(seed: int) -> FakeService:
-    faults, limits = faults_of(_FAULT_SHARE), [limit_of(_RATE_LIMIT)]
-    return FakeService(latency=Latency(seconds=_LATENCY), limits=limits, faults=faults, seed=seed)
 
 
 async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:

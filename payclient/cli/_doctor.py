@@ -81,7 +81,11 @@ async def doctor(
                 status = await _check_lookup(client, transport, reference, network, checkup)
         finally:
             await transport.aclose()
-    _write(checkup, streams, as_json=as_json)
+    if as_json:
+        streams.write(json.dumps(checkup.as_json()))
+    else:
+        for line in aligned([tuple(map(escape_unprintable, row)) for row in checkup.as_rows()]):
+            streams.write(line)
     return status
 
 
@@ -232,11 +236,3 @@ def _add_outcome(seen: Transaction | PayClientError, checkup: Checkup, seconds: 
 def _add_failure(error: PayClientError, checkup: Checkup) -> Exit:
     checkup.add("lookup", State.WRONG, str(error), advice_for(error))
     return status_of(error)
-
-
-def _write(checkup: Checkup, streams: Streams, *, as_json: bool) -> None:
-    if as_json:
-        streams.write(json.dumps(checkup.as_json()))
-        return
-    for line in aligned([tuple(map(escape_unprintable, row)) for row in checkup.as_rows()]):
-        streams.write(line)

@@ -40,12 +40,14 @@ class Cycle:
     Attributes:
         ledger: What to change in the ledger, by night; None where it does not list the row.
         service: What to change at the service, by night.
-        expected: Code and state of each break, by night; the first night knows no state.
+        code: The code of its breaks.
+        states: State of its break, by night; None where it has none, and "" on the first night, which knows no state.
     """
 
     ledger: tuple[Fields | None, ...] = ({}, {}, {})
     service: tuple[Fields, ...] = ({}, {}, {})
-    expected: tuple[tuple[tuple[str, str], ...], ...] = ((), (), ())
+    code: str = "underpaid"
+    states: tuple[str | None, ...] = (None, None, None)
 
 
 _LESS = {"amount": plus(-1000), "amount_received": plus(-1000)}
@@ -54,47 +56,26 @@ _MORE = {"amount": plus(1000)}
 _GONE = {"status": "Canceled"}
 _WORD = "Settled"
 
-
-def _underpaid(state: str = "") -> tuple[tuple[str, str], ...]:
-    return (("underpaid", state),)
-
-
 CYCLES: Mapping[str, Cycle] = {
     "always matched": Cycle(),
-    "new on the third night": Cycle(service=({}, {}, _LESS), expected=((), (), _underpaid("new"))),
-    "still open": Cycle(
-        ledger=(_MORE,) * 3, expected=(_underpaid(), _underpaid("still_open"), _underpaid("still_open"))
-    ),
-    "changed": Cycle(
-        service=(_LESS, _MUCH_LESS, _MUCH_LESS),
-        expected=(_underpaid(), _underpaid("changed"), _underpaid("still_open")),
-    ),
-    "reopened": Cycle(
-        service=(_LESS, {}, _LESS),
-        expected=(_underpaid(), _underpaid("resolved by service"), _underpaid("reopened")),
-    ),
-    "resolved by the ledger": Cycle(
-        ledger=(_MORE, {}, {}), expected=(_underpaid(), _underpaid("resolved by ledger"), ())
-    ),
-    "resolved by the service": Cycle(
-        service=(_LESS, {}, {}), expected=(_underpaid(), _underpaid("resolved by service"), ())
-    ),
+    "new on the third night": Cycle(service=({}, {}, _LESS), states=(None, None, "new")),
+    "still open": Cycle(ledger=(_MORE, _MORE, _MORE), states=("", "still_open", "still_open")),
+    "changed": Cycle(service=(_LESS, _MUCH_LESS, _MUCH_LESS), states=("", "changed", "still_open")),
+    "reopened": Cycle(service=(_LESS, {}, _LESS), states=("", "resolved by service", "reopened")),
+    "resolved by the ledger": Cycle(ledger=(_MORE, {}, {}), states=("", "resolved by ledger", None)),
+    "resolved by the service": Cycle(service=(_LESS, {}, {}), states=("", "resolved by service", None)),
     "resolved by a rule": Cycle(
-        service=({"status": _WORD},) * 3,
-        expected=((("unknown_status", ""),), (("unknown_status", "resolved by rule"),), ()),
+        service=({"status": _WORD},) * 3, code="unknown_status", states=("", "resolved by rule", None)
     ),
-    "resolved by an acceptance": Cycle(
-        service=(_LESS,) * 3, expected=(_underpaid(), _underpaid("resolved by acceptance"), ())
-    ),
+    "resolved by an acceptance": Cycle(service=(_LESS, _LESS, _LESS), states=("", "resolved by acceptance", None)),
     "reversed": Cycle(
         ledger=({}, _GONE, _GONE),
         service=({}, _GONE, _GONE),
-        expected=((), (("reversed", "new"),), (("reversed", "resolved by ledger"),)),
+        code="reversed",
+        states=(None, "new", "resolved by ledger"),
     ),
     "carried over": Cycle(
-        ledger=({}, None, None),
-        service=(_LESS, _LESS, {}),
-        expected=(_underpaid(), _underpaid("still_open"), _underpaid("resolved by service")),
+        ledger=({}, None, None), service=(_LESS, _LESS, {}), states=("", "still_open", "resolved by service")
     ),
 }
 """The lives that a row can have. A rule for the word, and the acceptance, come on the second night."""
@@ -162,7 +143,8 @@ def _night(lives: list[tuple[str, Fields]], number: int) -> Planted:
         if (changes := cycle.ledger[number]) is not None:
             ledger.append(changed(fields, changes))
         transactions.append(changed(fields, cycle.service[number]))
-        expected |= {(fields["reference"], code, state) for code, state in cycle.expected[number]}
+        if (state := cycle.states[number]) is not None:
+            expected.add((fields["reference"], cycle.code, state))
     accepted = [_acceptance(fields["reference"]) for name, fields in lives if name == _ACCEPTED]
     rules = Rules(statuses={_WORD: "paid"}, accepted=accepted) if number else STRICT
     return Planted(ledger=tuple(ledger), transactions=tuple(transactions), expected=frozenset(expected), rules=rules)
