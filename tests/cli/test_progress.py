@@ -92,12 +92,12 @@ def test_first_rate():
     assert meter.rate(10, 5.0) == 0.0
 
 
-async def run(mode, stream, *, seconds=25):
+async def run(mode, stream, *, seconds=25, before=0):
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=stream)
     async with shown(mode, streams, lambda: QUIET) as on_progress:
-        on_progress(attrs.evolve(ASKING, done=0))
+        on_progress(attrs.evolve(ASKING, done=before))
         await asyncio.sleep(1)
-        on_progress(attrs.evolve(ASKING, done=1000))
+        on_progress(attrs.evolve(ASKING, done=before + 1000))
         await asyncio.sleep(seconds - 1)
     return stream.getvalue()
 
@@ -110,6 +110,18 @@ async def test_plain(mode):
         "asking 1,000/10,000; 100/s; 1 min 30 s left; 4 in flight\n"
         "asking 1,000/10,000; 50/s; 3 min 0 s left; 4 in flight\n"
     )
+
+
+@pytest.mark.virtual_time
+async def test_resumed():
+    """What an earlier run had done when this one began does not count for the rate."""
+    assert "; 100/s; " in await run(ProgressMode.PLAIN, io.StringIO(), seconds=15, before=5000)
+
+
+@pytest.mark.virtual_time
+async def test_forced():
+    """Live progress that is asked for is shown even where it does not look like a terminal."""
+    assert (await run(ProgressMode.LIVE, io.StringIO())).count("asking") > 100
 
 
 @pytest.mark.virtual_time

@@ -54,6 +54,14 @@ def test_goes_on(reconcile, report, service):
     ) in second.err.splitlines()
 
 
+def test_quiet(reconcile, service):
+    """With `--quiet`, a run that is resumed says nothing about it."""
+    service.script("T2", REFUSED, REFUSED)
+    reconcile("--quiet")
+    second = reconcile("--quiet")
+    assert (second.status, second.err) == (1, "")
+
+
 def test_finished(reconcile, report, service):
     """A run that is finished asks nothing when it is repeated, and changes not a byte of its report."""
     assert reconcile().status == 1
