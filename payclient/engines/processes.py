@@ -218,9 +218,7 @@ def _unreadable(path: Path, error: Exception) -> LedgerError:
 def _batches(source: Any, path: Path, spec: LookupSpec) -> Iterator[Any]:
     columns = None if spec.keep is None else list(dict.fromkeys((spec.reference, *spec.keep)))
     try:
-        batches = source.iter_batches(batch_size=_BATCH_ROWS, columns=columns, use_threads=False)
-        while (batch := next(batches, None)) is not None:
-            yield batch
+        yield from source.iter_batches(batch_size=_BATCH_ROWS, columns=columns, use_threads=False)
     except DAMAGE as error:
         raise _unreadable(path, error) from error
 

@@ -158,17 +158,15 @@ class RunDiff:
 
     def _compare(self) -> None:
         execute, insert = self._database.execute, self._database.executemany
-        insert("INSERT INTO earlier VALUES (?, ?)", _kept(line for line in self.earlier.lines() if _matters(line)))
+        insert("INSERT INTO earlier VALUES (?, ?)", _kept(self.earlier, _matters))
         insert("INSERT INTO earlier VALUES (?, ?)", self.earlier.memory())
         execute("CREATE INDEX earlier_by_reference ON earlier (reference)")
-        insert("INSERT INTO later VALUES (?, ?)", _kept(self._later_lines()))
+        is_earlier = self._is_earlier()
+        later = _kept(self.later, lambda line: _matters(line) or is_earlier(line.reference))
+        insert("INSERT INTO later VALUES (?, ?)", later)
         execute("CREATE INDEX later_by_reference ON later (reference)")
         insert("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self._all_changes())
         execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
-
-    def _later_lines(self) -> Iterator[RowLine]:
-        is_earlier = self._is_earlier()
-        return (line for line in self.later.lines() if _matters(line) or is_earlier(line.reference))
 
     def _is_earlier(self) -> Callable[[str | None], bool]:
         """Return what says whether the earlier run has something to compare; a set while it is small, for speed."""
@@ -214,8 +212,8 @@ def _matters(line: RowLine) -> bool:
     return line.reference is not None and (line.bucket == _BREAK or line.is_listed_again)
 
 
-def _kept(lines: Iterable[RowLine]) -> Iterator[tuple[str | None, bytes]]:
-    return ((line.reference, line.text) for line in lines)
+def _kept(run: PastRun, is_kept: Callable[[RowLine], bool]) -> Iterator[tuple[str | None, bytes]]:
+    return ((line.reference, line.text) for line in run.lines() if is_kept(line))
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from payclient.report._diff import RunDiff
 from payclient.report._facts import Fact, answers_came, when
 from payclient.report._page import ROOM, write_page
 from payclient.report._past_run import PastRun
+from payclient.report._row_reader import read_time
 
 _STATES: Mapping[BreakState, tuple[str, str]] = {
     BreakState.NEW: ("break", "The earlier run does not have it."),
@@ -75,12 +75,9 @@ def _state(diff: RunDiff, state: BreakState, room: int) -> Mapping[str, Any]:
 
 def _change(change: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a line of the difference with its words and times for people."""
-    first, by = change["first_seen"], change["resolved_by"]
-    return {
-        **change,
-        "first_seen": when(None if first is None else datetime.fromisoformat(first)),
-        "resolved_by": ResolvedBy(by).label if by else "",
-    }
+    by = change["resolved_by"]
+    first_seen = when(read_time(change["first_seen"]))
+    return {**change, "first_seen": first_seen, "resolved_by": ResolvedBy(by).label if by else ""}
 
 
 def _facts(which: str, run: PastRun) -> Iterator[Fact]:

@@ -56,7 +56,7 @@ class PastRun:
 
     Attributes:
         folder: Where it is; nothing in it is ever changed.
-        note: What a later run notes of it: its name, its rules, its breaks.
+        note: What a later run notes of it: its name, its rules, how many rows are in each bucket.
         sha256: Of the content of its manifest.
         service: Address, environment and fingerprint of the key.
         rows: How many it has.

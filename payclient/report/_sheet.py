@@ -180,7 +180,7 @@ class BookWriter:
 
     Note:
         Use it as a context manager: `begin` the sheets in their order, `add` rows to any of them in any order, then
-        call `finish` here. Memory does not grow with the rows.
+        call `finish`, which finishes the sheets too. Memory does not grow with the rows.
     """
 
     def __init__(self, file: IO[bytes], folder: Path) -> None:

@@ -62,11 +62,6 @@ class WorkItem:
     comment: str
 
     @property
-    def identity(self) -> tuple[int, str, str]:
-        """What makes it the same row of the report."""
-        return self.line, self.reference, self.code
-
-    @property
     def place(self) -> str:
         """Where it is, for messages."""
         return f"sheet {self.sheet}, row {self.row}"
@@ -175,20 +170,19 @@ class Taker:
         wanted: dict[int, list[WorkItem]] = {}
         for item in items:
             wanted.setdefault(item.line, []).append(item)
-        found: dict[tuple[str, str], Decision] = {}
-        places: dict[tuple[str, str], str] = {}
-        missing = {item.identity: item for each in wanted.values() for item in each}
+        found: dict[tuple[str, str], tuple[Decision, str]] = {}
+        missing = dict.fromkeys(item for each in wanted.values() for item in each)
         for item, row, line in _matching(wanted, rows):
-            missing.pop(item.identity, None)
+            missing.pop(item, None)
             decision = self._decision(item, row, hashlib.sha256(line).hexdigest())
-            if found.setdefault(decision.key, decision).cells != decision.cells:
-                message = f"{item.place}: it is decided otherwise than {places[decision.key]}, the same finding"
+            other, place = found.setdefault(decision.key, (decision, item.place))
+            if other.cells != decision.cells:
+                message = f"{item.place}: it is decided otherwise than {place}, the same finding"
                 raise DecisionError(message)
-            places.setdefault(decision.key, item.place)
-        for item in missing.values():
+        for item in missing:
             message = f"{item.place}: line {item.line} of this run has no {item.code} of {quote(item.reference)}"
             raise DecisionError(message)
-        return tuple(found.values())
+        return tuple(decision for decision, _ in found.values())
 
     def _decision(self, item: WorkItem, row: Row, evidence: str) -> Decision:
         try:
