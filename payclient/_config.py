@@ -153,14 +153,12 @@ def resolve_rate(given: object) -> float | None:
 
 def resolve_messages(given: object) -> frozenset[str]:
     """Return *given* in the form in which messages are compared, if each of them has a word."""
-    is_list = isinstance(given, Iterable) and not isinstance(given, str)
-    messages = (
-        [plain(text) if isinstance(text, str) else "" for text in cast("Iterable[object]", given)] if is_list else [""]
-    )
-    if not all(messages):
+    texts = cast("Iterable[object]", given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    messages = frozenset(plain(text) if isinstance(text, str) else "" for text in texts)
+    if "" in messages:
         message = "not_found_messages must be a list of messages, each with a word in it"
         raise ConfigurationError(message)
-    return frozenset(messages)
+    return messages
 
 
 def _url_problem(url: object) -> str | None:

@@ -56,17 +56,16 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
     Source:
         Transaction detail specification, part 2.
     """
-    fields: dict[str, Any] = {**data, "raw": MappingProxyType(data), "deviations": notes}
+    raw = MappingProxyType(data)
     if (expdate := _expdate_if_documented(data)) is not None:
-        fields["expdate"] = expdate
-        return Transaction(**fields)
+        documented: dict[str, Any] = {**data, "expdate": expdate}
+        return Transaction(**documented, raw=raw, deviations=notes)
     for name in REQUIRED:
         if name not in data:
             message = f"{name}: absent"
             raise FieldProblem(message)
-    transaction = _structure(fields, Transaction)
-    tolerated = _deviations(data, transaction)
-    return attrs.evolve(transaction, deviations=notes + tolerated) if tolerated else transaction
+    transaction = _structure(data, Transaction)
+    return attrs.evolve(transaction, raw=raw, deviations=notes + _deviations(data, transaction))
 
 
 def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
@@ -151,10 +150,6 @@ def _read_expdate(value: object, _: object) -> datetime | None:
         return None
 
 
-def _as_it_is(value: object, _: object) -> object:
-    return value
-
-
 def _deviations(data: Mapping[str, Any], transaction: Transaction) -> tuple[str, ...]:
     """Describe each field that is not as the specification documents it."""
     odd = [
@@ -214,6 +209,6 @@ _structure = make_dict_structure_fn(
     payment_code=override(struct_hook=_text),
     expdate=override(struct_hook=_read_expdate),
     status=override(struct_hook=_required_text("status")),
-    raw=override(struct_hook=_as_it_is),
-    deviations=override(struct_hook=_as_it_is),
+    raw=override(omit=True),
+    deviations=override(omit=True),
 )

@@ -209,9 +209,8 @@ def _outcome(
     body, problem, value = _read(response)
 
     def answer() -> ErrorResponse:  # a function, because only errors need it
-        return ErrorResponse(
-            response.status_code, response.headers, _text(body), problem, redact, now, not_found_messages
-        )
+        text = body[:4096].decode("utf-8", "replace")  # enough for an excerpt, and for recognising a web page
+        return ErrorResponse(response.status_code, response.headers, text, problem, redact, now, not_found_messages)
 
     is_clean = value is None or redact(text := body.decode("utf-8", "replace")) == text
     value = value if is_clean else _without_key(value, redact)
@@ -261,8 +260,3 @@ def _read(response: Response) -> tuple[bytes, str, Any]:
         return body, "", read_json(body)
     except JSONProblem as problem:
         return body, f"body: {problem}", None
-
-
-def _text(body: bytes) -> str:
-    # Enough for an excerpt, and for recognising a web page.
-    return body[:4096].decode("utf-8", "replace")
