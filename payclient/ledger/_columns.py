@@ -69,7 +69,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("created", "created_on", "created_time", "date", "transaction_date", "tanggal", "order_date"),
             *("tanggal_transaksi", "buchungsdatum", "datum", "date_de_creation", "fecha", "fecha_de_creacion"),
         ),
-        "kind": (),
+        "kind": (),  # always chosen, because what it means is up to the rules
         "currency": (*("currency_code", "ccy", "mata_uang", "wahrung", "waehrung", "devise", "moneda", "valuta"),),
     },
 )
@@ -78,11 +78,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 FIELDS = ("reference", *COMPARED, "created_at", "kind", "currency")
 """The fields that a column can have, in the order of every list."""
 
-_CHOSEN_ONLY = frozenset({"kind"})
-"""The fields that no name stands for, because what they mean is up to the rules."""
-
-
-_FIELD_OF = {name: field for field, names in SYNONYMS.items() if field not in _CHOSEN_ONLY for name in (field, *names)}
+_FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
 
 
 @frozen
@@ -148,7 +144,7 @@ def find_columns(
         if field in chosen:
             place: int | None = _place(names, field, chosen[field])
         else:
-            place = None if field in _CHOSEN_ONLY else _find(names, field, taken)
+            place = _find(names, field, taken) if SYNONYMS[field] else None
         if place is not None:
             places[field] = place
     if "reference" not in places:

@@ -90,13 +90,7 @@ class Suggester:
         """What has a refused cell that no declaration can make readable."""
 
     def add_amount(self, cell: str, *, is_needed: bool = True) -> None:
-        """
-        Remember a cell of an amount, read or refused.
-
-        Args:
-            cell: Its text.
-            is_needed: Whether it must not be empty.
-        """
+        """Remember a cell of an amount, read or refused; one that *is_needed* must not be empty."""
         if cell[-3:] == ".00" and cell[:-3].isdigit():  # usual, and whatever reads one of these reads all of them alike
             self._shapes.setdefault(".00", cell)
             return
@@ -129,7 +123,7 @@ class Suggester:
             yield Suggestion(what="times", rows=self._rows["times"], cell=cell, readings=readings)
 
     def _for_amounts(self, cell: str, cells: list[str]) -> Iterator[Suggestion]:
-        found = dict(_readings(cells, self._dialect))
+        found = _readings(cells, self._dialect)
         if len(found) > 1:
             cell = next(each for each, *values in zip(cells, *found.values(), strict=True) if len(set(values)) > 1)
         readings = [Reading(_options(each, self._dialect), _said(_read(cell, each))) for each in found]
@@ -148,14 +142,14 @@ def _shape(match: re.Match[str]) -> str:
     return f"<{len(digits)},{len(digits) - len(digits.rstrip('0'))}>"
 
 
-def _readings(cells: list[str], dialect: Dialect) -> Iterator[tuple[Dialect, tuple[int | None, ...]]]:
-    """Yield the simplest dialect for each different way to read all *cells*, with what it reads."""
+def _readings(cells: list[str], dialect: Dialect) -> Mapping[Dialect, tuple[int | None, ...]]:
+    """Return the simplest dialect for each different way to read all *cells*, with what it reads."""
     found: dict[tuple[int | None, ...], Dialect] = {}
     for candidate in sorted(candidates(cells, dialect), key=lambda each: len(_options(each, dialect))):
         values = _read_all(cells, candidate)
         if values is not None:
             found.setdefault(values, candidate)
-    yield from ((candidate, values) for values, candidate in found.items())
+    return {candidate: values for values, candidate in found.items()}
 
 
 def _read_all(cells: Iterable[str], dialect: Dialect) -> tuple[int | None, ...] | None:

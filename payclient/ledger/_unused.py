@@ -48,12 +48,6 @@ def check_use(
     """
     Check that no unused column has a name like money or like a field, and that required fields have a column.
 
-    Args:
-        columns: The columns by field.
-        chosen: The column's name by field, as chosen by the user.
-        ignored: Columns that need not be used.
-        required: Fields that must have a column.
-
     Raises:
         LedgerError: When a column is unused or missing; the message says which option helps.
         ValueError: When *required* has an unknown field.

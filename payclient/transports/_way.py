@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import cast
 
+from attrs import define, field
+
 from payclient.errors import Sent, Step
 
 _MARK = "payclient_way"
@@ -13,24 +15,22 @@ _MAX_ADDRESSES = 3
 _BEFORE_SENDING = ("name", "connect", "proxy", "tls")
 
 
+@define(eq=False)
 class Way:
     """
     The steps of one connection, and with whom it is made.
 
-    Args:
+    Attributes:
         proxy: Host and port of the proxy; "" without one.
+        step: Where it is now.
+        address: Of the other side, with its port: of the proxy, if there is one. Before it is connected, those tried.
+        times: When each step began, on the event loop's clock.
     """
 
-    __slots__ = ("address", "proxy", "step", "times")
-
-    def __init__(self, proxy: str = "") -> None:
-        self.proxy: str = proxy
-        self.step: Step = ""
-        """Where it is now."""
-        self.address: str = ""
-        """Of the other side, with its port: of the proxy, if there is one. Before it is connected, those tried."""
-        self.times: list[tuple[Step, float]] = []
-        """When each step began, on the event loop's clock."""
+    proxy: str = ""
+    step: Step = ""
+    address: str = ""
+    times: list[tuple[Step, float]] = field(factory=list)
 
     @property
     def sent(self) -> Sent:
@@ -46,9 +46,7 @@ class Way:
 
     def at(self, step: Step) -> Way:
         """Return the same way at another step."""
-        other = Way(self.proxy)
-        other.step, other.address = step, self.address
-        return other
+        return Way(self.proxy, step, self.address)
 
     def mark(self, error: BaseException) -> None:
         """Have *error* tell where it struck: it is all that comes through a library, or out of a cancelled task."""
