@@ -11,7 +11,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
-from payclient._config import decode_key, read_key_file, resolve_environment
+from payclient._config import decode_key, read_key_file
 from payclient._defaults import MAX_CONCURRENCY, TIMEOUT
 from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
@@ -53,11 +53,6 @@ class ConnectionOptions:
     ca_file: Path | None = None
     client_cert: Path | None = None
     client_key: Path | None = None
-
-    @property
-    def environment_name(self) -> str:
-        """`live` or `sandbox`."""
-        return str(resolve_environment(self.environment))
 
     @property
     def key_source(self) -> str:

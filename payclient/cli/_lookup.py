@@ -31,7 +31,6 @@ Exit status: 0 all found. 1 some not found or declined. 2 usage, or an unreadabl
 or this computer. 75 some lookups failed. 130 interrupted.
 """
 
-_FLAG = Parameter(negative="", show_default=False)
 _STATUS = {"ok": Exit.DONE, "not_found": Exit.DIFFERENT, "rejected": Exit.DIFFERENT, "unresolved": Exit.AGAIN}
 
 
@@ -43,7 +42,7 @@ def lookup(
     keep: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     prefix: str = "",
     deadline: float | None = DEADLINE,
-    as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:

@@ -11,7 +11,6 @@ import attrs
 from attrs import frozen
 from cyclopts import Group, Parameter
 
-from payclient.cli._progress import ProgressMode
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.ledger import Dialect, Ledger, LedgerError, LedgerFormat, open_ledger
@@ -74,10 +73,6 @@ class OutputOptions:
             message = "--fail-on-new needs a previous run: name its folder with payclient reconcile --previous"
             raise ConfigurationError(message)
         return summary.exit_status(self.fail_on_new, only_news=True)
-
-    def mode(self, progress: ProgressMode) -> ProgressMode:
-        """Return *progress*, unless the output is quiet."""
-        return ProgressMode.NONE if self.quiet else progress
 
 
 def duration_option(option: str, text: str) -> timedelta:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from payclient._config import resolve_environment
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._metrics import write_metrics
 from payclient.cli._options import JudgingOptions, LedgerOptions, OutputOptions
@@ -106,7 +107,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 payout=payout,
                 out=out,
                 client=client,
-                environment=connection.environment_name,
+                environment=str(resolve_environment(connection.environment)),
                 concurrency=connection.max_concurrency,
                 confirm_after=confirm_after,
                 rules=rules,
@@ -115,7 +116,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 max_age=max_age,
                 is_durable=durable,
                 output=output,
-                progress=output.mode(progress),
+                progress=progress,
                 streams=streams,
             )
             summary = await _carry_out(job, worst := Worst())

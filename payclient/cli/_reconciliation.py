@@ -161,7 +161,8 @@ class Reconciliation:
 
     async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
         with stop_in_order(self.streams) as stop:
-            async with shown(self.progress, self.streams, lambda: self.client.stats) as on_progress:
+            mode = ProgressMode.NONE if self.output.quiet else self.progress
+            async with shown(mode, self.streams, lambda: self.client.stats) as on_progress:
                 rows = reconcile(
                     self._entries(journal, files),
                     # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.

@@ -134,14 +134,10 @@ class Streams:
 def process_streams() -> Streams:
     """Return the process's own streams, able to write any text whatever their encoding."""
     return Streams(
-        stdin=_binary(sys.stdin),
+        stdin=io.BytesIO() if sys.stdin is None else sys.stdin.buffer,  # none if it was closed before we were started
         stdout=_lenient(sys.stdout),
         stderr=_lenient(sys.stderr),
     )
-
-
-def _binary(stream: TextIO | None) -> BinaryIO:
-    return io.BytesIO() if stream is None else stream.buffer  # closed before we were started
 
 
 def _lenient(stream: TextIO | None) -> TextIO:
