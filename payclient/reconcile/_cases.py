@@ -59,20 +59,15 @@ class Cases:
             self._find_invoices()
 
     def of(self, reference: str | None) -> Iterator[Case]:
-        """Yield each case in the order of the ledger; or only those of one *reference*."""
-        if reference is None:
-            stored = self.database.read(schema.EVERY_CASE)
-        else:
-            stored = self.database.read(schema.CASES_OF, (reference,))
-        for cells in stored:
-            if (case := self._case(cells)) is not None:
-                yield case
+        """Return each case in the order of the ledger; or only those of one *reference*."""
+        query, parameters = (schema.EVERY_CASE, ()) if reference is None else (schema.CASES_OF, (reference,))
+        return filter(None, map(self._case, self.database.read(query, parameters)))
 
     def of_earlier(self) -> Iterator[tuple[Earlier, list[Case]]]:
         """Yield what the previous run says about each reference with a break, by reference, and its cases."""
         for (reference, data), stored in groupby(self.database.read(schema.EARLIER_CASES), key=itemgetter(0, 5)):
-            cases = [self._case(cells[1:]) for cells in stored if cells[1] is not None]
-            yield earlier_from(reference, data), [case for case in cases if case is not None]
+            cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
+            yield earlier_from(reference, data), list(filter(None, cases))
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `CASES`; None for one that is part of another."""
@@ -99,8 +94,7 @@ class Cases:
         with self.database.writing() as db:
             for statement in schema.FIND_APART:
                 db.execute(statement)
-            of_references = groupby(self.database.read(schema.LINES), key=itemgetter(0))
-            for first, lines in of_references:
+            for first, lines in groupby(self.database.read(schema.LINES), key=itemgetter(0)):
                 if why := why_apart((_usable(cells[1:]) for cells in lines), self.rules):
                     db.execute(schema.ADD_APART, (first, why))
 

@@ -161,10 +161,8 @@ def _text(value: object) -> str:
 def described(cause: Cause) -> tuple[str, str]:
     """Return what the rows have in common, and the rule or option that would treat it; both safe to print."""
     kind, *values = cause
-    sentence, treatment = _DESCRIBED[kind](*values)
-    return escape_unprintable(sentence, max_length=_MAX_SENTENCE), escape_unprintable(
-        treatment, max_length=_MAX_SENTENCE
-    )
+    sentence, treatment = (escape_unprintable(text, max_length=_MAX_SENTENCE) for text in _DESCRIBED[kind](*values))
+    return sentence, treatment
 
 
 def _factor(name: str, factor: Fraction) -> tuple[str, str]:
@@ -267,10 +265,8 @@ def _time(time: str) -> tuple[str, str]:
 
 def _prefix(prefix: str) -> tuple[str, str]:
     sentence = f"the reference begins with {quote(prefix)}"
-    return (
-        sentence,
-        "ask with the key and --environment that these references belong to, in a run of their ledger alone",
-    )
+    treatment = "ask with the key and --environment that these references belong to, in a run of their ledger alone"
+    return sentence, treatment
 
 
 _DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {

@@ -6,7 +6,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, Any
@@ -50,21 +50,17 @@ class Database:
         self._log = None if path is None else _log_of(path)
         if path is not None:
             _prepare(path, must_exist=must_exist)
-        try:
-            # Answers are written on the event loop, in microseconds; it waits while a thread takes a long step.
-            self.connection: sqlite3.Connection = sqlite3.connect(
-                "" if path is None else path, timeout=0, isolation_level=None, check_same_thread=False
-            )
-        except _FAULTS as error:
-            raise self._refusal(error) from error
-        try:
-            self._open(is_durable=is_durable)
-        except _FAULTS as error:
-            self.connection.close()
-            raise self._refusal(error) from error
-        except JournalError:
-            self.connection.close()
-            raise
+        with ExitStack() as on_failure:
+            try:
+                # Answers are written on the event loop, in microseconds; it waits while a thread takes a long step.
+                self.connection: sqlite3.Connection = sqlite3.connect(
+                    "" if path is None else path, timeout=0, isolation_level=None, check_same_thread=False
+                )
+                on_failure.callback(self.connection.close)
+                self._open(is_durable=is_durable)
+            except _FAULTS as error:
+                raise self._refusal(error) from error
+            on_failure.pop_all()
         self._is_open = True
         self._failure = ""
         self._readers: WeakSet[sqlite3.Cursor] = WeakSet()

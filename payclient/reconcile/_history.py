@@ -136,6 +136,7 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
         remembered: Breaks of earlier runs that the run knows more about than its rows say: their state and age.
     """
     at = min((row.observed_at for row in rows if row.observed_at is not None), default=None)
+    unjudged = (f"{row.bucket}: {row.reason}" for row in rows if row.bucket in _NOT_JUDGED)
     found: dict[Code, list[Finding]] = {}
     waived: dict[Code, str] = {}
     for row in rows:
@@ -166,17 +167,11 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
         at=at,
         breaks=breaks,
         waived=waived,
-        unknown=_unjudged(rows),
+        unknown=next(unjudged, "") if rows else _NOT_ASKED,
         has_statement=any(row.other_side is not None for row in rows),
         ledger=ledger,
         service=service,
     )
-
-
-def _unjudged(rows: Sequence[Row]) -> str:
-    if not rows:
-        return _NOT_ASKED
-    return next((f"{row.bucket}: {row.reason}" for row in rows if row.bucket in _NOT_JUDGED), "")
 
 
 def _compared(side: object) -> tuple[object, ...]:

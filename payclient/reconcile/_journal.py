@@ -47,6 +47,8 @@ from payclient.reconcile._stored import (
 )
 
 _ROWS_PER_COMMIT = 10_000
+_OF_READING = frozenset({"ledger", "rules", "statement"})
+"""The parts of an identity that say how both sides are written, read and judged."""
 
 
 class Journal:
@@ -99,10 +101,15 @@ class Journal:
             self.set_note("identity", json.dumps(dict(identity or {})))
         elif identity is not None:
             before = json.loads(stored)
-            if _is_read_otherwise(before, identity) and not self._count(schema.COUNT_ROWS["answers"]):
+            names = sorted({*before, *identity})
+            different = [name for name in names if before.get(name, "none") != identity.get(name, "none")]
+            if different and _OF_READING.issuperset(different) and not self._count(schema.COUNT_ROWS["answers"]):
                 self._start_over(identity)
-            else:
-                _check_identity(self._database.path, before, identity)
+            elif different:
+                was, now = before.get(different[0], "none"), identity.get(different[0], "none")
+                how = f"{different[0]} was {was}, and is {now} now"
+                message = f"the journal {self._database.path} belongs to another run: {how}"
+                raise JournalError(message)
 
     def _start_over(self, identity: Mapping[str, str]) -> None:
         """Forget what was read before it was declared in another way; without an answer, nothing is lost."""
@@ -181,11 +188,8 @@ class Journal:
 
     def begin_ledger(self) -> None:
         """Start again at the first ledger row, for another run with the same journal."""
-        self._stored, self._rows, self._is_complete = (
-            map(entry_from, self._database.read(schema.ALL_ENTRIES, (self._last_of_ledger(),))),
-            0,
-            self.is_ledger_complete,
-        )
+        self._stored = map(entry_from, self._database.read(schema.ALL_ENTRIES, (self._last_of_ledger(),)))
+        self._rows, self._is_complete = 0, self.is_ledger_complete
         self._unwritten.clear()
 
     def add(self, entry: Entry | RejectedEntry) -> None:
@@ -365,18 +369,3 @@ class Journal:
     def run(self) -> str:
         """The name of this run, as noted by its caller; empty without one."""
         return self.note("run") or ""
-
-
-def _is_read_otherwise(stored: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Return whether nothing differs but how both sides are written, read and judged."""
-    different = {name for name in {*stored, *wanted} if stored.get(name) != wanted.get(name)}
-    return bool(different) and different <= {"ledger", "rules", "statement"}
-
-
-def _check_identity(path: Path | None, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Refuse a journal that began with other options, and name the first that differs, with both values."""
-    for name in sorted({*stored, *wanted}):
-        before, now = stored.get(name, "none"), wanted.get(name, "none")
-        if before != now:
-            message = f"the journal {path} belongs to another run: {name} was {before}, and is {now} now"
-            raise JournalError(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from payclient._escape import escape_unprintable
 from payclient.reconcile._finding import Code, Row
@@ -56,8 +56,8 @@ class Leakages:
             method = OTHER
         before = self._by_method.get(method, Leakage(method=method))
         by_code = {code: sum(each.leakage for each in leaks if each.code is code) for code in Code}
-        self._by_method[method] = Leakage(
-            method=method,
+        self._by_method[method] = evolve(
+            before,
             rows=before.rows + 1,
             short_received=before.short_received + by_code[Code.SHORT_RECEIVED],
             fee_off_schedule=before.fee_off_schedule + by_code[Code.FEE_OFF_SCHEDULE],

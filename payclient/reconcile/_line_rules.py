@@ -125,7 +125,7 @@ class IgnoredCount:
     _counts: dict[str, tuple[int, int]] = field(init=False, factory=dict)
 
     def takes(self, kind: object, amount: object, *, is_alone: bool = False) -> bool:
-        """Return whether a line of *kind* is left out, and count it; one that *is_alone* also as a fee."""
+        """Return whether a line of *kind* is left out, and count it; so is a fee that *is_alone*, without a payment."""
         left_out = {Kind.IGNORE, Kind.FEE} if is_alone else {Kind.IGNORE}
         if self._kind_of(kind) not in left_out or not isinstance(kind, str):
             return False

@@ -108,9 +108,8 @@ class StatementLines:
             db.execute(schema.INDEXES[-1])
             db.execute(schema.LEFT_OUT)
             left_out_after = after
-            for position, (reference, line, is_left_out) in enumerate(
-                self._database.read(schema.NOT_IN_LEDGER), after + 1
-            ):
+            unlisted = self._database.read(schema.NOT_IN_LEDGER)
+            for position, (reference, line, is_left_out) in enumerate(unlisted, after + 1):
                 cells = entry_cells(Entry(line=line, reference=reference))
                 db.execute(schema.ADD_ENTRY, with_checksum(position, None, *cells))
                 left_out_after += not is_left_out

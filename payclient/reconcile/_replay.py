@@ -73,9 +73,6 @@ def _judged(case: Case, rules: Rules, before: Rules | None) -> Row:
     return row if bucket is row.bucket else evolve(row, earlier_bucket=bucket)
 
 
-_IDENTITY = "identity"
-
-
 def judge_again(journal: Journal, *, rules: Rules) -> int:
     """
     Turn a copy of a journal into that of a run with other rules.
@@ -97,6 +94,6 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
         message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"
         raise JournalError(message)
     journal.answers.mark_again(rules, journal.side_of)
-    identity = json.loads(journal.note(_IDENTITY) or "{}")
-    journal.set_note(_IDENTITY, json.dumps({**identity, "rules": rules.fingerprint}))
+    identity = json.loads(journal.note("identity") or "{}")
+    journal.set_note("identity", json.dumps({**identity, "rules": rules.fingerprint}))
     return journal.answers.count_to_confirm()

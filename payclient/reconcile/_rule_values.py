@@ -24,7 +24,6 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(\d{1,9})s)?", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
-_WANTED_DURATION = "a duration such as '90m', '12h' or '1d 12h'"
 _Member = TypeVar("_Member", bound=StrEnum)
 _Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
 FIRST_ON_EARTH = timezone(timedelta(hours=14))
@@ -142,7 +141,7 @@ def to_duration(value: timedelta | str) -> Any:
 def is_duration(_: object, attribute: Attribute[Any], value: object) -> None:
     """Refuse what is not a duration of whole seconds, 0 or more."""
     if not isinstance(value, timedelta) or value < timedelta(0) or value.microseconds:
-        raise problem(attribute.name, _WANTED_DURATION, value)
+        raise problem(attribute.name, "a duration such as '90m', '12h' or '1d 12h'", value)
 
 
 def is_flag(_: object, attribute: Attribute[Any], value: object) -> None:

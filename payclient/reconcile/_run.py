@@ -329,25 +329,19 @@ class _Reconciler:
         pending = self._pending.pop(reference, None)
         if pending is None:
             return
-        needs_confirmation = self._is_different(pending, observation)
+        side = self._journal.side_of(pending, self._rules)
+        different = differing(pending, observation, rules=self._rules, other_side=side)
+        if different and not self._is_second:
+            self._differences += 1
+            self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
         self._unresolved += observation.answer is Answer.FAILED
         self._journal.answers.add(
             pending.position,
             observation,
             is_second=self._is_second,
-            needs_confirmation=needs_confirmation,
+            needs_confirmation=bool(different),
             paid_reff=paid_reff_of(observation, rules=self._rules),
         )
-
-    def _is_different(self, pending: PendingLookup, observation: Observation) -> bool:
-        side = self._journal.side_of(pending, self._rules)
-        different = differing(pending, observation, rules=self._rules, other_side=side)
-        if not different:
-            return False
-        if not self._is_second:
-            self._differences += 1
-            self._differences_amount += sum(e.amount for e in different if isinstance(e.amount, int))
-        return True
 
     def _now(self) -> datetime:
         now = self._clock()

@@ -157,12 +157,11 @@ class Summary:
         more = f" and {plural(others, 'reference')} that only the statement has" if others else ""
         if self.settlement is not None and self.settlement.problems:
             counts += f"; {self.settlement.problems}"
-        if self.since is None:
-            return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
-        carried = self.since.carried_rows
-        more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
-        reused = f"; {plural(self.since.reused, 'answer')} reused" if self.since.reused else ""
-        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}; {self.since.gone}{reused}."
+        if self.since is not None:
+            carried, reused = self.since.carried_rows, self.since.reused
+            more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
+            counts += f"; {self.since.gone}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
+        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
         if bucket is Bucket.BREAK:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TypeAlias
 
 from attrs import define, field, frozen
 
@@ -92,10 +91,6 @@ class StateTotal:
     service_amount: int = 0
 
 
-States: TypeAlias = Mapping[Status | None, StateTotal]
-"""By state; None stands for no status, or an unknown word."""
-
-
 @frozen(kw_only=True)
 class TieOut:
     """
@@ -106,14 +101,14 @@ class TieOut:
         steps: Every step, empty ones included.
         service_paid_total: Sum of what the service has as paid, each reference once.
         rows_without_amount: Ledger rows that state no amount.
-        states: Rows and money by state, paid or not.
+        states: Rows and money by state, paid or not; None stands for no status, or an unknown word.
     """
 
     ledger_paid_total: int
     steps: tuple[Difference[Step], ...]
     service_paid_total: int
     rows_without_amount: int
-    states: States
+    states: Mapping[Status | None, StateTotal]
 
     @property
     def residual(self) -> int:
