@@ -188,19 +188,12 @@ def _url_problem(url: object) -> str | None:
 
 
 def _is_host(host: str) -> bool:
-    try:
+    with suppress(ValueError):  # a name
         ip_address(host)
-    except ValueError:
-        return _HOST.fullmatch(host) is not None and _is_decodable(host)
-    return True
-
-
-def _is_decodable(host: str) -> bool:
-    try:
-        host.encode("ascii").decode("idna")
-    except UnicodeError:
-        return False
-    return True
+        return True
+    with suppress(UnicodeError):
+        return bool(_HOST.fullmatch(host) and host.encode("ascii").decode("idna"))
+    return False
 
 
 def _is_loopback(host: str) -> bool:

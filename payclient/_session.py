@@ -224,7 +224,8 @@ class Session:
                     self._check_open()  # an answer in doubt is none, and it cannot be asked for again
                     request, unbelieved = evolve(request, needs_fresh_connection=True), (error, lookup.is_fresh)
                     continue
-                if self._is_renewable(error) and known is not None and await self._renew_key(known, lookup):
+                is_renewable = isinstance(error, AuthenticationError) and not self._is_closed
+                if is_renewable and known is not None and await self._renew_key(known, lookup):
                     request, unbelieved = evolve(request, authorization=self._keys.authorization), None
                     known = None  # once per lookup
                     continue
@@ -239,9 +240,6 @@ class Session:
     def _check_open(self) -> None:
         if self._is_closed:
             raise closed() from None
-
-    def _is_renewable(self, error: PayClientError) -> bool:
-        return isinstance(error, AuthenticationError) and not self._is_closed
 
     async def _renew_key(self, known: int, lookup: Lookup) -> bool:
         with lookup.phase("queued"):

@@ -28,36 +28,24 @@ def retry_after(headers: Mapping[str, str], *, now: Callable[[], datetime]) -> f
     Source:
         RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
     """
-    if (asked := _seconds_or_date(headers.get("retry-after", ""), headers, now)) is not None:
-        return asked
-    for name in ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"):
-        if (asked := _reset(headers.get(name, ""), headers, now)) is not None:
-            return asked
-    match = _RESET.search(headers.get("ratelimit", ""))
-    return float(match[1]) if match else None
 
+    def until(timestamp: float) -> float:
+        today = _date(headers.get("date", "")) or now()
+        return max(timestamp - today.timestamp(), 0.0)
 
-def _seconds_or_date(value: str, headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
-    value = value.strip()
+    value = headers.get("retry-after", "").strip()
     if _NUMBER.fullmatch(value):
         return float(value)
-    moment = _date(value)
-    return None if moment is None else _until(moment.timestamp(), headers, now)
-
-
-def _reset(value: str, headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
-    value = value.strip()
-    if not _NUMBER.fullmatch(value):
-        return None
-    number = float(value)
-    if number >= _EPOCH * 1000:
-        number /= 1000  # milliseconds
-    return _until(number, headers, now) if number >= _EPOCH else number
-
-
-def _until(timestamp: float, headers: Mapping[str, str], now: Callable[[], datetime]) -> float:
-    today = _date(headers.get("date", "")) or now()
-    return max(timestamp - today.timestamp(), 0.0)
+    if (moment := _date(value)) is not None:
+        return until(moment.timestamp())
+    for name in ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"):
+        if _NUMBER.fullmatch(value := headers.get(name, "").strip()):
+            number = float(value)
+            if number >= _EPOCH * 1000:
+                number /= 1000  # milliseconds
+            return until(number) if number >= _EPOCH else number
+    match = _RESET.search(headers.get("ratelimit", ""))
+    return float(match[1]) if match else None
 
 
 def _date(value: str) -> datetime | None:

@@ -119,14 +119,13 @@ def _undo(body: bytes, coding: str, limit: int) -> bytes:
         raise InflateError(message) from None
     if len(plain) > limit:
         message = f"{coding} data that grows beyond {limit} bytes"
-        raise InflateError(message)
-    if not decoder.eof:
+    elif not decoder.eof:
         message = f"{coding} data that ends too early"
-        raise InflateError(message)
-    if decoder.unused_data:
+    elif decoder.unused_data:
         message = f"bytes after the end of the {coding} data"
-        raise InflateError(message)
-    return plain
+    else:
+        return plain
+    raise InflateError(message)
 
 
 _PATHS = {
