@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import Journal, JournalError, JournalWriteError
-from payclient.reconcile._database import Database
+from payclient.reconcile._database import Buffer, Database
 from payclient.reconcile._integrity import checksum
 from payclient.reconcile._schema import SET_NOTE
 
@@ -307,6 +307,18 @@ def test_full_for_good(small):
     with closing(sqlite3.connect(small.path)) as again:
         names = again.execute("SELECT name FROM notes").fetchall()
     assert names == [("kept",)]
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_buffer(path, commits):
+    """A full buffer is written with the checksums, and committed only where that is wanted."""
+    with closing(Database(path)) as database:
+        buffer = Buffer(database, SET_NOTE, 2, commits=commits)
+        buffer.add("a", "1")
+        assert database.fetch("SELECT * FROM notes") == []
+        buffer.add("b", "2")
+        assert database.fetch("SELECT * FROM notes") == [(*row, checksum(row)) for row in (("a", "1"), ("b", "2"))]
+        assert database.connection.in_transaction is not commits
 
 
 def test_corrupt_while_open(path):

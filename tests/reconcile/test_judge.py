@@ -231,6 +231,12 @@ def test_lost_zeros():
     assert [f.code for f in row.findings] == ["underpaid", "payment_code_differs"]
 
 
+def test_lost_zeros_seen_once():
+    """A code without its zeros is a difference like any other: seen once, it is unresolved."""
+    row = judge(Case(entry=ENTRY, first=found(payment_code="0077")))
+    assert (row.bucket, row.findings) == (Bucket.UNRESOLVED, ())
+
+
 @pytest.mark.parametrize("code", ["770", "A77", "00770"])
 def test_other_codes(code):
     """A code that differs in anything else is a break."""

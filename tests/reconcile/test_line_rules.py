@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from payclient.ledger import ABSENT
 from payclient.reconcile import Invoices, Kind, Kinds, Lines, OfOneReference, Rules, RulesError, parse_rules
-from payclient.reconcile._line_rules import IgnoredCount, InvoiceTotals
+from payclient.reconcile._line_rules import IgnoredCount, InvoiceTotals, invoice_of
 
 SUM = '[lines]\nof_one_reference = "sum"\n'
 KINDS = f'{SUM}[lines.kind]\ncolumn = "Type"\n'
@@ -82,3 +83,17 @@ def test_due(amounts, amount, due):
     totals = InvoiceTotals(paid=5, amounts=amounts)
     assert totals.due(Invoices(sum=True, amount=amount)) == due
     assert totals.due(Invoices(amount=amount)) is None
+
+
+@pytest.mark.parametrize(
+    ("payments", "paid", "amounts"),
+    [
+        ([(5, 3)], 5, (3, 3, 3)),
+        ([(5, 3), (4, 8), (1, 6)], 10, (17, 3, 8)),
+        ([(5, 3), (4, ABSENT), (1, 6)], 10, None),
+        ([], 0, None),
+    ],
+)
+def test_invoice(payments, paid, amounts):
+    """What is paid adds up, and the ledger's amounts are known only if every row states one."""
+    assert invoice_of(iter(payments)) == InvoiceTotals(paid=paid, amounts=amounts)
