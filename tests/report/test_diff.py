@@ -68,6 +68,14 @@ def test_states(nights):
         assert diff.sentence == "1 new, 2 still open, 1 changed; 2 resolved, 1 not known since 20."
 
 
+def test_other_order(run):
+    """The order of the two ledgers makes no difference."""
+    first = [row(name, Code.UNDERPAID, service=5, line=line) for line, name in enumerate(("T1", "T2", "T3"))]
+    second = [row(name, Code.UNDERPAID, service=5, line=line, night=1) for line, name in enumerate(("T3", "T2", "T1"))]
+    with RunDiff(run("20", first), run("21", second)) as diff:
+        assert diff.sentence == "3 still open; none resolved since 20."
+
+
 def test_many_breaks(nights):
     """More earlier breaks than are kept in memory make no difference."""
     with RunDiff(*nights) as few, RunDiff(*nights, max_in_memory=1) as many:

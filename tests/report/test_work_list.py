@@ -41,6 +41,11 @@ ROWS = (
         entry=Entry(line=7, reference="T5", amount=1), bucket=Bucket.UNRESOLVED, reason="time-out", error="TimeoutError"
     ),
     Row(entry=Entry(line=8, reference="T6", amount=1), bucket=Bucket.MATCHED),
+    Row(
+        entry=Entry(line=9, reference="T7", amount=1),
+        bucket=Bucket.MATCHED,
+        findings=(Finding(Code.UNDERPAID, "less", waived="within the tolerance"),),
+    ),
 )
 
 
@@ -185,6 +190,11 @@ def swap_columns(sheet):
         (set_cell(2, "Comment", "x" * 2001), "row 2, Comment: it has more than 2,000 characters"),
         (both(fill("T1"), set_cell(2, "Reference", "T9")), "line 2 of this run has no underpaid of 'T9'"),
         (both(fill("T1"), set_cell(2, "Line", 3)), "line 3 of this run has no underpaid of 'T1'"),
+        (both(fill("T1"), fill("007"), set_cell(3, "Line", 4)), "line 4 of this run has no underpaid of '007'"),
+        (
+            both(fill("T1"), set_cell(2, "Line", 9), set_cell(2, "Reference", "T7")),
+            "line 9 of this run has no underpaid of 'T7'",
+        ),
         (both(fill("T1"), set_cell(2, "Finding", "overpaid")), "line 2 of this run has no overpaid of 'T1'"),
         (both(fill("T1"), set_cell(2, "Line", None)), "row 2: it is no row of the report"),
         (both(fill("T1"), set_cell(2, "Finding", "=A1")), "row 2: it is no row of the report"),
@@ -194,7 +204,7 @@ def swap_columns(sheet):
         (fill("T1", "Ana", "accepted until 2026-12-31"), "needs an owner and a comment"),
         (fill("T1", "Ana", "accepted until 2026-11-20", "x"), "the last day, 2026-11-20, has passed"),
     ],
-    ids=range(22),
+    ids=range(24),
 )
 def test_refused(folder, work, change, message):
     """What is not clear is refused as a whole, with the sheet and the row."""
