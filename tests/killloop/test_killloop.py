@@ -12,7 +12,7 @@ from killloop.loop import kill_often
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a kill without a warning is that of POSIX")
 
 
-@pytest.mark.parametrize(("kills", "rows"), [(6, 60), pytest.param(30, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "rows"), [(3, 60), pytest.param(30, 100, marks=pytest.mark.slow)])
 def test_kills(kills, rows):
     """A run that is killed at any instant and resumed loses nothing, and makes the same report."""
     tally = kill_often(kills, 2, rows=rows)

@@ -232,8 +232,10 @@ def words_are_ours(root: Path) -> Iterator[str]:
     for path in [*_package(root), *sorted((root / "docs").rglob("*.md")), root / "README.md"]:
         if path.relative_to(root).as_posix() in words.ALLOWED:
             continue
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            found = ((pattern.search(line), instead) for pattern, instead in refused.items())
+        text = path.read_text(encoding="utf-8")
+        suspects = [(pattern, instead) for pattern, instead in refused.items() if pattern.search(text)]
+        for number, line in enumerate(text.splitlines() if suspects else (), 1):
+            found = ((pattern.search(line), instead) for pattern, instead in suspects)
             yield from (f"{_at(root, path, number)}: {hit[0]!r}: write {instead}" for hit, instead in found if hit)
 
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from payclient.ledger import Entry, LedgerChangedError, LedgerError, open_ledger
 from payclient.ledger._columns import FIELDS as COLUMNS
 from payclient.ledger._open import SUFFIXES
+from support.chance import examples
 from support.workbooks import by_openpyxl, by_xlsxwriter
 
 FIELDS = tuple(name for name in COLUMNS if name != "currency")  # which an entry does not keep
@@ -228,6 +229,7 @@ ROW = st.tuples(*(KINDS.get(field, WORDS | st.none()) for field in FIELDS))
 
 
 @pytest.mark.parametrize("form", FILES)
+@examples(30)
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_round_trip(form, rows):
     """Entries that are written in any format are read back equal."""
