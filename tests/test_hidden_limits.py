@@ -42,10 +42,18 @@ class LimitedTransport:
     ("limit", "ideal"),
     [
         pytest.param(TokenBucket(rate=50), LOOKUPS / 50, id="50-a-second"),
-        pytest.param(TokenBucket(rate=50, retry_after=RetryAfter.SECONDS), LOOKUPS / 50, id="50-a-second-told"),
+        pytest.param(
+            TokenBucket(rate=50, retry_after=RetryAfter.SECONDS),
+            LOOKUPS / 50,
+            id="50-a-second-told",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(FixedWindow(count=600), LOOKUPS // 600 * 60, id="600-a-minute"),
         pytest.param(
-            FixedWindow(count=600, retry_after=RetryAfter.SECONDS), LOOKUPS // 600 * 60, id="600-a-minute-told"
+            FixedWindow(count=600, retry_after=RetryAfter.SECONDS),
+            LOOKUPS // 600 * 60,
+            id="600-a-minute-told",
+            marks=pytest.mark.slow,
         ),
         pytest.param(ConcurrencyLimit(count=10), LOOKUPS / 10 * 0.1, id="10-at-once"),
     ],

@@ -92,7 +92,9 @@ def test_closed_pipe(configured):
     assert (process.returncode, err) == (141, "")
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(each, marks=pytest.mark.slow) for each in ("latin-1", "utf-8"))]
+)
 def test_encodings(configured, monkeypatch, encoding):
     """What the encoding of the output cannot write is escaped, and nothing crashes."""
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
@@ -153,7 +155,7 @@ def answered(folder):
         return journal.count_references() - journal.answers.count_to_ask()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_reconcile_interrupted(reconciling, asked, service, tmp_path, number):
     """The first signal lets what is under way finish, keeps it, leaves no half report, and says how to go on."""
     report = tmp_path / "report"

@@ -217,6 +217,7 @@ def test_nothing_runs(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_same_bytes_everywhere(tmp_path):
     """Time zone, rights of new files and process make no difference."""
     found = set()

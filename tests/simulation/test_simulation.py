@@ -13,7 +13,7 @@ from simulation.plan import TUNNELS, Fault, Limit, Plan, draw
 from simulation.shrink import names_of, shrink
 from simulation.world import Result, run
 
-SEEDS = 24
+SEEDS = 16
 EACH = 4
 
 
@@ -81,7 +81,8 @@ def test_kill_is_resumed():
     assert result.counts["processes: kill"] == 2
 
 
-@pytest.mark.parametrize("kind", ["disk full", pytest.param("fsync", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["disk full", "fsync"])
 def test_disk_fails_at_once(kind):
     """A disk that fails in the first steps of a reconciliation, while a thread writes too, ends it with an error."""
     first_steps = (Plan(seed=2, work="reconcile", faults=(Fault(kind, step),)) for step in range(8))

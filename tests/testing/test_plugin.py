@@ -48,7 +48,9 @@ def asyncio_mode(mode):
 @pytest.mark.parametrize(
     ("source", "options"),
     [
-        pytest.param(THREE_LINES.format(mark=""), asyncio_mode("auto"), id="pytest-asyncio auto"),
+        pytest.param(
+            THREE_LINES.format(mark=""), asyncio_mode("auto"), id="pytest-asyncio auto", marks=pytest.mark.slow
+        ),
         pytest.param(
             f"import pytest\n{THREE_LINES.format(mark='@pytest.mark.asyncio')}",
             asyncio_mode("strict"),

@@ -152,6 +152,7 @@ async def test_sentry(connect):
     assert KEY not in json.dumps(sent)
 
 
+@pytest.mark.slow
 def test_pytest_httpx(tmp_path):
     """pytest-httpx answers, and refuses what it was not told of; in a process of its own, for it patches at import."""
     (tmp_path / "test_lookup.py").write_text(
