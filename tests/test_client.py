@@ -35,6 +35,7 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
+from payclient.protocol import fresh_references
 from payclient.protocol._secret import ApiKey
 from support.fakes import KEY, ScriptedTransport, answer, client, document
 
@@ -822,6 +823,16 @@ async def test_not_found_is_proven(is_fresh, message, attempts):
             await pay.get_transaction("T1")
     assert [request.needs_fresh_connection for request in transport.sent] == [False, True][:attempts]
     assert len(transport.discarded) == (not is_fresh) * attempts
+
+
+async def test_reference_that_needs_a_fresh_connection():
+    """A second lookup of a reconciliation asks for a fresh connection; a lookup of another reference does not."""
+    transport = ScriptedTransport()
+    async with client(transport) as pay:
+        fresh_references.set(("T2",))  # in the context of this test
+        await pay.get_transactions(["T1", "T2"])
+    sent = {json.loads(request.body)["reference"]: request.needs_fresh_connection for request in transport.sent}
+    assert sent == {"T1": False, "T2": True}
 
 
 async def test_doubtful_refusal_that_was_another_request_s():
