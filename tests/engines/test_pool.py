@@ -27,6 +27,7 @@ def test_nothing():
     assert list(run_in_processes(double, [], processes=2)) == []
 
 
+@pytest.mark.slow
 def test_killed(tmp_path):
     """A task whose process is killed is done by another process."""
     done = list(run_in_processes(partial(die_at_first, folder=tmp_path), range(3), processes=2))

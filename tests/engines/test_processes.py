@@ -21,6 +21,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="it kills processes, as POSIX
 ROWS, FILES = 600, 4
 
 
+@pytest.mark.slow
 @posix
 def test_complete(served, tmp_path):
     """Every reference is in the results once, in its place, and was asked for once; a second run asks for nothing."""
