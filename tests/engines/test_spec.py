@@ -119,8 +119,8 @@ def test_key_of_a_file(monkeypatch, tmp_path):
     """A file goes before the variable."""
     monkeypatch.setenv("PAYCLIENT_API_KEY", "another")
     path = tmp_path / "key"
-    path.write_text(KEY)
-    assert key_of(LookupSpec(base_url=URL, key_file=path)) == KEY
+    path.write_text("a-key-in-a-file")
+    assert key_of(LookupSpec(base_url=URL, key_file=path)) == "a-key-in-a-file"
 
 
 def test_no_key(monkeypatch, tmp_path):
