@@ -25,6 +25,8 @@ core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpco
 """The library below httpx."""
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
 _BUFFER = 16 * 1024
+_END_OF_HEAD = b"\r\n\r\n"
+_BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
 class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
@@ -94,7 +96,7 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
         # of whichever library it is
         stream: Any = await super().connect_tcp(address, port, socket_options=options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         _read_rest_of(stream)
-        return stream  # pyright: ignore[reportUnknownVariableType]
+        return Stream(stream)
 
     async def _resolve(self, host: str, port: int) -> list[str]:
         loop = asyncio.get_running_loop()
@@ -124,6 +126,73 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
         finally:
             await _close_others(attempts, first)
         return attempts[-1].result()  # raises what it has failed with
+
+
+class Stream(core.AsyncNetworkStream):  # type: ignore[misc]  # httpcore or httpcore2
+    """
+    A connection that sends the head of a request together with its body.
+
+    httpcore writes them one after the other, so that each request is two system calls and two segments. It
+    also opens a scope of anyio for each read and write, which without a time-out costs more than the read.
+
+    Args:
+        stream: A connection of httpcore.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._bytes: anyio.abc.ByteStream = getattr(stream, "_stream")  # noqa: B009  httpcore does not show it
+        self._tls = stream.get_extra_info("ssl_object")  # asked for once a request, of anyio, which asks the system
+        self._head = b""
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Send *buffer*, or keep it until the next write or read if it may be the head of a request."""
+        if buffer.endswith(_END_OF_HEAD):
+            self._head += buffer
+        else:
+            await self._send(buffer, timeout)
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        """Return what was received, or b"" at the end."""
+        if self._head:
+            await self._send(b"", timeout)
+        if timeout is not None:
+            return await self._stream.read(max_bytes, timeout)  # type: ignore[no-any-return]  # bytes
+        try:
+            return await self._bytes.receive(max_bytes)
+        except anyio.EndOfStream:
+            return b""
+        except _BROKEN as error:
+            raise core.ReadError(str(error)) from error
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Stream:
+        """Return the same connection with TLS."""
+        return Stream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what httpcore knows of the connection."""
+        return self._tls if info == "ssl_object" else self._stream.get_extra_info(info)
+
+    async def _send(self, buffer: bytes, seconds: float | None) -> None:
+        data, self._head = self._head + buffer, b""
+        try:
+            if seconds is not None:
+                await self._stream.write(data, seconds)
+            elif data:
+                await self._bytes.send(data)
+        except _BROKEN as error:
+            raise core.WriteError(str(error)) from error
+        finally:
+            del data  # it holds the API key, and crash reporters store local variables
 
 
 async def _first_connected(attempts: list[asyncio.Task[Any]], seconds: float | None) -> asyncio.Task[Any] | None:
@@ -165,6 +234,7 @@ async def _close_all(attempts: list[asyncio.Task[Any]]) -> None:
 async def _ask(stream: Any, proxy: Proxy, host: str, port: int) -> None:
     try:
         await stream.write(proxy.connect_message(host, port))
+        await stream.write(b"")  # sends it
     except BaseException as error:  # noqa: BLE001  raised again
         raise without_library_frames(error)  # noqa: B904  they hold the password
 

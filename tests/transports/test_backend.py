@@ -5,12 +5,13 @@ import socket
 import sys
 import traceback
 
+import anyio
 import httpcore
 import pytest
 
 from faults.stage import descriptors, settle
 from faults.stepping import Moment, Stepper
-from payclient.transports._backend import Backend, _ask, _by_turns
+from payclient.transports._backend import Backend, Stream, _ask, _by_turns
 from payclient.transports._proxy import Proxy
 from payclient.transports._way import Way
 from support.raw_server import refusing_port
@@ -18,6 +19,44 @@ from support.raw_server import refusing_port
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, and a second loopback address")
 
 PASSWORD = "of-the-clerk-51d2e84b"
+
+
+HEAD, BODY = b"POST /detail HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"{}"
+
+
+class OfCore:
+    """A connection of httpcore, over one of anyio that fails with *error*, if given; records what is asked of both."""
+
+    def __init__(self, error=None):
+        self.calls = []
+        self.error = error
+        self._stream = self
+
+    def get_extra_info(self, info):
+        return f"the {info}"
+
+    def _called(self, *call):
+        self.calls.append(call)
+        if self.error is not None:
+            raise self.error
+
+    async def send(self, data):
+        self._called("send", data)
+
+    async def receive(self, max_bytes):
+        self._called("receive", max_bytes)
+        return b"answer"
+
+    async def write(self, buffer, seconds):
+        self._called("write", buffer, seconds)
+
+    async def read(self, max_bytes, seconds):
+        self._called("read", max_bytes, seconds)
+        return b"answer"
+
+    async def start_tls(self, *arguments):
+        self._called("start_tls", *arguments)
+        return self
 
 
 @pytest.fixture
@@ -43,6 +82,7 @@ async def test_second_address(resolve):
             resolve(("127.0.0.2", port), ("127.0.0.1", port))
             way = Way()
             stream = await Backend(way, None, None).connect_tcp("pay.example", port, timeout=60)
+            assert isinstance(stream, Stream)
             assert (stream.get_extra_info("server_addr"), way.address) == (("127.0.0.1", port), f"127.0.0.1:{port}")
             await stream.aclose()
     await settle()
@@ -98,9 +138,82 @@ def test_order(addresses, expected):
 async def test_password_is_in_no_frame():
     """An error while the request for a tunnel is written does not show it: no frame of a library is left."""
     theirs = {"__name__": "httpcore.fake"}
-    exec("async def write(buffer):\n    raise OSError('broken pipe')", theirs)
-    stream = type("Stream", (), {"write": staticmethod(theirs["write"])})()
+    exec("async def send(buffer):\n    raise OSError('broken pipe')", theirs)
+    of_core = OfCore()
+    of_core.send = theirs["send"]
     with pytest.raises(OSError, match="broken pipe") as caught:
-        await _ask(stream, Proxy(f"http://clerk:{PASSWORD}@proxy"), "pay.example", 443)
+        await _ask(Stream(of_core), Proxy(f"http://clerk:{PASSWORD}@proxy"), "pay.example", 443)
     shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
     assert "Proxy-Authorization" not in shown
+
+
+async def test_head_and_body_are_one_write():
+    """The head of a request is sent with its body."""
+    of_core = OfCore()
+    stream = Stream(of_core)
+    await stream.write(HEAD)
+    assert of_core.calls == []
+    await stream.write(BODY)
+    await stream.write(b"")  # the end of the request
+    assert await stream.read(9) == b"answer"
+    assert of_core.calls == [("send", HEAD + BODY), ("receive", 9)]
+
+
+async def test_request_without_a_body():
+    """The end of a request without a body sends its head."""
+    of_core = OfCore()
+    stream = Stream(of_core)
+    await stream.write(HEAD)
+    await stream.write(b"")
+    assert of_core.calls == [("send", HEAD)]
+
+
+async def test_body_that_ends_like_a_head():
+    """What looks like a head at the end of a request is sent before the answer is read, after what came before."""
+    of_core = OfCore()
+    stream = Stream(of_core)
+    await stream.write(HEAD)
+    await stream.write(b"0\r\n\r\n")
+    await stream.read(9)
+    assert of_core.calls == [("send", HEAD + b"0\r\n\r\n"), ("receive", 9)]
+
+
+async def test_time_out_is_left_to_httpcore():
+    """A write and a read with a time-out are those of httpcore."""
+    of_core = OfCore()
+    stream = Stream(of_core)
+    await stream.write(HEAD, 3.0)
+    await stream.write(BODY, 3.0)
+    await stream.read(9, 4.0)
+    assert of_core.calls == [("write", HEAD + BODY, 3.0), ("read", 9, 4.0)]
+
+
+@pytest.mark.parametrize("error", [anyio.BrokenResourceError(), anyio.ClosedResourceError()])
+async def test_broken_connection(error):
+    """A connection that is broken or closed raises the errors of httpcore, which know what they come from."""
+    stream = Stream(OfCore(error))
+    with pytest.raises(httpcore.WriteError) as unsent:
+        await stream.write(BODY)
+    with pytest.raises(httpcore.ReadError) as unread:
+        await stream.read(9)
+    assert (unsent.value.__cause__, unread.value.__cause__) == (error, error)
+
+
+async def test_end_of_a_connection():
+    """The end of a connection is an empty read."""
+    assert await Stream(OfCore(anyio.EndOfStream())).read(9) == b""
+
+
+async def test_what_is_known_of_a_connection():
+    """A connection tells what httpcore knows of it."""
+    stream = Stream(OfCore())
+    assert [stream.get_extra_info(info) for info in ("ssl_object", "socket")] == ["the ssl_object", "the socket"]
+
+
+async def test_tls_of_a_stream():
+    """With TLS, head and body are one write as well."""
+    of_core = OfCore()
+    stream = await Stream(of_core).start_tls("context", "pay.example", 5.0)
+    await stream.write(HEAD)
+    await stream.write(BODY)
+    assert of_core.calls == [("start_tls", "context", "pay.example", 5.0), ("send", HEAD + BODY)]
