@@ -557,6 +557,25 @@ async def test_view_shares_the_client():
         assert (pay._options.retry.max_attempts, view._options.retry.max_attempts) == (4, 1)
 
 
+async def test_view_asks_for_itself():
+    """A lookup of a view does not join one of the client: its options may be stricter."""
+    transport = ScriptedTransport()
+    async with client(transport) as pay:
+        await asyncio.gather(pay.get_transaction("T1"), pay.with_options(deadline=1).get_transaction("T1"))
+    assert len(transport.sent) == 2
+
+
+def test_one_worker():
+    """Unless it is told otherwise, a client has the whole initial limit, as the only one that uses its key."""
+    assert client(ScriptedTransport()).stats.limit == 4.0
+
+
+def test_number_of_workers_that_cannot_be():
+    """A number of workers that cannot be is refused by its name."""
+    with pytest.raises(ConfigurationError, match=r"^workers must be"):
+        client(ScriptedTransport()).set_max_rate(1.0, workers=0)
+
+
 def test_view_checks_its_options():
     """A view refuses the same invalid values as the client."""
     with pytest.raises(ConfigurationError, match="timeout must be a number of seconds above 0, got 0"):

@@ -127,8 +127,12 @@ async def test_coroutine_of_a_callback():
             {"api_key": KEY},
             "with_options cannot change api_key; it changes timeout, deadline, retry, on_attempt, tracing",
         ),
+        (
+            {"time_out": 3, "api_key": KEY},
+            "with_options cannot change api_key, time_out; it changes timeout, deadline, retry, on_attempt, tracing",
+        ),
     ],
-    ids=["typo", "other"],
+    ids=["typo", "other", "both"],
 )
 def test_option_of_a_view(changes, message):
     """An option that a view cannot change is named, without the name of a private class, and without its value."""

@@ -1,5 +1,6 @@
 """Logging: quiet by default, one line per attempt, no secrets."""
 
+import asyncio
 import logging
 import subprocess
 import sys
@@ -69,17 +70,50 @@ async def test_structured_pause(caplog):
     assert (record.status, record.seconds) == (429, pytest.approx(60.0))
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("later", "lines"), [("9", 1), ("10.9", 1), ("11.1", 2), ("60", 2)])
+async def test_longer_pause_is_logged(caplog, later, lines):
+    """A pause is logged once, and again only when another answer makes it more than a second longer."""
+    first, second = (answer(b"", 429, retry_after=seconds) for seconds in ("10", later))
+    transport = ScriptedTransport(latency=1.0)
+    transport.script("T1", first)
+    transport.script("T2", second)
+    with caplog.at_level(logging.WARNING, "payclient"):
+        await asyncio.gather(*map(client(transport, deadline=None).get_transaction, ("T1", "T2")))
+    assert len(caplog.records) == lines
+
+
+@pytest.mark.virtual_time
+async def test_short_pause_is_logged(caplog):
+    """The first pause is logged however short it is."""
+    transport = ScriptedTransport()
+    transport.script("T1", answer(b"", 429, retry_after="0.5"))
+    with caplog.at_level(logging.WARNING, "payclient"):
+        await client(transport).get_transaction("T1")
+    assert [record.getMessage() for record in caplog.records] == ["the service asks for a pause of 0.5 s (status 429)"]
+
+
+@pytest.mark.virtual_time
+async def test_seconds_of_an_attempt_that_was_not_answered():
+    """The error of an attempt without a response has the seconds that it took."""
+    transport = ScriptedTransport(latency=2.5, default=lambda: ConnectionFailedError("refused"))
+    await asyncio.sleep(7)
+    with pytest.raises(ConnectionFailedError) as caught:
+        await client(transport, retry=None).get_transaction("T1")
+    assert caught.value.seconds == pytest.approx(2.5)
+
+
 async def test_attempt_has_what_the_response_tells():
     """A record of an attempt has the identifier of the request and the rate-limit headers, cleaned, and no other."""
     attempts = []
     told = {"x_request_id": f"r-1 {KEY}", "x_ratelimit_remaining": "7", "retry_after": "0\x1b", "set_cookie": "a=b"}
-    transport = ScriptedTransport(default=lambda: answer(document("T1", amount="15000"), **told))
+    transport = ScriptedTransport(default=lambda: answer(document("T1", amount="15000", expdate="10:00 WIB"), **told))
     pay = client(transport, on_attempt=attempts.append)
     await pay.get_transaction("T1")
     (attempt,) = attempts
     assert (attempt.request_id, attempt.url) == ("r-1 [api key]", pay.url)
     assert attempt.rate_limit == {"x-ratelimit-remaining": "7", "retry-after": "0"}
-    assert attempt.deviations == ("amount",)
+    assert attempt.deviations == ("amount", "expdate")
 
 
 async def test_attempt_without_a_response():

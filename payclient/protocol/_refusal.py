@@ -173,11 +173,11 @@ def refuse(answer: ErrorResponse, value: object, reference: str) -> errors.Respo
 
 
 def _from_words(answer: ErrorResponse, said: Meaning, *, is_envelope: bool) -> errors.ResponseError | None:
-    status, words = answer.status_code, answer.words
+    status, words = answer.status_code, answer.words or "no message"
     if status in (401, 403, 408, 425, 429):
         return None
     if is_envelope and status in _BELIEVED_WITH.get(said, ()):
-        found = f"no such transaction: {words or 'no message'}"
+        found = f"no such transaction: {words}"
         return answer.error(errors.TransactionNotFoundError, found, is_conclusive=said is Meaning.NOT_FOUND)
     if said is Meaning.DOWN:
         return answer.error(errors.ServiceError, f"the service cannot answer now: {words}")

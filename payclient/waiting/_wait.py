@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 from attrs import define, field, frozen, validators
@@ -124,6 +125,7 @@ class Wait:
         terms: The options.
         began_at: Start time on the event loop's clock, like all times here.
         random: Draws from 0 to 1, for jitter.
+        began_on: The same moment in UTC, because an expiry is on the calendar.
 
     Attributes:
         due_at: Time of the next poll.
@@ -134,9 +136,9 @@ class Wait:
     _terms: Terms
     _began_at: float = field(kw_only=True, alias="began_at")
     _random: Callable[[], float] = field(kw_only=True, alias="random")
+    _began_on: datetime = field(kw_only=True, alias="began_on", factory=partial(datetime.now, UTC))
     due_at: float = field(init=False)
     transaction: Transaction | None = field(init=False, default=None)
-    _began_on: datetime | None = field(init=False)  # an expiry is on the calendar
     _found_at: float = field(init=False)
     _interval: float = field(init=False)
     _lookups: int = field(init=False, default=0)
@@ -145,7 +147,6 @@ class Wait:
 
     def __attrs_post_init__(self) -> None:
         self.due_at = self._found_at = self._began_at
-        self._began_on = datetime.now(UTC) if self._terms.time_zone else None
         self._interval = self._terms.interval
 
     @property
@@ -193,10 +194,8 @@ class Wait:
 
     def _check_expiry(self, transaction: Transaction, now: float) -> None:
         terms = self._terms
-        if terms.time_zone is None or terms.grace is None or self._began_on is None:
-            return
-        expires_at = transaction.expires_at(terms.time_zone)
-        if expires_at is None:
+        expires_at = None if terms.time_zone is None else transaction.expires_at(terms.time_zone)
+        if expires_at is None or terms.grace is None:
             return
         seconds = (self._began_on + timedelta(seconds=now - self._began_at) - expires_at).total_seconds()
         if seconds >= terms.grace:

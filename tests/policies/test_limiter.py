@@ -172,6 +172,32 @@ async def test_poll_does_not_overtake():
     await call_off([poll])
 
 
+@pytest.mark.parametrize(("is_poll", "granted"), [(True, [True, False]), (False, [False, True])])
+async def test_free_slot_while_a_poll_waits(is_poll, granted):
+    """A slot that has become free is the first poll's, and not another poll's; a lookup takes it before both."""
+    limiter = make()
+    limiter.pause(1.0)
+    waiting = asyncio.create_task(limiter.acquire(True))
+    await settle()
+    asyncio.get_running_loop().advance(2.0)  # the pause is over, and the limiter's own timer has not run yet
+    newcomer = asyncio.create_task(limiter.acquire(True) if is_poll else limiter.acquire())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert done([waiting, newcomer]) == granted
+    await call_off([waiting, newcomer])
+
+
+async def test_growth_after_a_failure():
+    """The limit grows again by the time since the service failed."""
+    limiter = make()
+    while limiter.limit == 4.0:
+        give_back(limiter, await take(limiter, 1), Signal.OVERLOADED)
+    low = limiter.limit
+    await asyncio.sleep(600)
+    await run_full(limiter, 20)
+    assert limiter.limit > low
+
+
 async def test_cancelled_poll():
     """A poll that is cancelled holds no place in the queue; one cancelled in the tick of its grant, no slot."""
     limiter = make(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import pickle
 from urllib.parse import quote
 
@@ -52,6 +53,7 @@ SPELLINGS = {
     "url, lower case": each("%{:02x}"),
     "url, capitals": each("%{:02X}"),
     "url, twice": lambda key: quote(quote(key, safe=""), safe=""),
+    "url, three times": lambda key: quote(quote(quote(key, safe=""), safe=""), safe=""),
     "html": lambda key: html.escape(key).replace("/", "&sol;").replace("+", "&plus;").replace("_", "&lowbar;"),
     "html, decimal": each("&#{};"),
     "html, decimal, zeros": each("&#0{:05};"),
@@ -75,6 +77,14 @@ def test_spellings(spelling):
     left = Redaction(KEY)(f"before {spelling(KEY)} after")
     start, removed, end = left.partition("[api key]")
     assert (start[:7], removed, end[-6:], len(start + end) < 40) == ("before ", "[api key]", " after", True)
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_base64_to_its_ends(before):
+    """Of the key in base64, only the characters stay that depend on the bytes beside it as well."""
+    first, end = math.ceil(before * 8 / 6), (before + len(KEY)) * 8 // 6
+    code = in_base64(before)(KEY)
+    assert Redaction(KEY)(code) == f"{code[:first]}[api key]{code[end:]}"
 
 
 @pytest.mark.parametrize("times", [2, 3, 5])

@@ -10,7 +10,7 @@ import pytest
 from payclient import errors
 from payclient.protocol._json import read_json
 from payclient.protocol._phrases import REFUSED_KEY_MESSAGES
-from payclient.protocol._refusal import ErrorResponse, _texts, refuse
+from payclient.protocol._refusal import _NOT_THE_OPERATION, _UNKNOWN_WORDS, ErrorResponse, _texts, refuse
 
 NOW = datetime(2030, 1, 31, tzinfo=UTC)
 
@@ -159,9 +159,42 @@ def test_words(body, words):
     assert error.message == f"the service declined: {words} (HTTP 422)"
 
 
-def test_no_words():
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (422, "the service declined: no message (HTTP 422)"),
+        (404, "no such transaction: no message (HTTP 404)"),
+    ],
+)
+def test_no_words(status, said):
     """A refusal without a message says so."""
-    assert refused({"success": False}).message == "the service declined: no message (HTTP 422)"
+    assert refused({"success": False}, status).message == said
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "said"),
+    [
+        ("pay failed", f"unexpected answer: {_UNKNOWN_WORDS}: no message (HTTP 404)"),
+        ("unauthorized", "the service refuses the API key: no message (HTTP 404)"),
+        ("route not found", f"unexpected answer: {_NOT_THE_OPERATION}: no message (HTTP 404)"),
+    ],
+)
+def test_words_elsewhere(elsewhere, said):
+    """Words in a field of no message decide what the refusal means, and are not told: they may be data."""
+    assert refused({"success": False, "note": elsewhere}, 404).message == said
+
+
+def test_words_beside_a_status():
+    """Where the status is the reason, all messages of the service are told."""
+    error = refused({"message": "busy", "detail": "come back later"}, 503)
+    assert error.message == "the service cannot answer now: busy; come back later (HTTP 503)"
+
+
+@pytest.mark.parametrize("status", [408, 425, 429])
+def test_name_beside_a_passing_status(status):
+    """An answer that only asks to come back later is no answer about another reference."""
+    error = refused({"success": False, "data": {"reference": "R-2"}}, status)
+    assert not isinstance(error, errors.ReferenceMismatchError)
 
 
 @pytest.mark.parametrize(
@@ -284,4 +317,5 @@ def test_client_certificate(page, status, kind):
     answer = ErrorResponse(status, {}, page, "body: not JSON", str, lambda: NOW)
     error = refuse(answer, None, "R-1")
     assert type(error) is kind
-    assert ("client_cert" in error.message) == (kind is errors.PermissionDeniedError)
+    wanted = "the service wants a client certificate that it accepts; pass client_cert and client_key"
+    assert (error.message == f"{wanted} (HTTP {status})") == (kind is errors.PermissionDeniedError)

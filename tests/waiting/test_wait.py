@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payclient import ConfigurationError, ServiceError, Transaction, TransactionNotFoundError, UnreachableStatusError
+from payclient import (
+    ConfigurationError,
+    ServiceError,
+    StillOpenError,
+    Transaction,
+    TransactionNotFoundError,
+    UnreachableStatusError,
+)
 from payclient.waiting import Terms, Wait
 
 MISSING = TransactionNotFoundError("no such transaction", status_code=404)
@@ -16,8 +23,9 @@ def seen(status, **fields):
     return Transaction(reference="T1", amount=1, status=status, **fields)
 
 
-def begun(*, random=lambda: 1.0, **terms):
-    return Wait("T1", Terms(**{"until": {"Paid"}, "deadline": 900.0, **terms}), began_at=100.0, random=random)
+def begun(*, random=lambda: 1.0, began_on=datetime(2026, 11, 22, tzinfo=UTC), **terms):
+    terms = Terms(**{"until": {"Paid"}, "deadline": 900.0, **terms})
+    return Wait("T1", terms, began_at=100.0, random=random, began_on=began_on)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +38,7 @@ def begun(*, random=lambda: 1.0, **terms):
         ({"until": set()}, "until must name at least one status: no status is known to be final"),
         ({"unless": "Canceled"}, "unless must be a set of statuses"),
         ({"unless": ["Paid", "Canceled"]}, "until and unless both name 'Paid'"),
+        ({"until": ["A", "B"], "unless": ["B", "A"]}, "until and unless both name 'A', 'B'"),
         ({"interval": 0}, "interval must be a number of seconds above 0, got 0"),
         ({"interval": 31.0}, "interval must be at most max_interval, got 31 and 30"),
         ({"max_interval": float("inf")}, "max_interval must be a number of seconds above 0, got inf"),
@@ -141,6 +150,50 @@ def test_status_that_comes_back():
 def test_no_expiry(expdate):
     """Without an expiry, or before it, time zone and grace end nothing."""
     assert begun(time_zone=UTC, grace=0).take(seen("Pending", expdate=expdate), 200.0) is False
+
+
+@pytest.mark.parametrize(
+    ("seconds", "grace", "said"),
+    [
+        (0.0, 0.0, "0 seconds"),
+        (1.0, 1.0, "1 second"),
+        (59.9, 30.0, "59 seconds"),
+        (60.0, 60.0, "1 minute"),
+        (119.0, 60.0, "1 minute"),
+        (7200.0, 60.0, "120 minutes"),
+    ],
+)
+def test_open_after_the_expiry(seconds, grace, said):
+    """A payment that is open when the grace is over ends the wait, with the time since its expiry."""
+    expdate = datetime(2026, 11, 22, 0, 5)  # noqa: DTZ001  as the service states it
+    wait = begun(time_zone=UTC, grace=grace)
+    with pytest.raises(StillOpenError) as caught:
+        wait.take(seen("x" * 90, expdate=expdate), 100.0 + 300.0 + seconds)
+    assert str(caught.value) == f"'T1' is still {'x' * 79}… {said} after its expiry"
+    assert caught.value.waited == 300.0 + seconds
+
+
+def test_open_within_the_grace():
+    """Until the grace is over, a payment that has expired may still be paid."""
+    expdate = datetime(2026, 11, 22, 0, 5)  # noqa: DTZ001  as the service states it
+    assert begun(time_zone=UTC, grace=60.0).take(seen("Pending", expdate=expdate), 100.0 + 359.9) is False
+
+
+def test_begins_now():
+    """Unless it is told otherwise, a wait begins at the present time of the calendar."""
+    wait = Wait("T1", Terms(until={"Paid"}, deadline=9.0, time_zone=UTC, grace=0), began_at=0.0, random=lambda: 1.0)
+    assert wait.take(seen("Pending", expdate=datetime(2999, 1, 1)), 1.0) is False  # noqa: DTZ001
+    with pytest.raises(StillOpenError):
+        wait.take(seen("Pending", expdate=datetime(2000, 1, 1)), 1.0)  # noqa: DTZ001
+
+
+def test_deadline():
+    """The error of a deadline says what was seen last, how long the wait took, and in how many lookups."""
+    wait = begun()
+    unseen = wait.exceeded(1000.0)
+    wait.take(seen("Pending"), 101.0)
+    assert str(unseen) == "'T1' was not seen after 900 s and 0 lookups"
+    assert str(wait.exceeded(1000.0)) == "'T1' is 'Pending' after 900 s and 1 lookup"
 
 
 def test_hostile_status():

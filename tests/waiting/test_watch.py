@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 
 import pytest
@@ -117,6 +118,42 @@ async def test_input_that_was_not_read():
         ("T0", WaitDeadlineError),
         ("T1", WaitDeadlineError),
     ]
+
+
+async def test_end_of_the_input_at_the_deadline():
+    """The error of an input that was not read to its end has the seconds of the watch."""
+    with pytest.raises(WaitDeadlineError) as caught:
+        async with client(Timeline()).watch(["T0", "T1"], until=PAID, deadline=60.0, at_once=1) as changes:
+            [change async for change in changes]
+    assert caught.value.waited == 60.0
+
+
+async def test_index_of_what_cannot_be_watched():
+    """What cannot be asked is told with its place in the input."""
+    async with client(becoming(0)).watch(["T0", " "], until=PAID, deadline=9.0) as changes:
+        failed = [change async for change in changes if isinstance(change, Failed)]
+    assert [each.index for each in failed] == [1]
+
+
+async def test_poll_cancelled_from_outside():
+    """A watch one of whose tasks is cancelled by other code ends with an error that says so."""
+    async with client(Timeline(latency=5.0)).watch(["T0"], until=PAID, deadline=60.0) as changes:
+        reader = asyncio.ensure_future(anext(changes))
+        await asyncio.sleep(1)
+        (poll,) = [task for task in asyncio.all_tasks() if task.get_name() == "payclient-watch"]
+        poll.cancel()
+        with pytest.raises(RuntimeError, match=r"^a lookup of the watch was cancelled from outside$"):
+            await reader
+
+
+async def test_tasks_are_forgotten():
+    """A watch keeps no task of a poll that has ended, however long it runs."""
+    async with client(becoming(3000)).watch(
+        ["T0"], until=PAID, deadline=9000.0, interval=1.0, max_interval=1.0
+    ) as seen:
+        assert [change.is_last async for change in seen] == [False, True]
+        kept = [task for task in gc.get_objects() if isinstance(task, asyncio.Task)]
+        assert len([task for task in kept if task.get_name() == "payclient-watch"]) < 10
 
 
 async def test_reference_that_cannot_be_watched():
