@@ -12,7 +12,7 @@ import pytest
 
 from payclient import AuthenticationError, ConfigurationError, Failed, Found
 from payclient._keys import Keys
-from support.fakes import answer, client, document
+from support.fakes import ScriptedTransport, answer, client, document
 
 pytestmark = pytest.mark.virtual_time
 
@@ -87,6 +87,14 @@ async def test_refused_twice():
     with pytest.raises(AuthenticationError):
         await client(transport, api_key=vault).get_transaction("T1")
     assert transport.sent == [OLD, NEW]
+
+
+async def test_not_asked_when_the_service_fails():
+    """Another error than a refused key does not ask for the key again."""
+    transport, vault = ScriptedTransport(), Vault(OLD, NEW)
+    transport.script("T1", answer(b"{}", 503))
+    await client(transport, api_key=vault).get_transaction("T1")
+    assert (len(transport.sent), vault.asked) == (2, 1)
 
 
 async def test_same_key_again():
