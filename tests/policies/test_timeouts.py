@@ -95,6 +95,16 @@ async def test_one_timer(clock):
     assert (found, under_way, still, timers(loop)) == ({"done"}, 1, 1, [])
 
 
+async def test_timer_stays(clock):
+    """The timer stays when a block ends, so that blocks one after the other need no timer each."""
+    await bounded(clock, 100.0, asleep(1))
+    before = timers(clock.loop)
+    await bounded(clock, 200.0, asleep(1))
+    after = timers(clock.loop)
+    clock.stop()
+    assert (after, len(before), timers(clock.loop)) == (before, 1, [])
+
+
 async def test_stopped_while_pending(clock):
     """A clock that is stopped lets what is pending end in time, and its timer goes with the last of it."""
     loop = asyncio.get_running_loop()
