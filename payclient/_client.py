@@ -28,7 +28,7 @@ from payclient._telemetry import OnAttempt, Stats, Tracing
 from payclient._waits import Waits
 from payclient.errors import ConfigurationError
 from payclient.policies import Clock, RetryPolicy, SingleFlight
-from payclient.protocol import Environment, Outcome, Transaction, _wire, check_reference, check_references
+from payclient.protocol import Environment, Outcome, Transaction, check_reference, check_references, endpoint
 from payclient.transports import (
     HttpClient,
     Network,
@@ -144,7 +144,7 @@ class AsyncClient(Waits):
             del api_key, base_url, network
         self._options = Options(timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing)
         environment = resolve_environment(environment)
-        self._url = _wire.endpoint(address, environment)
+        self._url = endpoint(address, environment)
         self._keys = keys
         self._shown = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
         concurrency = check_count("max_concurrency", max_concurrency)

@@ -42,8 +42,10 @@ from payclient.protocol import (
     Request,
     Response,
     Transaction,
-    _wire,
+    build_request,
     fresh_references,
+    parse_response,
+    request_headers,
     telling_headers,
 )
 from payclient.transports import Transport
@@ -103,7 +105,7 @@ class Session:
         self._discard: Callable[[Response], Awaitable[None]] | None = getattr(transport, "discard", None)
         self._url = url
         self._keys = keys
-        self._headers = _wire.request_headers(user_agent)
+        self._headers = request_headers(user_agent)
         self._not_found_messages = not_found_messages
         self._random = random
         self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
@@ -202,7 +204,7 @@ class Session:
         if not self._keys.number:
             await self._renew_key(0, lookup)
         known: int | None = self._keys.number
-        request = _wire.build_request(
+        request = build_request(
             self._url,
             lookup.reference,
             headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
@@ -270,7 +272,7 @@ class Session:
             with lookup.phase("attempts", at_most=options.timeout):
                 response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh
-            transaction = _wire.parse_response(
+            transaction = parse_response(
                 response,
                 lookup.reference,
                 redact=self._keys.redact,

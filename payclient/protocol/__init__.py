@@ -6,7 +6,14 @@ from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcom
 from payclient.protocol._phrases import plain
 from payclient.protocol._refusal import telling_headers
 from payclient.protocol._secret import ApiKey
-from payclient.protocol._wire import check_reference, check_references
+from payclient.protocol._wire import (
+    build_request,
+    check_reference,
+    check_references,
+    endpoint,
+    parse_response,
+    request_headers,
+)
 
 __all__ = [
     "BODY_LIMIT",
@@ -20,13 +27,17 @@ __all__ = [
     "Request",
     "Response",
     "Transaction",
+    "build_request",
     "check_reference",
     "check_references",
+    "endpoint",
     "fresh_references",
     "is_object",
     "kind",
     "masked",
+    "parse_response",
     "plain",
     "read_json",
+    "request_headers",
     "telling_headers",
 ]

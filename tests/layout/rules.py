@@ -33,7 +33,6 @@ MAY_BE_ENTERED = {
     "payclient.ledger._parquet": "it needs pyarrow, so `payclient.ledger` cannot import it",
     "payclient.report._diff_page": "it needs jinja2, so `payclient.report` cannot import it",
     "payclient.report._work_list": "it needs xlsxwriter, so `payclient.report` cannot import it",
-    "payclient.protocol._wire": "used as a namespace: `_wire.build_request`",
 }
 """Private modules that other packages import, each with the reason."""
 
