@@ -284,7 +284,7 @@ class _Stream:
             due, row = self._pop_deferred()
             self._asleep += 1  # the row is nowhere else while its worker sleeps
             try:
-                await asyncio.sleep(due - now)
+                await asyncio.sleep(due - self._clock.now())  # the input may have taken long to end
             finally:
                 self._asleep -= 1
             if not self._is_draining:

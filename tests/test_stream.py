@@ -446,6 +446,32 @@ async def test_one_bad_row(place):
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("hours", [0, 1, 9])
+@pytest.mark.parametrize("after", [0, 1, 60], ids=["at once", "deferred", "due"])
+async def test_bad_row_at_the_end_of_a_slow_input(hours, after):
+    """A row that is deferred when a slow input ends is due when it was, however long a worker has waited for more."""
+    asked = []
+
+    async def lookup(reference):
+        asked.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.01)
+        if reference == "bad":
+            raise ServiceError("down", status_code=503)
+        return transaction(reference)
+
+    async def references():
+        for name in ("T1", "T2", "T3", "T4"):  # after which several workers wait
+            yield name
+        await asyncio.sleep(3600 * hours)
+        yield "bad"
+        await asyncio.sleep(after)
+
+    outcomes = await collect(lookup, references(), random=lambda: 0.5)
+    assert [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)] == ["bad"]
+    assert asked[-1] - 3600 * hours < 5 + 20 + 80 + after + 1
+
+
+@pytest.mark.virtual_time
 async def test_known_reference_is_asked_when_alone():
     """A row that fails at the end of the input is final only after a known-good reference has been answered again."""
     asked = []

@@ -194,6 +194,16 @@ async def test_at_once():
     assert {reference for at, reference in transport.sent if at < 55} == {"T0", "T1", "T2"}
 
 
+async def test_unread_ends_hold_up_the_input():
+    """References that have ended and were not taken yet count as watched, so that a slow reader bounds the memory."""
+    given = itertools.count(1)
+    references = (" " for _ in given)
+    async with client(Timeline()).watch(references, until=PAID, deadline=60.0, at_once=5) as changes:
+        await asyncio.sleep(10)
+        assert next(given) <= 5 + 2
+        assert (await anext(changes)).index == 0
+
+
 async def test_slow_input():
     """References that come late are watched from then on, and those before them do not wait."""
 
