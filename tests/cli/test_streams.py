@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import threading
 
 import pytest
 
@@ -87,6 +88,9 @@ async def test_loop_goes_on():
             async with asyncio.timeout(0):
                 await anext(read_references(stream))
         os.close(writing)
+        for thread in threading.enumerate():
+            if thread.name == "payclient-stdin":
+                thread.join()  # or it would read from what has the number of this pipe next
 
 
 async def test_error():
