@@ -12,9 +12,8 @@ from payclient._lazy import load_at_first_use
 
 TYPE_CHECKING = False  # `typing` is imported by what needs it: the command answers Ctrl-C only after this file
 if TYPE_CHECKING:
-    from payclient._client import AsyncClient
+    from payclient._client import AsyncClient, Confirmation
     from payclient._telemetry import Attempt, Stats
-    from payclient._waits import Confirmation
     from payclient.errors import (
         AttemptTimeoutError,
         AuthenticationError,
@@ -82,9 +81,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "payclient._client": ("AsyncClient",),
+    "payclient._client": ("AsyncClient", "Confirmation"),
     "payclient._telemetry": ("Attempt", "Stats"),
-    "payclient._waits": ("Confirmation",),
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
     "payclient.policies._retry": ("RetryPolicy",),
     "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome", "Transaction"),

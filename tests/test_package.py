@@ -68,3 +68,10 @@ def test_unknown_name():
     """A name that is not there is an `AttributeError`, as in any module."""
     with pytest.raises(AttributeError, match="module 'payclient' has no attribute 'Client'"):
         payclient.Client  # noqa: B018
+
+
+def test_methods_have_the_name_of_their_class():
+    """A message of Python about a method of the client names `AsyncClient`, the name that a user has imported."""
+    methods = [getattr(payclient.AsyncClient, name) for name in dir(payclient.AsyncClient) if not name.startswith("_")]
+    names = {method.__qualname__.partition(".")[0] for method in methods if hasattr(method, "__qualname__")}
+    assert names == {"AsyncClient"}
