@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import itertools
 import math
 import random
@@ -338,3 +340,124 @@ async def test_no_request_in_a_pause(seed):
     restarted = [at for at in run.requested_at if at > 60.0]
     assert paused == [], f"seed {seed}"
     assert restarted[1] - restarted[0] > 0.07, f"seed {seed}: {restarted[:4]}"
+
+
+# A failure of what the limiter calls is that of one lookup.
+
+
+class InjectedError(Exception):
+    pass
+
+
+class Interrupt(BaseException):
+    """What ends more than a lookup, such as `KeyboardInterrupt`, which the event loop would not survive."""
+
+
+class Fuse:
+    """Counts the calls of what it stands in front of, and raises at one of them."""
+
+    def __init__(self, error=None, at=None):
+        self.calls, self._error, self._at = 0, error, at
+
+    def call(self, function, *arguments, **options):
+        self.calls += 1
+        if self.calls == self._at:
+            raise self._error
+        return function(*arguments, **options)
+
+    def before(self, function):
+        return functools.partial(self.call, function)
+
+
+class Fused:
+    """An object whose calls go through a fuse; it has no other attributes than the named ones."""
+
+    def __init__(self, target, fuse, *methods):
+        self.target, self.fuse, self.methods = target, fuse, methods
+
+    def __getattr__(self, name):
+        value = getattr(self.target, name)
+        if not callable(value):
+            return self.fuse.call(lambda: value)
+        assert name in self.methods, name
+        return self.fuse.before(value)
+
+
+class FusedLoop(Fused):
+    """An event loop whose timers can only be cancelled, as those of uvloop that are due at once."""
+
+    def call_at(self, when, function, *arguments):
+        timer = self.fuse.call(self.target.call_at, when, function, *arguments)
+        return Fused(timer, self.fuse, "cancel")
+
+
+async def play_with(fuse):
+    """Let lookups wait for slots, gaps, a pause and each other; return the limiter and the tasks, which ended."""
+    limiter = Limiter(max_concurrency=3, initial=1.5, max_rate=50.0, random=fuse.before(lambda: 0.5))
+    limiter._loop = FusedLoop(asyncio.get_running_loop(), fuse, "time")
+    limiter.controller = Fused(limiter.controller, fuse, "accepted", "throttled", "overloaded", "share", "start_slowly")
+    signals = [*Signal, Signal.ACCEPTED, Signal.ACCEPTED]
+    tasks = [
+        asyncio.create_task(hold(limiter, 0.005, signals[number % 6], 0.3 if number == 5 else None, {}, number))
+        for number in range(14)
+    ]
+    await asyncio.sleep(0.03)
+    tasks[9].cancel()
+    with contextlib.suppress(InjectedError, Interrupt, StopIteration):
+        limiter.share(1000.0, 2)
+    tasks += [asyncio.create_task(acquire_for(limiter, is_poll)) for is_poll in (True, False, True)]
+    await asyncio.sleep(60)
+    return limiter, tasks
+
+
+async def acquire_for(limiter, is_poll):
+    limiter.release(await limiter.acquire(is_poll), Signal.SILENT)
+
+
+async def calls_of(scenario):
+    """Return the numbers of the calls that *scenario* makes through a fuse."""
+    fuse = Fuse()
+    await scenario(fuse)
+    return range(1, fuse.calls + 1)
+
+
+def how_it_ended(task):
+    if not task.done():
+        return "waits"
+    return "cancelled" if task.cancelled() else type(task.exception())
+
+
+@pytest.mark.parametrize(("injected", "raised"), [(InjectedError, InjectedError), (StopIteration, RuntimeError)])
+async def test_failure_is_of_one_lookup(injected, raised):
+    """When a call of the loop, the controller or `random` raises, at most one lookup does; all others are answered."""
+    for at in await calls_of(play_with):
+        limiter, tasks = await play_with(Fuse(injected(), at))
+        ends = [how_it_ended(task) for task in tasks]
+        assert ends.count(type(None)) >= len(tasks) - 2, f"call {at}: {ends}"
+        assert set(ends) <= {type(None), "cancelled", raised, injected}, f"call {at}: {ends}"
+        assert (limiter.in_flight, limiter.waiting) == (0, 0), f"call {at}"
+
+
+async def test_interrupt_keeps_no_slot():
+    """When a call is interrupted, no slot and no place in the queue is lost: the next lookup moves the others on."""
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # what a timer raises
+    for at in await calls_of(play_with):
+        limiter, tasks = await play_with(Fuse(Interrupt(), at))
+        await acquire_for(limiter, False)
+        await asyncio.sleep(60)
+        assert "waits" not in [how_it_ended(task) for task in tasks], f"call {at}"
+        assert (limiter.in_flight, limiter.waiting) == (0, 0), f"call {at}"
+
+
+async def test_failure_while_closing():
+    """When the error for one waiter cannot be made, that waiter has the reason, and the others their errors."""
+    for at in range(1, 6):
+        limiter = Limiter(max_concurrency=1)
+        held = await limiter.acquire()
+        tasks = [asyncio.create_task(limiter.acquire(number > 3)) for number in range(5)]
+        await asyncio.sleep(0)
+        limiter.close(Fuse(InjectedError(), at).before(ConnectionError))
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(end) for end in ends] == [InjectedError if n == at else ConnectionError for n in range(1, 6)]
+        limiter.release(held, Signal.ACCEPTED)
+        assert (limiter.in_flight, limiter.waiting) == (0, 0)

@@ -17,6 +17,7 @@ import math
 import random
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TypeAlias
 
 from payclient.policies._concurrency import ConcurrencyController, Ticket
 from payclient.policies._retry import Signal
@@ -24,6 +25,9 @@ from payclient.policies._retry import Signal
 _MAX_BEFORE_POLL = 8
 """Grants to others while a poll waits; the next grant is the poll's."""
 _MAX_LATENESS = 0.01  # seconds; up to this, a late timer is compensated for
+
+_Turn: TypeAlias = asyncio.Future[Ticket | Exception]
+"""A place in a queue. A failure is its result, because a future takes no `StopIteration` as its exception."""
 
 
 def _is_wait(seconds: float) -> bool:
@@ -59,12 +63,13 @@ class Limiter:
         )
         self._random = random
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed: Callable[[], BaseException] | None = None
+        self._closed: Callable[[], Exception] | None = None
 
-        self._queue: OrderedDict[asyncio.Future[Ticket], None] = OrderedDict()
-        self._polls: OrderedDict[asyncio.Future[Ticket], None] = OrderedDict()
+        self._queue: OrderedDict[_Turn, None] = OrderedDict()
+        self._polls: OrderedDict[_Turn, None] = OrderedDict()
         self._before_poll = 0  # grants to others since a poll was granted
         self._timer: asyncio.TimerHandle | None = None
+        self._fires_at = math.inf  # not asked of the timer, because uvloop's may be a plain handle
         self._timer_was_due = -math.inf  # when the timer that runs now was due
         self._in_flight = 0
         self._granted = 0
@@ -103,7 +108,7 @@ class Limiter:
             is_poll: Whether the attempt can wait: then all others go first.
 
         Raises:
-            BaseException: The exception of `close`, after it.
+            Exception: The exception of `close`, after it.
         """
         if self._closed is not None:
             raise self._closed()
@@ -126,17 +131,19 @@ class Limiter:
             retry_after: Seconds to wait, if the service stated them.
         """
         self._in_flight -= 1
-        if signal is Signal.ACCEPTED:
-            self.controller.accepted(ticket, self._now())
-        elif signal is Signal.THROTTLED:
-            is_paused = retry_after is not None and _is_wait(retry_after)
-            self.controller.throttled(ticket, self._now(), granted=self._granted, is_paused=is_paused)
-        elif signal is Signal.OVERLOADED:
-            self.controller.overloaded(ticket, self._now(), granted=self._granted)
-        if retry_after is not None:
-            self.pause(retry_after)
-        if self._queue or self._polls:
-            self._grant_due()
+        try:
+            if signal is Signal.ACCEPTED:
+                self.controller.accepted(ticket, self._now())
+            elif signal is Signal.THROTTLED:
+                is_paused = retry_after is not None and _is_wait(retry_after)
+                self.controller.throttled(ticket, self._now(), granted=self._granted, is_paused=is_paused)
+            elif signal is Signal.OVERLOADED:
+                self.controller.overloaded(ticket, self._now(), granted=self._granted)
+            if retry_after is not None:
+                self.pause(retry_after)
+        finally:
+            if self._queue or self._polls:
+                self._grant_due()
 
     def pause(self, seconds: float) -> None:
         """
@@ -161,7 +168,7 @@ class Limiter:
             self._closed_until = max(self._paused_until, self._due_at)
             self._grant_due()
 
-    def close(self, error: Callable[[], BaseException]) -> None:
+    def close(self, error: Callable[[], Exception]) -> None:
         """
         Fail all waiting and later acquires; granted tickets stay valid.
 
@@ -169,13 +176,9 @@ class Limiter:
             error: Called once per acquire, because a traceback belongs to one exception.
         """
         self._closed = error
+        self._grant_due()
         if self._timer is not None:
             self._timer.cancel()
-        for queue in (self._queue, self._polls):
-            while queue:
-                turn, _ = queue.popitem(last=False)
-                if not turn.done():
-                    turn.set_exception(error())
 
     def _now(self) -> float:
         if self._loop is None:
@@ -202,9 +205,8 @@ class Limiter:
     def _grant(self, now: float) -> Ticket:
         if self._in_flight >= self.controller.whole:
             # A use that could not happen when due is made up for once; otherwise the fraction is never reached.
-            gap = self._fraction_gap()
+            gap, self._jitter = self._fraction_gap(), 0.9 + 0.2 * self._random()
             self._fraction_used_at = max(self._fraction_used_at + gap, now - gap)
-            self._jitter = 0.9 + 0.2 * self._random()
         if self._gap:
             self._pace(now)
         self._in_flight += 1
@@ -221,46 +223,58 @@ class Limiter:
         is_late_timer = self._timer_was_due == self._due_at and now - self._due_at <= min(self._gap, _MAX_LATENESS)
         self._closed_until = self._due_at = (self._due_at if is_late_timer else now) + self._gap
 
-    async def _wait_for_turn(self, queue: OrderedDict[asyncio.Future[Ticket], None]) -> Ticket:
-        turn: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+    async def _wait_for_turn(self, queue: OrderedDict[_Turn, None]) -> Ticket:
+        turn: _Turn = asyncio.get_running_loop().create_future()
         queue[turn] = None
-        self._grant_due()
         try:
-            return await turn
-        except asyncio.CancelledError:
+            self._grant_due()
+            granted = await turn
+        except BaseException:
             queue.pop(turn, None)
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
+            if turn.done() and not turn.cancelled() and isinstance(turn.result(), Ticket):
                 self._in_flight -= 1  # granted and cancelled in the same tick
             self._grant_due()
             raise
+        if isinstance(granted, Ticket):
+            return granted
+        raise granted
 
     def _grant_due(self) -> None:
-        """Grant what may be granted now, and set a timer for the next ticket."""
-        now = self._now()
+        """Grant what may be granted now, and set a timer for the next ticket; a failure is that of the next waiter."""
         while self._queue or self._polls:
-            opens_at = self._opens_at()
-            if opens_at > now:
-                self._set_timer(opens_at)
-                return
-            turn = self._next_turn()
-            if not turn.done():  # cancelled, and its task has not run yet
-                turn.set_result(self._grant(now))
+            is_poll = bool(self._polls) and (not self._queue or self._before_poll >= _MAX_BEFORE_POLL)
+            queue = self._polls if is_poll else self._queue
+            turn = next(iter(queue))
+            if not turn.done():  # else cancelled, and its task has not run yet
+                granted: Ticket | Exception | None
+                try:
+                    granted = self._grant_or_set_timer()
+                except Exception as error:  # noqa: BLE001  raised by the waiter, so that the others are not left behind
+                    granted = error
+                if granted is None:
+                    return
+                turn.set_result(granted)
+            del queue[turn]
+            self._before_poll = 0 if is_poll else self._before_poll + 1
 
-    def _next_turn(self) -> asyncio.Future[Ticket]:
-        is_poll = bool(self._polls) and (not self._queue or self._before_poll >= _MAX_BEFORE_POLL)
-        self._before_poll = 0 if is_poll else self._before_poll + 1
-        turn, _ = (self._polls if is_poll else self._queue).popitem(last=False)
-        return turn
+    def _grant_or_set_timer(self) -> Ticket | None:
+        if self._closed is not None:
+            raise self._closed()
+        now, opens_at = self._now(), self._opens_at()
+        if opens_at <= now:
+            return self._grant(now)
+        self._set_timer(opens_at)
+        return None
 
     def _set_timer(self, when: float) -> None:
+        if self._fires_at <= when or self._loop is None:
+            return  # too early is harmless, and spares a timer per release
+        timer = self._loop.call_at(when, self._on_timer, when)
         if self._timer is not None:
-            if self._timer.when() <= when:
-                return  # too early is harmless, and spares a timer per release
             self._timer.cancel()
-        if self._loop is not None and when < math.inf:
-            self._timer = self._loop.call_at(when, self._on_timer, when)
+        self._timer, self._fires_at = timer, when
 
     def _on_timer(self, when: float) -> None:
-        self._timer, self._timer_was_due = None, when
+        self._timer, self._fires_at, self._timer_was_due = None, math.inf, when
         self._grant_due()
         self._timer_was_due = -math.inf  # later grants are not late by this timer
