@@ -379,8 +379,9 @@ class AsyncClient:
         """
         Poll one transaction until its status is one of *until*.
 
-        All waits for one reference share its polls, and polls queue behind all other lookups. Temporary
-        failures, and pauses that the service asks for, do not end the wait.
+        All waits for one reference share its polls, and polls queue behind all other lookups. A wait that begins
+        beside others starts from their last result, if that is younger than `interval`. Temporary failures, and pauses
+        that the service asks for, do not end the wait; closing the client does.
 
         Args:
             reference: The service's reference code.
@@ -509,11 +510,11 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """
-        Refuse new lookups, wait up to `timeout` seconds for those in flight, and disconnect.
+        Refuse new lookups, end waits and watches, wait up to `timeout` seconds for lookups in flight, and disconnect.
 
         Closing twice has no effect.
         """
-        await self._session.aclose(grace=self._options.timeout)
+        await self._session.aclose(grace=self._options.timeout, end_waits=self._polls.close)
 
     async def __aenter__(self) -> Self:
         self._session.check_usable()

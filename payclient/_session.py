@@ -139,9 +139,9 @@ class Session:
             self._clock = Clock(loop)
         return self._clock if self._clock.loop is loop else None
 
-    async def aclose(self, *, grace: float) -> None:
+    async def aclose(self, *, grace: float, end_waits: Callable[[Callable[[], PayClientError]], None]) -> None:
         """
-        Refuse new lookups, wait up to *grace* seconds for those in flight, then close the transport.
+        Refuse new lookups, end waits, wait up to *grace* seconds for lookups in flight, then close the transport.
 
         In another process or event loop the session is only marked as closed, because its
         connections cannot be closed there.
@@ -153,6 +153,7 @@ class Session:
         if self._process != os.getpid() or loop is None or (clock := self._clock_of(loop)) is None:
             return
         self._limiter.close(closed)
+        end_waits(closed)
         try:
             if self._under_way:
                 async with asyncio.timeout(grace):

@@ -5,15 +5,21 @@ Design rules:
 
 - A poll is made by one of the waits, in its own task. If that is cancelled, or its time is over, another one makes
   the poll.
-- The result of a poll counts for all waits of the reference: each plans its next poll from then on.
+- The result of a poll counts for all waits of the reference: each plans its next poll from then on. A wait that begins
+  within the shortest interval of it starts from it.
+- No code of a caller's runs while a result is passed on: a listener only stores it. So what a predicate, an observer or
+  a trace raises ends its own wait, and no other.
 - A wait sleeps by one timer of the event loop, so ten thousand of them cost nothing until one is due.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
+
+from attrs import define, field
 
 from payclient.errors import DeadlineExceededError, PayClientError
 from payclient.protocol import Transaction
@@ -23,33 +29,49 @@ Poll: TypeAlias = Callable[[], Awaitable[Transaction]]
 """Looks up one reference, within the time of the calling wait."""
 
 Listener: TypeAlias = Callable[[Result | None], None]
-"""Gets the result of a poll; None if there is none, so another wait has to make the poll."""
+"""Stores the result of a poll; None if there is none, so another wait has to make the poll."""
+
+Close: TypeAlias = Callable[[PayClientError], None]
+"""Ends a wait or a watch with the error."""
+
+
+@define(eq=False)
+class _Polled:
+    """A reference that is polled: its listeners, and its last result with the time of it."""
+
+    listeners: dict[Listener, None] = field(factory=dict[Listener, None])
+    result: Result | None = None
+    at: float = -math.inf
 
 
 class Polls:
     """The references that are polled by one client, each with its listeners."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, dict[Listener, None]] = {}
+        self._polled: dict[str, _Polled] = {}
         self._under_way: set[str] = set()
+        self._open: dict[Close, None] = {}
+        self._closed: Callable[[], PayClientError] | None = None
 
     def __len__(self) -> int:
-        return len(self._listeners)
+        return len(self._polled)
 
     def __contains__(self, reference: str) -> bool:
         """Return whether a poll for *reference* is in flight."""
         return reference in self._under_way
 
-    def add(self, reference: str, listener: Listener) -> None:
-        """Pass the result of each poll for *reference* to *listener* from now on."""
-        self._listeners.setdefault(reference, {})[listener] = None
+    def add(self, reference: str, listener: Listener) -> tuple[Result | None, float]:
+        """Pass each result for *reference* to *listener* from now on; return the last one, and the time of it."""
+        polled = self._polled.setdefault(reference, _Polled())
+        polled.listeners[listener] = None
+        return polled.result, polled.at
 
     def remove(self, reference: str, listener: Listener) -> None:
-        """Remove *listener*."""
-        others = self._listeners[reference]
+        """Remove *listener*; nothing is kept of a reference without any."""
+        others = self._polled[reference].listeners
         del others[listener]
         if not others:
-            del self._listeners[reference]
+            del self._polled[reference]
 
     async def make(self, reference: str, poll: Poll) -> None:
         """Make a poll, and pass its result to the listeners; none for *reference* may be in flight."""
@@ -64,32 +86,51 @@ class Polls:
             result = error
         finally:
             self._under_way.discard(reference)
-            for listener in tuple(self._listeners.get(reference, ())):
-                listener(result)
+            if polled := self._polled.get(reference):
+                if result is not None:
+                    polled.result, polled.at = result, asyncio.get_running_loop().time()
+                for listener in tuple(polled.listeners):
+                    listener(result)
+
+    def add_open(self, close: Close) -> None:
+        """Call *close* when the client is closed; at once if it is."""
+        self._open[close] = None
+        if self._closed is not None:
+            close(self._closed())
+
+    def remove_open(self, close: Close) -> None:
+        """Do not call *close* any more."""
+        del self._open[close]
+
+    def close(self, error: Callable[[], PayClientError]) -> None:
+        """End all waits and watches, each with an *error* of its own."""
+        self._closed = error
+        for close in tuple(self._open):
+            close(error())
 
 
-class _Ear:
+class _Inbox:
     """The results for one wait, and the event by which it sleeps."""
 
     def __init__(self) -> None:
-        self._news = asyncio.Event()
-        self._heard: list[Result] = []
+        self._wake_up = asyncio.Event()
+        self._results: list[Result] = []
 
-    def hear(self, result: Result | None) -> None:
+    def put(self, result: Result | None) -> None:
         if result is not None:
-            self._heard.append(result)
-        self._news.set()
+            self._results.append(result)
+        self._wake_up.set()
 
     def take(self) -> list[Result]:
-        heard, self._heard = self._heard, []
-        self._news.clear()
-        return heard
+        results, self._results = self._results, []
+        self._wake_up.clear()
+        return results
 
     async def sleep_until(self, when: float) -> None:
         """Sleep until there is a result, or until *when*."""
-        timer = asyncio.get_running_loop().call_at(when, self._news.set)
+        timer = asyncio.get_running_loop().call_at(when, self._wake_up.set)
         try:
-            await self._news.wait()
+            await self._wake_up.wait()
         finally:
             timer.cancel()
 
@@ -100,22 +141,25 @@ async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
 
     Raises:
         WaitError: When it does not hold in time, or cannot hold any more.
-        PayClientError: When every other lookup would fail too.
+        PayClientError: When every other lookup would fail too, or the client is closed.
     """
     loop = asyncio.get_running_loop()
-    ear = _Ear()
-    polls.add(wait.reference, ear.hear)
+    inbox = _Inbox()
+    result, at = polls.add(wait.reference, inbox.put)
+    polls.add_open(inbox.put)
     try:
-        while (now := loop.time()) < wait.ends_at:
+        is_held = wait.start_from(result, at, loop.time())
+        while not is_held and (now := loop.time()) < wait.ends_at:
             is_under_way = wait.reference in polls
             if now >= wait.due_at and not is_under_way:
                 await polls.make(wait.reference, poll)
             else:
-                await ear.sleep_until(wait.ends_at if is_under_way else min(wait.due_at, wait.ends_at))
-            for result in ear.take():
-                if wait.take(result, loop.time()):
-                    assert wait.transaction is not None  # noqa: S101  it holds of a transaction
-                    return wait.transaction
+                await inbox.sleep_until(wait.ends_at if is_under_way else min(wait.due_at, wait.ends_at))
+            is_held = any(wait.take(result, loop.time()) for result in inbox.take())
     finally:
-        polls.remove(wait.reference, ear.hear)
-    raise wait.exceeded(loop.time())
+        polls.remove_open(inbox.put)
+        polls.remove(wait.reference, inbox.put)
+    if not is_held:
+        raise wait.exceeded(loop.time())
+    assert wait.transaction is not None  # noqa: S101  it holds of a transaction
+    return wait.transaction

@@ -178,6 +178,20 @@ class Wait:
         self._check_expiry(result, now)
         return False
 
+    def start_from(self, result: Result | None, at: float, now: float) -> bool:
+        """
+        Start from the last result of another wait, if it is younger than the shortest interval; return as `take` does.
+
+        A failure only puts the first poll off: it came before this wait, so it must not end it.
+        """
+        may_ask_at = at + self._terms.interval * _MIN_PART
+        if result is None or may_ask_at <= now:
+            return False
+        if isinstance(result, PayClientError):
+            self.due_at = may_ask_at
+            return False
+        return self.take(result, now)
+
     def exceeded(self, now: float) -> WaitDeadlineError:
         """Return the error for a wait that the deadline has ended."""
         saw = f"is {quote(self.transaction.status)}" if self.transaction else "was not seen"

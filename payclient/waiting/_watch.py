@@ -7,6 +7,8 @@ Design rules:
 - A reference has at most one unread change, and is not polled as long as it has one. So a slow reader loses no
   change, and memory depends on the number of watched references.
 - When a reference ends, the next one is read from the input.
+- The caller's predicate runs in a task of the watch, and never where a poll passes its result on: what it raises ends
+  the watch, and no other wait.
 - All tasks end before the block does, even if the block is cancelled repeatedly.
 """
 
@@ -66,6 +68,7 @@ class _Watched:
     index: int
     wait: Wait
     has_news: bool = False  # that were not taken yet
+    result: Result | None = None  # of a poll, not processed yet
     listener: Listener = field(init=False)
 
 
@@ -113,6 +116,7 @@ class _Watch:
     _loop: asyncio.AbstractEventLoop = field(init=False, factory=asyncio.get_running_loop)
     _watched: dict[int, _Watched] = field(init=False, factory=dict)
     _due: list[tuple[float, int]] = field(init=False, factory=list)  # with the index of the reference
+    _inbox: deque[_Watched] = field(init=False, factory=deque)  # those with a result
     _ready: deque[Seen] = field(init=False, factory=deque)
     _ends_at: float = field(init=False)
     _deadline: asyncio.TimerHandle = field(init=False)
@@ -161,6 +165,7 @@ class _Watch:
         self._ends_at = self._loop.time() + self._terms.deadline
         self._deadline = self._loop.call_at(self._ends_at, self._expire)
         self._begin(self._read(references))
+        self._polls.add_open(self._end)
 
     async def _read(self, references: References) -> None:
         async for reference in references if isinstance(references, AsyncIterable) else _one_by_one(references):
@@ -181,10 +186,10 @@ class _Watch:
             return
         now = self._loop.time()
         watched = _Watched(index, Wait(reference, self._terms, began_at=now, random=self._random))
-        watched.listener = partial(self._hear, watched)
+        watched.listener = partial(self._put, watched)
         self._watched[index] = watched
-        self._polls.add(reference, watched.listener)
-        self._plan(watched)
+        result, at = self._polls.add(reference, watched.listener)
+        self._process(watched, lambda: watched.wait.start_from(result, at, now))
 
     # The polls
 
@@ -198,7 +203,7 @@ class _Watch:
             due_at, index = heappop(self._due)
             watched = self._watched.get(index)
             # A reference with a newer result has a newer entry here, and one in flight will get one.
-            is_due = watched is not None and watched.wait.due_at == due_at and not watched.has_news
+            is_due = watched is not None and watched.wait.due_at == due_at and not (watched.has_news or watched.result)
             if watched is not None and is_due and watched.wait.reference not in self._polls:
                 self._asking += 1
                 self._begin(self._ask(watched))
@@ -216,16 +221,32 @@ class _Watch:
             self._asking -= 1
         self._ask_what_is_due()
 
-    def _hear(self, watched: _Watched, result: Result | None) -> None:
+    def _put(self, watched: _Watched, result: Result | None) -> None:
+        """Keep a result; when there is none, poll again."""
         if self._is_over or watched.has_news:
             return
         if result is None:
             self._plan(watched)
             return
-        wait, now = watched.wait, self._loop.time()
+        watched.result = result
+        self._inbox.append(watched)
+        if len(self._inbox) == 1:
+            self._begin(self._empty_inbox())
+
+    async def _empty_inbox(self) -> None:
+        while self._inbox and not self._is_over:
+            watched = self._inbox[0]
+            result, watched.result = watched.result, None
+            if result is not None and watched.index in self._watched:
+                self._process(watched, partial(watched.wait.take, result, self._loop.time()))
+            self._inbox.popleft()
+
+    def _process(self, watched: _Watched, take: Callable[[], bool]) -> None:
+        """Let the wait *take* a result, which runs the caller's predicate, and tell what is new."""
+        wait = watched.wait
         previous = None if wait.transaction is None else wait.transaction.status
         try:
-            is_last = wait.take(result, now)
+            is_last = take()
         except PayClientError as error:
             if classify(error).is_fatal:
                 self._end(error)
@@ -287,6 +308,7 @@ class _Watch:
         try:
             await until_done(self._tasks)
         finally:
+            self._polls.remove_open(self._end)
             for watched in list(self._watched.values()):
                 self._forget(watched)
             self._news.set()

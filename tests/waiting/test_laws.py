@@ -7,7 +7,7 @@ import itertools
 import math
 import random
 import statistics
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 from hypothesis import given
@@ -105,6 +105,66 @@ async def test_cancelled_at_every_await(use, moment):
     await cancel_at_each_turn(task, first=moment[0], count=moment[1])
     assert (transport.in_flight, pay.stats.in_flight, pay._session._limiter.waiting) == (0, 0, 0)
     assert (len(pay._polls), "T1" in pay._polls, other_tasks()) == (0, False, set())
+
+
+def broken(*_):
+    raise ZeroDivisionError
+
+
+@contextmanager
+def broken_trace():
+    yield broken
+
+
+async def use_once(pay, kind):
+    """Wait for T1, or watch it, with code of the caller's that raises, or without."""
+    if kind == "observer":
+        pay = pay.with_options(on_attempt=broken)
+    elif kind == "trace":
+        pay = pay.with_options(tracing=broken_trace)
+    options = {
+        "until": broken if "predicate" in kind else PAID,
+        "deadline": 100.0,
+        "interval": 4.0,
+        "max_interval": 4.0,
+    }
+    if "watch" not in kind:
+        return (await pay.wait_for("T1", **options)).status
+    async with pay.watch(["T1", "T1"], **options) as changes:
+        seen = [change async for change in changes]
+    return seen[-1].transaction.status
+
+
+@examples(150)
+@given(
+    users=st.lists(
+        st.tuples(
+            st.sampled_from(["wait", "watch", "wait, predicate", "watch, predicate", "observer", "trace"]),
+            st.floats(0, 30),
+            st.sampled_from([None, 0.0, 0.05, 0.5, 7.0]),
+        ),
+        max_size=8,
+    )
+)
+async def test_failing_code_of_one_ends_no_other(users):
+    """Whatever a predicate, an observer or a trace raises, and who is cancelled: others learn the status in time."""
+    began = now()
+    pay = client(Timeline({"T1": [(0, "Pending"), (began + 30, "Paid")]}))
+
+    async def start(kind, at, patience):
+        await asyncio.sleep(at)
+        async with asyncio.timeout(patience):
+            return await use_once(pay, kind), now()
+
+    found = await asyncio.gather(*(start(*user) for user in users), return_exceptions=True)
+    for (kind, _, patience), result in zip(users, found, strict=True):
+        if isinstance(result, tuple):
+            assert (result[0], result[1] <= began + 30 + 4.2) == ("Paid", True)
+        elif isinstance(result, ZeroDivisionError):
+            assert kind not in ("wait", "watch")
+        else:
+            assert (type(result), patience is None) == (TimeoutError, False)
+    assert (len(pay._polls), other_tasks()) == (0, set())
 
 
 async def idle_median(seed):

@@ -7,12 +7,16 @@ from functools import partial
 
 import pytest
 
-from payclient import ServiceError, Transaction, WaitDeadlineError
+from payclient import ClientClosedError, ServiceError, Transaction, TransactionNotFoundError, WaitDeadlineError
 from payclient.errors import DeadlineExceededError
 from payclient.waiting import Polls, Terms, Wait, wait_until_held
+from support.fakes import client
 from support.simulated import now
+from support.timeline import Timeline
 
 pytestmark = pytest.mark.virtual_time
+
+PAID = {"Paid"}
 
 
 class Service:
@@ -62,12 +66,46 @@ async def test_one_at_a_time():
 
 
 async def test_newcomer_hears_of_the_others():
-    """A wait that begins later asks at once, and all plan their next poll from there."""
+    """A wait that begins when the last result is older than the shortest interval asks, and all plan from there."""
     polls, service = Polls(), Service(paid_at=25)
     first = waiting(polls, service)
-    await asyncio.sleep(6)
+    await asyncio.sleep(10)
     await asyncio.gather(first, waiting(polls, service))
-    assert [at for at, _ in service.asked] == [0, 6, 17, 28]
+    assert [at for at, _ in service.asked] == [0, 10, 21, 32]
+
+
+async def test_newcomers_start_from_a_young_result():
+    """Waits that begin within the shortest interval of a result start from it, and ask nothing."""
+    polls, service = Polls(), Service(paid_at=25)
+    waits = []
+    for _ in range(400):
+        waits.append(waiting(polls, service))
+        await asyncio.sleep(0.02)
+    assert [at for at, _ in service.asked] == [0]
+    await asyncio.gather(*waits)
+    assert len(service.asked) <= 5
+    assert waiting(polls, service).cancel()
+
+
+async def test_young_failure_ends_no_newcomer():
+    """A failure of before only puts the first poll of a new wait off, even one that would end it."""
+    polls, calls = Polls(), []
+
+    async def poll():
+        calls.append(now())
+        if now() < 5:
+            raise TransactionNotFoundError("no such transaction", status_code=404)
+        return Transaction(reference="T1", amount=1, status="Paid")
+
+    def start(**terms):
+        terms = Terms(until={"Paid"}, deadline=60.0, interval=10.0, **terms)
+        return asyncio.create_task(wait_until_held(Wait("T1", terms, began_at=now(), random=lambda: 1.0), polls, poll))
+
+    patient = start(appear=60.0)
+    await asyncio.sleep(1)
+    hasty = start(appear=0.0)
+    await asyncio.gather(patient, hasty)
+    assert calls == [0, 8]
 
 
 async def test_cancelled_asker():
@@ -135,6 +173,70 @@ async def test_foreign_error():
     with pytest.raises(ZeroDivisionError):
         await first
     assert (await second).status == "Paid"
+
+
+async def test_failing_predicate():
+    """What a predicate raises ends its own wait or watch, and no other of the reference."""
+    pay = client(Timeline({"T1": [(0, "Pending"), (20, "Paid")]}))
+    options = {"deadline": 60.0, "interval": 5.0, "max_interval": 5.0}
+
+    def broken(transaction):
+        return transaction.no_such_field
+
+    async def watched(until):
+        async with pay.watch(["T1"], until=until, **options) as changes:
+            return [change.transaction.status async for change in changes]
+
+    async def later(until):
+        await asyncio.sleep(6.0)
+        return await pay.wait_for("T1", until=until, **options)
+
+    uses = [watched(broken), pay.wait_for("T1", until=PAID, **options), pay.wait_for("T1", until=broken, **options)]
+    uses += [watched(PAID), later(PAID), later(broken)]
+    found = await asyncio.gather(*uses, return_exceptions=True)
+    kinds = [type(each) for each in found]
+    assert kinds == [AttributeError, Transaction, AttributeError, list, Transaction, AttributeError]
+    assert (found[3], len(pay._polls)) == (["Pending", "Paid"], 0)
+
+
+async def test_close_ends_all():
+    """Closing the client ends waits and watches at once, those without a reference included."""
+    transport = Timeline(latency=2.0)
+    pay = client(transport, timeout=1.5)
+    options = {"until": PAID, "deadline": 900.0, "max_interval": 60.0, "interval": 60.0}
+
+    async def never():
+        await asyncio.Event().wait()
+        yield "T2"
+
+    async def watched(references):
+        async with pay.watch(references, **options) as changes:
+            async for _ in changes:
+                pass
+
+    async def timed(use):
+        with pytest.raises(ClientClosedError):
+            await use
+        return now()
+
+    uses = [pay.wait_for("T1", **options), pay.wait_for("T1", **options), watched(["T1", "T3"]), watched(never())]
+    ends = [asyncio.create_task(timed(use)) for use in uses]
+    await asyncio.sleep(10)
+    ends.append(asyncio.create_task(timed(pay.wait_for("T4", **options))))  # its poll is in flight
+    await asyncio.sleep(0.5)
+    await pay.aclose()
+    assert [await end for end in ends] == [10.5] * 4 + [pytest.approx(11.5)]
+    assert (now(), len(pay._polls)) == (pytest.approx(11.5), 0)
+
+
+async def test_watch_of_a_closed_client():
+    """A watch that is entered after the client was closed ends at once."""
+    pay = client(Timeline())
+    watch = pay.watch(["T1"], until=PAID, deadline=900.0)
+    await pay.aclose()
+    with pytest.raises(ClientClosedError):
+        async with watch as changes:
+            await anext(changes)
 
 
 async def test_nothing_is_kept():
