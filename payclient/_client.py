@@ -29,7 +29,15 @@ from payclient._stream import References, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
 from payclient.errors import ConfigurationError, TransactionNotFoundError
 from payclient.policies import Clock, RetryPolicy, SingleFlight
-from payclient.protocol import Environment, Outcome, Transaction, check_reference, check_references, endpoint
+from payclient.protocol import (
+    Environment,
+    Outcome,
+    Transaction,
+    check_reference,
+    check_references,
+    endpoint,
+    fresh_references,
+)
 from payclient.transports import (
     HttpClient,
     Network,
@@ -487,7 +495,8 @@ class AsyncClient:
             status: The accepted status words of the service, compared exactly.
 
         Note:
-            "Not found" is an answer: the claim is not confirmed.
+            "Not found" is an answer: the claim is not confirmed. The service is asked after this call: a lookup that
+            was sent before is not shared.
 
         Raises:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
@@ -497,8 +506,9 @@ class AsyncClient:
         from payclient._confirm import claim, findings_of, words_of  # noqa: PLC0415  it loads reconciliation
 
         entry, words = claim(reference, amount=amount, merchant_reff=merchant_reff), words_of(status)
+        clock = self._session.check_usable()
         try:
-            transaction = await self.get_transaction(reference)
+            transaction = await self._look_up(reference, clock, until=self._deadline(clock), is_newer=True)
         except TransactionNotFoundError:
             transaction = None
         return Confirmation(
@@ -537,10 +547,14 @@ class AsyncClient:
         *,
         until: float | None = None,
         budget: float | None = None,
+        is_newer: bool = False,
     ) -> Transaction:
         check_reference(reference)
         options = self._options
         lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=options.observers)
+        lookup.needs_fresh_connection = reference in fresh_references.get()
+        if is_newer or lookup.needs_fresh_connection:  # what confirms an answer comes after it
+            lookup.after = clock.now()
         if options.tracing is None:
             return await self._join_or_start(lookup)
         with options.tracing() as trace:
@@ -549,12 +563,12 @@ class AsyncClient:
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the answer of an equal lookup in flight, or make the lookup itself."""
-        while lookup.reference in self._calls:
+        while (other := self._calls.joinable(lookup.reference, after=lookup.after)) is not None:
             with lookup.phase("queued"):
-                transaction = await self._calls.join(lookup.reference)
+                transaction = await other.join()
             if transaction is not None:
                 return transaction
-        with self._calls.start(lookup.reference) as call:
+        with self._calls.start(lookup.reference, lambda: lookup.sent_at) as call:
             return call.set_result(await self._session.look_up(lookup, self._options))
 
     async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:

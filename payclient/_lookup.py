@@ -62,6 +62,9 @@ class Lookup:
             which may queue for long. None for no limit.
         observers: Each gets a record per attempt.
         is_poll: Whether it can wait: then its attempts queue behind all others.
+        after: The answer must have been asked for after this time; it shares no request that was sent before.
+        needs_fresh_connection: Whether each attempt is sent over a new connection.
+        sent_at: When the attempt in flight was sent; None between two attempts.
         attempts: How many were made.
         last_error: Of the attempts.
         is_fresh: Whether the last answer came over a fresh connection.
@@ -75,6 +78,9 @@ class Lookup:
     budget: float | None
     observers: tuple[OnAttempt, ...]
     is_poll: bool = False
+    after: float = -math.inf
+    needs_fresh_connection: bool = False
+    sent_at: float | None = field(default=None, init=False)
     attempts: int = field(default=0, init=False)
     last_error: PayClientError | None = field(default=None, init=False)
     is_fresh: bool = field(default=False, init=False)

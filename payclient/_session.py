@@ -43,7 +43,6 @@ from payclient.protocol import (
     Response,
     Transaction,
     build_request,
-    fresh_references,
     parse_response,
     request_headers,
     telling_headers,
@@ -211,11 +210,12 @@ class Session:
             headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
             authorization=self._keys.authorization,
         )
-        if lookup.reference in fresh_references.get():
+        if lookup.needs_fresh_connection:
             request = evolve(request, needs_fresh_connection=True)
         retries: Retries | None = None  # most lookups need none
         unbelieved: Unbelieved | None = None
         while True:
+            lookup.sent_at = None
             self._check_remaining_time(lookup, options)
             try:
                 return await self._attempt(request, lookup, options)
@@ -263,6 +263,7 @@ class Session:
         if ticket is None:
             with lookup.phase("queued"):
                 ticket = await self._limiter.acquire(lookup.is_poll)
+        lookup.sent_at = ticket.started_at
         lookup.attempts += 1
         self._counts.attempts += 1
         self._counts.retries += lookup.attempts > 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
+from collections.abc import Callable
 from typing import Generic, TypeAlias, TypeVar
 
 from attrs import define, field
@@ -18,32 +20,31 @@ _Result: TypeAlias = tuple[_Value | None, PayClientError | None]
 
 class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
     """
-    The calls in flight, by key.
+    The calls in flight, by key; where there are several for one, the one that was started last.
 
     The first caller for a key makes the call in its own task; later callers wait for its result. If
     the first is cancelled or exceeds its own deadline, there is no result, and one of the waiters
     makes the call again. So there is no background task, and the cancellation of one caller does not
-    affect the others.
+    affect the others. A caller that needs a result newer than a moment joins no call that was sent
+    before it, and makes one for all who come later.
     """
 
-    def start(self, key: str) -> InFlight[_Value]:
-        """Return a block in which the caller makes the call for *key*; no other may be in flight."""
-        return InFlight(key, self)
-
-    async def join(self, key: str) -> _Value | None:
+    def start(self, key: str, sent_at: Callable[[], float | None]) -> InFlight[_Value]:
         """
-        Return or raise the result of the call in flight for *key*.
+        Return a block in which the caller makes the call for *key*.
 
-        Returns:
-            None when it ended without a result: then one of the waiters makes the call.
+        Args:
+            key: Of the call.
+            sent_at: Returns when the request was sent that gives the result; None if that is still to come.
         """
-        waiter: asyncio.Future[_Result[_Value]] = asyncio.get_running_loop().create_future()
-        self[key].waiters.append(waiter)
-        value, failure = await waiter
-        if failure is not None:
-            # A single exception raised in several tasks would collect the tracebacks of all of them.
-            raise copy.copy(failure)
-        return value
+        return InFlight(key, self, sent_at)
+
+    def joinable(self, key: str, *, after: float = -math.inf) -> InFlight[_Value] | None:
+        """Return the call in flight for *key*; None if it was sent at the time *after* or before."""
+        call = self.get(key)
+        if call is None or (sent_at := call.sent_at()) is None or sent_at > after:
+            return call
+        return None
 
 
 @define(eq=False, repr=False)
@@ -52,13 +53,30 @@ class InFlight(Generic[_Value]):
     One call in flight: a block that ends with or without a result.
 
     Attributes:
+        sent_at: As given to `SingleFlight.start`.
         waiters: Callers that wait for its result.
     """
 
     _key: str
     _others: dict[str, InFlight[_Value]]
+    sent_at: Callable[[], float | None]
     _value: _Value | None = field(default=None, init=False)
     waiters: list[asyncio.Future[_Result[_Value]]] = field(factory=list, init=False)
+
+    async def join(self) -> _Value | None:
+        """
+        Return or raise the result.
+
+        Returns:
+            None when the call ended without one: then one of the waiters makes it again.
+        """
+        waiter: asyncio.Future[_Result[_Value]] = asyncio.get_running_loop().create_future()
+        self.waiters.append(waiter)
+        value, failure = await waiter
+        if failure is not None:
+            # A single exception raised in several tasks would collect the tracebacks of all of them.
+            raise copy.copy(failure)
+        return value
 
     def set_result(self, value: _Value) -> _Value:
         """Return *value*, and hand it to the waiters when the block ends."""
@@ -70,7 +88,8 @@ class InFlight(Generic[_Value]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        del self._others[self._key]
+        if self._others.get(self._key) is self:
+            del self._others[self._key]
         if not self.waiters:
             return
         # The deadline was the caller's own, so waiters with more time try again.

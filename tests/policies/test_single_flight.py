@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from itertools import count
 
 import pytest
@@ -20,16 +21,17 @@ class Calls:
         self.numbers = count(1)
         self.begun = []
         self.failure = None
+        self.sent_at = None
 
-    def start(self, key="a"):
-        return asyncio.create_task(self.ask(key))
+    def start(self, key="a", **options):
+        return asyncio.create_task(self.ask(key, **options))
 
-    async def ask(self, key):
-        while key in self.flights:
-            answer = await self.flights.join(key)
+    async def ask(self, key, *, after=-math.inf):
+        while (other := self.flights.joinable(key, after=after)) is not None:
+            answer = await other.join()
             if answer is not None:
                 return answer
-        with self.flights.start(key) as flight:
+        with self.flights.start(key, lambda: self.sent_at) as flight:
             return flight.set_result(await self.call(key))
 
     async def call(self, key):
@@ -74,6 +76,25 @@ async def test_later_callers_ask_again():
     calls = Calls()
     calls.gate.set()
     assert [await calls.start(), await calls.start()] == ["a1", "a2"]
+
+
+async def test_newer_than_a_moment():
+    """A caller that needs a newer result joins no call that was sent before, but one that is still to be sent."""
+    calls = Calls()
+    old = calls.start()
+    await settle()
+    joined = calls.start(after=7.0)
+    await settle()
+    calls.sent_at = 7.0
+    newer = calls.start(after=7.0)
+    await settle()
+    calls.sent_at = 7.1
+    later = [calls.start(after=7.0), calls.start()]
+    await settle()
+    left = len(calls.flights)
+    calls.gate.set()
+    assert (await ended(old, joined, newer, *later), left) == (["a1", "a1", "a2", "a2", "a2"], 1)
+    assert len(calls.flights) == 0
 
 
 async def test_nothing_is_left():
