@@ -132,7 +132,8 @@ class AsyncClient:
     Args:
         api_key: The merchant's key, or a function, plain or async, that gives it;
             `PAYCLIENT_API_KEY` if not given. Never shown. The function is called at the first
-            lookup, and again when the service has refused the key.
+            lookup, and again when the service has refused the key; lookups that need the key meanwhile
+            share the call. What it raises becomes a `KeySourceError`, which passes.
         base_url: `https` address of the service; `PAYCLIENT_BASE_URL` if not given. Plain `http`
             is accepted for loopback addresses only.
         environment: `live` or `sandbox`; `PAYCLIENT_ENVIRONMENT`, or else live, if not given.
@@ -286,6 +287,7 @@ class AsyncClient:
             InvalidReferenceError: When *reference* is invalid; nothing was sent.
             TransactionNotFoundError: When the service says that it has no such transaction.
             DeadlineExceededError: When `deadline` seconds were not enough.
+            KeySourceError: When the function that gives the API key failed.
             TransportError: When no usable answer came.
             ResponseError: When the answer is not a transaction; its subclasses say more.
             ClientClosedError: When the client is closed, or used in another event loop or after a fork.

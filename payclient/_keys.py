@@ -1,16 +1,40 @@
-"""The API key of one client: given once, or asked for and asked again when the service refuses it."""
+"""
+The API key of one client: given once, or asked for and asked again when the service refuses it.
+
+The key source runs in a separate task, shared by all lookups that need the key meanwhile. So each of them can be
+cancelled, or run out of time, without ending the call for the others; the last one ends it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from attrs import define
+
+from payclient._escape import escape_unprintable
+from payclient._until_done import until_done
+from payclient.errors import KeySourceError, PayClientError
 from payclient.protocol import ApiKey
 
 KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Gives the API key, plain or async."""
+
+_TOKEN = re.compile(r"(?=[\w~+=-]*[0-9])[\w~+=-]{12,}")
+"""What may be a key that is not known yet, in the words of a source that failed."""
+_MAX_WORDS = 200
+
+
+@define(eq=False, repr=False)  # the repr of a task shows its exception
+class _Call:
+    """One call of the source, and the number of lookups that wait for it."""
+
+    task: asyncio.Task[None]
+    waiters: int = 0
 
 
 class Keys:
@@ -24,10 +48,10 @@ class Keys:
     Attributes:
         number: Of the current key, counted from 1; 0 before the source was asked.
         authorization: Gives the value of the `Authorization` header; do not keep it in a variable.
-        redact: Returns a text without the key, and without the one before it, which may still be in flight.
+        redact: Returns a text without the key, and without the one before it. An attempt keeps the one that it was sent with.
     """
 
-    __slots__ = ("_asked", "_asking", "_current", "_source", "authorization", "number", "redact")
+    __slots__ = ("_call", "_current", "_source", "authorization", "number", "redact")
 
     authorization: Callable[[], str]
     redact: Callable[[str], str]
@@ -36,8 +60,7 @@ class Keys:
         self.number = 0
         self._current: ApiKey | None = None
         self._source = source
-        self._asking = asyncio.Lock()
-        self._asked = 0
+        self._call: _Call | None = None
         self.authorization, self.redact = str, str  # no request is made before there is a key
         if key is not None:
             self._use(key)
@@ -52,17 +75,37 @@ class Keys:
         Ask for a newer key than number *known*, and return whether there is one.
 
         Note:
-            Lookups that ask at the same time share one call of the source.
+            Lookups that ask at the same time share one call of the source, and its failure.
 
         Raises:
+            KeySourceError: When the source fails.
             ConfigurationError: When what the source gives cannot be a key.
         """
-        asked = self._asked
-        async with self._asking:
-            if self._source is not None and self.number == known and self._asked == asked:
-                await self._ask(self._source)
-                self._asked += 1  # only now: who comes meanwhile shares this answer
+        if self._source is not None and self.number == known:
+            call = self._call = self._call or self._start(self._source)
+            call.waiters += 1
+            try:
+                await asyncio.wait([call.task])
+            finally:
+                call.waiters -= 1
+                if not (call.waiters or call.task.done()):
+                    self._call = None
+                    call.task.cancel()
+                    await until_done([call.task])
+            if failure := _failure(call.task, self.redact):
+                raise failure
         return self.number != known
+
+    def _start(self, source: KeySource) -> _Call:
+        task = asyncio.create_task(self._ask(source), name="payclient-key")
+        task.add_done_callback(self._forget)
+        return _Call(task)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        if self._call is not None and self._call.task is task:
+            self._call = None
+        if not task.cancelled():
+            task.exception()  # without a reader, asyncio would log it with the words of the source
 
     async def _ask(self, source: KeySource) -> None:
         given = source()
@@ -81,3 +124,16 @@ class Keys:
         self.number += 1
         self.authorization = key.authorization
         self.redact = key.redact if former is None else lambda text: former.redact(key.redact(text))
+
+
+def _failure(task: asyncio.Task[None], redact: Callable[[str], str]) -> BaseException | None:
+    """Return the error for one of those who waited for *task*; one for all would collect their tracebacks."""
+    if task.cancelled():
+        return KeySourceError("the key source was cancelled from outside")
+    error = task.exception()
+    if isinstance(error, PayClientError):
+        return copy.copy(error)
+    if not isinstance(error, Exception):
+        return error
+    words = escape_unprintable(_TOKEN.sub("…", redact(str(error))), max_length=_MAX_WORDS)
+    return KeySourceError(f"the key source failed: {type(error).__name__}{': ' if words else ''}{words}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from attrs import define, field
@@ -65,6 +65,8 @@ class Lookup:
         after: The answer must have been asked for after this time; it shares no request that was sent before.
         needs_fresh_connection: Whether each attempt is sent over a new connection.
         sent_at: When the attempt in flight was sent; None between two attempts.
+        key_number: Of the key that the last attempt was sent with.
+        redact: Returns a text without that key.
         attempts: How many were made.
         last_error: Of the attempts.
         is_fresh: Whether the last answer came over a fresh connection.
@@ -81,6 +83,8 @@ class Lookup:
     after: float = -math.inf
     needs_fresh_connection: bool = False
     sent_at: float | None = field(default=None, init=False)
+    key_number: int = field(default=0, init=False)
+    redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: PayClientError | None = field(default=None, init=False)
     is_fresh: bool = field(default=False, init=False)

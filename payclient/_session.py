@@ -32,6 +32,7 @@ from payclient.errors import (
     AuthenticationError,
     ClientClosedError,
     DeadlineExceededError,
+    KeySourceError,
     PayClientError,
     RateLimitedError,
     ResponseError,
@@ -201,36 +202,28 @@ class Session:
                 self._drained.set()
 
     async def _attempt_until_final(self, lookup: Lookup, options: Options) -> Transaction:
-        if not self._keys.number:
-            await self._renew_key(0, lookup)
-        known: int | None = self._keys.number
-        request = build_request(
-            self._url,
-            lookup.reference,
-            headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
-            authorization=self._keys.authorization,
-        )
-        if lookup.needs_fresh_connection:
-            request = evolve(request, needs_fresh_connection=True)
+        refused = 0  # number of the key: none yet
+        refusal: AuthenticationError | None = None
         retries: Retries | None = None  # most lookups need none
         unbelieved: Unbelieved | None = None
         while True:
             lookup.sent_at = None
             self._check_remaining_time(lookup, options)
             try:
-                return await self._attempt(request, lookup, options)
+                if self._keys.number == refused:
+                    await self._renew_key(refused, refusal, lookup)
+                    unbelieved = None
+                return await self._attempt(lookup, options)
             except DeadlineExceededError:
                 raise
             except PayClientError as error:
                 lookup.fail(error)
                 if not is_believed(error, unbelieved, is_fresh=lookup.is_fresh):
                     self._check_open()  # an answer in doubt is none, and it cannot be asked for again
-                    request, unbelieved = evolve(request, needs_fresh_connection=True), (error, lookup.is_fresh)
+                    lookup.needs_fresh_connection, unbelieved = True, (error, lookup.is_fresh)
                     continue
-                is_renewable = isinstance(error, AuthenticationError) and not self._is_closed
-                if is_renewable and known is not None and await self._renew_key(known, lookup):
-                    request, unbelieved = evolve(request, authorization=self._keys.authorization), None
-                    known = None  # once per lookup
+                if isinstance(error, AuthenticationError) and not refused and not self._is_closed:
+                    refused, refusal = lookup.key_number, error  # once per lookup
                     continue
                 retries = retries or Retries(options.retry, random=self._random)
                 delay = retries.delay(classify(error))
@@ -244,9 +237,27 @@ class Session:
         if self._is_closed:
             raise closed() from None
 
-    async def _renew_key(self, known: int, lookup: Lookup) -> bool:
-        with lookup.phase("queued"):
-            return await self._keys.renew(known)
+    async def _renew_key(self, refused: int, refusal: AuthenticationError | None, lookup: Lookup) -> None:
+        """Ask for a newer key than number *refused*; raise the *refusal* when there is none."""
+        try:
+            with lookup.phase("attempts"):  # which counts for the limit of a lookup in bulk, too
+                is_newer = await self._keys.renew(refused)
+        except DeadlineExceededError as error:
+            error.__cause__ = error.__cause__ or KeySourceError("the key source has not answered")
+            raise
+        if refusal is not None and not is_newer:
+            raise refusal
+
+    def _request(self, lookup: Lookup) -> Request:
+        """Return the request of one attempt, with the current key; its response is redacted with the same one."""
+        lookup.key_number, lookup.redact = self._keys.number, self._keys.redact
+        request = build_request(
+            self._url,
+            lookup.reference,
+            headers=self._headers if lookup.headers is None else {**self._headers, **lookup.headers},
+            authorization=self._keys.authorization,
+        )
+        return evolve(request, needs_fresh_connection=True) if lookup.needs_fresh_connection else request
 
     def _check_remaining_time(self, lookup: Lookup, options: Options) -> None:
         """Raise at once when the pause is longer than the remaining time of the lookup."""
@@ -258,7 +269,7 @@ class Session:
         message = f"the service asked this client to wait; {pause:.0f} s remain"
         raise RateLimitedError(message, retry_after=pause)
 
-    async def _attempt(self, request: Request, lookup: Lookup, options: Options) -> Transaction:
+    async def _attempt(self, lookup: Lookup, options: Options) -> Transaction:
         ticket = self._limiter.acquire_now(lookup.is_poll)
         if ticket is None:
             with lookup.phase("queued"):
@@ -271,20 +282,21 @@ class Session:
         transaction: Transaction | None = None
         signal, pause, name = Signal.SILENT, None, "cancelled"
         try:
+            request = self._request(lookup)
             with lookup.phase("attempts", at_most=options.timeout):
                 response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh
             transaction = parse_response(
                 response,
                 lookup.reference,
-                redact=self._keys.redact,
+                redact=lookup.redact,
                 not_found_messages=self._not_found_messages,
             )
             signal, name = Signal.ACCEPTED, ""
         except DeadlineExceededError:
             raise  # which cancelled the attempt
         except PayClientError as error:
-            error.args = (self._keys.redact(error.message),)  # a transport may quote what came
+            error.args = (lookup.redact(error.message),)  # a transport may quote what came
             if isinstance(error, TransportError):
                 error.seconds = lookup.clock.now() - ticket.started_at
             classification, name = classify(error), type(error).__name__
@@ -331,7 +343,7 @@ class Session:
             )
         if not lookup.observers:
             return
-        request_id, rate_limit = telling_headers({} if response is None else response.headers, self._keys.redact)
+        request_id, rate_limit = telling_headers({} if response is None else response.headers, lookup.redact)
         attempt = Attempt(
             reference=lookup.reference,
             number=lookup.attempts,

@@ -16,6 +16,7 @@ __all__ = [
     "ConnectionFailedError",
     "DeadlineExceededError",
     "InvalidReferenceError",
+    "KeySourceError",
     "PayClientError",
     "PermissionDeniedError",
     "ProxyRefusedError",
@@ -81,6 +82,14 @@ class InvalidReferenceError(PayClientError, ValueError):
 
 class ClientClosedError(PayClientError, RuntimeError):
     """The client was closed, or is used in another event loop or after a fork; the message says which."""
+
+
+class KeySourceError(PayClientError):
+    """
+    The function that gives the API key failed, so the service could not be asked; it may succeed later.
+
+    The text has the class and the words of its exception, without what may be a key. The exception itself is not kept.
+    """
 
 
 class DeadlineExceededError(PayClientError, TimeoutError):

@@ -15,6 +15,7 @@ TREE = {
     errors.ConfigurationError: (errors.PayClientError, ValueError),
     errors.InvalidReferenceError: (errors.PayClientError, ValueError),
     errors.ClientClosedError: (errors.PayClientError, RuntimeError),
+    errors.KeySourceError: (errors.PayClientError,),
     errors.DeadlineExceededError: (errors.PayClientError, TimeoutError),
     errors.TransportError: (errors.PayClientError,),
     errors.ConnectionFailedError: (errors.TransportError,),

@@ -9,14 +9,27 @@ import pickle
 import traceback
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from payclient import AuthenticationError, ConfigurationError, Failed, Found
+from payclient import (
+    AuthenticationError,
+    ConfigurationError,
+    DeadlineExceededError,
+    Failed,
+    Found,
+    KeySourceError,
+    ResponseError,
+)
 from payclient._keys import Keys
+from support.chance import examples
 from support.fakes import ScriptedTransport, answer, client, document
+from support.simulated import now
 
 pytestmark = pytest.mark.virtual_time
 
 OLD, NEW = "sk-former-key-000001", "sk-current-key-000002"
+UNKNOWN = "vault-token-8f2a-99"
 
 
 class Guarded:
@@ -142,25 +155,41 @@ async def test_polls_ask_too():
 
 
 async def test_cancelled_while_asking():
-    """A lookup that is cancelled while it asks for the key leaves the others to ask."""
+    """A lookup that is cancelled while it asks for the key does not end the call for the others."""
     vault = AsyncVault(OLD)
     pay = client(Guarded(), api_key=vault)
     first, second = (asyncio.create_task(pay.get_transaction(name)) for name in ("T1", "T2"))
     await asyncio.sleep(1)
     first.cancel()
-    assert (await second).reference == "T2"
+    assert ((await second).reference, vault.asked, now()) == ("T2", 1, 4.0)
 
 
 async def test_deadline_counts_asking():
-    """The deadline of a lookup bounds how long the function may take."""
+    """The deadline of each lookup bounds how long the function may take; with the last of them its call ends."""
+    ended_at = []
 
     async def never():
-        await asyncio.sleep(1000)
-        return OLD
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended_at.append(now())
 
-    with pytest.raises(TimeoutError):
-        await client(Guarded(), api_key=never, deadline=5.0).get_transaction("T1")
-    assert asyncio.get_running_loop().time() == pytest.approx(5.0)
+    pay = client(Guarded(), api_key=never, deadline=5.0)
+
+    async def timed(lookup):
+        with pytest.raises(DeadlineExceededError) as caught:
+            await lookup
+        return now(), type(caught.value.__cause__)
+
+    patient = pay.with_options(deadline=7.0)
+    lookups = [pay.get_transaction("T1"), pay.get_transaction("T2"), patient.get_transaction("T3")]
+    found = await asyncio.gather(*map(timed, lookups))
+    assert (found, ended_at) == ([(5.0, KeySourceError)] * 2 + [(7.0, KeySourceError)], [7.0])
+    async with patient.stream_transactions(["T4"], stall_timeout=60.0) as stream:  # which has no deadline in the queue
+        with pytest.raises(DeadlineExceededError):
+            await anext(stream)
+    assert (now(), ended_at[1]) == (67.0, 14.0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 @pytest.mark.parametrize("given", ["", "two words", None, 7])
@@ -171,14 +200,111 @@ async def test_unusable_key(given):
     assert "two words" not in str(caught.value)
 
 
-async def test_error_of_the_function():
-    """An error of the function ends the lookup as it is."""
+class Failing(AsyncVault):
+    """The same, and some of its calls fail; *fails* tells by the number of the call."""
 
-    def broken():
-        raise LookupError("no such secret")
+    def __init__(self, *keys, fails, words="no such secret"):
+        super().__init__(*keys)
+        self.fails = fails
+        self.words = words
 
-    with pytest.raises(LookupError, match="no such secret"):
-        await client(Guarded(), api_key=broken).get_transaction("T1")
+    async def __call__(self):
+        key = await super().__call__()
+        if self.fails(self.asked):
+            raise LookupError(self.words)
+        return key
+
+
+async def test_failure_is_shared():
+    """One call of the function, and its failure, are shared by all lookups that came meanwhile; each has its own."""
+    vault = Failing(OLD, fails=lambda _: True)
+    pay = client(Guarded(), api_key=vault, retry=None)
+    found = await asyncio.gather(*(pay.get_transaction(f"T{number}") for number in range(20)), return_exceptions=True)
+    assert {(type(each), str(each), each.attempts) for each in found} == {
+        (KeySourceError, "the key source failed: LookupError: no such secret", 0)
+    }
+    assert (len({id(each) for each in found}), vault.asked) == (20, 1)
+
+
+async def test_failure_is_retried():
+    """A failure of the function passes: the lookups ask again, together."""
+    vault = Failing(OLD, fails=lambda number: number == 1)
+    pay = client(Guarded(), api_key=vault)
+    found = await asyncio.gather(*(pay.get_transaction(f"T{number}") for number in range(20)))
+    assert (len(found), vault.asked) == (20, 2)
+
+
+async def test_stream_goes_on_while_the_function_fails():
+    """A stream goes on with the key that still serves, while one row was refused and the function fails for long."""
+
+    class OneSick(Guarded):
+        async def send(self, request):
+            is_sick = json.loads(request.body)["reference"] == "T100" and now() < 60
+            return answer(b"{}", 401) if is_sick else await super().send(request)
+
+    vault = Failing(OLD, fails=lambda number: number > 1)
+    pay = client(OneSick(), api_key=vault, max_concurrency=8)
+    async with pay.stream_transactions([f"T{number}" for number in range(1000)]) as stream:
+        outcomes = [outcome async for outcome in stream]
+    assert ({type(outcome) for outcome in outcomes}, len(outcomes)) == ({Found}, 1000)
+
+
+async def test_stream_without_any_key():
+    """A stream ends with the error when the function fails for the first three rows, as without a connection."""
+    vault = Failing(OLD, fails=lambda _: True)
+    seen = []
+    with pytest.raises(KeySourceError):
+        async with client(Guarded(), api_key=vault).stream_transactions(f"T{number}" for number in range(99)) as stream:
+            seen.extend([outcome async for outcome in stream])
+    assert (seen, vault.asked <= 12) == ([], True)
+
+
+async def test_words_of_the_function():
+    """What a function that fails says is shown without any key: not a known one, and not one that is yet unknown."""
+    vault = Failing(OLD, fails=lambda number: number > 1, words=f"403 for {OLD}: {UNKNOWN} at 10.0.0.12:8200\n" * 9)
+    with pytest.raises(KeySourceError) as caught:
+        await client(Guarded(accepts=NEW), api_key=vault, retry=None).get_transaction("T1")
+    assert str(caught.value).startswith(
+        "the key source failed: LookupError: 403 for [api key]: … at 10.0.0.12:8200<U+000A>403"
+    )
+    shown = shown_by(caught.value)
+    assert ([key for key in (OLD, UNKNOWN) if key in shown], len(str(caught.value)) < 300) == ([], True)
+
+
+@examples(150)
+@given(
+    callers=st.lists(
+        st.tuples(st.floats(0, 20), st.sampled_from([None, 0.0, 0.5, 3.0]), st.booleans()), min_size=1, max_size=10
+    ),
+    failing=st.sets(st.integers(1, 4)),
+)
+async def test_one_call_at_a_time(callers, failing):
+    """Whoever is cancelled and which calls fail: there is one call at a time, and all others are answered."""
+    under_way, most = 0, 0
+    vault = Failing(OLD, OLD, NEW, fails=failing.__contains__)
+
+    async def source():
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await vault()
+        finally:
+            under_way -= 1
+
+    pay = client(Guarded(accepts=NEW), api_key=source, max_concurrency=8, deadline=None)
+
+    async def ask(number, at, patience, is_bulk):
+        await asyncio.sleep(at)
+        async with asyncio.timeout(patience):
+            return await (pay.get_transactions([f"T{number}"]) if is_bulk else pay.get_transaction(f"T{number}"))
+
+    asking = (ask(number, *caller) for number, caller in enumerate(callers))
+    for (_, patience, _), result in zip(callers, await asyncio.gather(*asking, return_exceptions=True), strict=True):
+        assert not isinstance(result, TimeoutError) or patience is not None
+        is_typed = isinstance(result, KeySourceError | AuthenticationError | TimeoutError)
+        assert is_typed or not isinstance(result, BaseException), result
+    assert (under_way, most <= 1, asyncio.all_tasks()) == (0, True, {asyncio.current_task()})
 
 
 async def test_fingerprint():
@@ -218,6 +344,29 @@ async def test_former_key_is_redacted():
     await keys.renew(0)
     await keys.renew(1)
     assert keys.redact(f"{OLD} {NEW}") == "[api key] [api key]"
+
+
+async def test_key_of_the_attempt_is_redacted():
+    """The text of an answer is redacted with the key of its attempt, however often the key was renewed meanwhile."""
+
+    class Slow(Guarded):
+        async def send(self, request):
+            is_slow = json.loads(request.body)["reference"] == "T0"
+            bearer = request.authorization()
+            if not is_slow:
+                return await super().send(request)
+            await asyncio.sleep(8)
+            return answer(json.dumps({"success": False, "message": f"wrong code for {bearer}"}).encode(), 422)
+
+    transport = Slow()
+    pay = client(transport, api_key=Vault(OLD, "sk-second-key-000003", NEW))
+    slow = asyncio.create_task(pay.get_transaction("T0"))
+    for accepted in (OLD, "sk-second-key-000003", NEW):
+        transport.accepts = accepted
+        await pay.get_transaction("T1")
+    with pytest.raises(ResponseError) as caught:
+        await slow
+    assert ("[api key]" in str(caught.value), OLD in shown_by(caught.value)) == (True, False)
 
 
 async def test_unusable_key_is_in_no_frame():

@@ -23,7 +23,7 @@ _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
 _MAX_FORBIDDEN_IN_A_ROW = 20
 _MAX_UNREACHED = 3
-"""After this many lookups that could not connect, and none that could, the address is assumed to be wrong."""
+"""After this many lookups without a connection, or without a key, and none with, the address or the source is wrong."""
 
 
 class Disposition(Enum):
@@ -108,15 +108,16 @@ class Deferral:
         """Return whether every lookup would probably fail like this one."""
         is_forbidden = isinstance(error, errors.PermissionDeniedError)
         self._forbidden_in_a_row = self._forbidden_in_a_row + 1 if is_forbidden else 0
-        if isinstance(error, errors.ConnectionFailedError) and error.sent == "no":
+        is_unsent = isinstance(error, errors.ConnectionFailedError) and error.sent == "no"
+        if is_unsent or (isinstance(error, errors.KeySourceError) and not error.attempts):
             self._unreached += 1
         elif _has_reached(error):
-            self._was_reached = True  # from now on, a failed connection is an outage, not a wrong address
-        is_wrong_address = self._unreached >= _MAX_UNREACHED and not self.is_reached
+            self._was_reached = True  # from now on, this is an outage, and no wrong address or source
+        is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = (
             isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self.max_retry_after
         )
-        return is_wrong_address or is_pause_too_long or self._forbidden_in_a_row >= _MAX_FORBIDDEN_IN_A_ROW
+        return is_never_reached or is_pause_too_long or self._forbidden_in_a_row >= _MAX_FORBIDDEN_IN_A_ROW
 
     def _defer(self, row: PendingRow, error: errors.PayClientError) -> Disposition | float:
         asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0

@@ -79,6 +79,7 @@ _TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.COUNTED)
 _BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
 _GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 _OUT_OF_TIME = Classification(Signal.SILENT, Again.COUNTED)
+_NO_KEY = Classification(Signal.SILENT, Again.COUNTED)
 
 # The first matching class decides, so a subclass is above its parent.
 _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...] = (
@@ -94,6 +95,7 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
     (errors.WaitError, _OURS),
     (errors.DeadlineExceededError, _OUT_OF_TIME),
     (errors.InvalidReferenceError, _OURS),
+    (errors.KeySourceError, _NO_KEY),
     (errors.ClientClosedError, _FATAL),
     (errors.ConfigurationError, _FATAL),
 )

@@ -103,7 +103,7 @@ class Polls:
         del self._open[close]
 
     def close(self, error: Callable[[], PayClientError]) -> None:
-        """End all waits and watches, each with an *error* of its own."""
+        """End all waits and watches; *error* is called for each."""
         self._closed = error
         for close in tuple(self._open):
             close(error())

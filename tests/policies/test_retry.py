@@ -57,6 +57,7 @@ def odd(status):
         pytest.param(odd(499), OURS, id="499-page"),
         pytest.param(odd(500), GARBLED, id="odd-500"),
         pytest.param(errors.DeadlineExceededError("x"), Classification(Signal.SILENT, Again.COUNTED), id="deadline"),
+        pytest.param(errors.KeySourceError("x"), Classification(Signal.SILENT, Again.COUNTED), id="key-source"),
         pytest.param(errors.InvalidReferenceError("x"), OURS, id="reference"),
         pytest.param(errors.ClientClosedError("x"), FATAL, id="closed"),
         pytest.param(errors.ConfigurationError("x"), FATAL, id="configuration"),

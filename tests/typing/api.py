@@ -27,6 +27,7 @@ from payclient import (
     Failed,
     Found,
     InvalidReferenceError,
+    KeySourceError,
     Outcome,
     PayClientError,
     PermissionDeniedError,
@@ -325,7 +326,7 @@ def where(error: PayClientError) -> object:
             return assert_type(error.status_code, int)
         case ResponseError():
             return assert_type((error.headers, error.body), tuple[dict[str, str], str])
-        case ConfigurationError() | InvalidReferenceError() | ClientClosedError() | _:
+        case ConfigurationError() | InvalidReferenceError() | ClientClosedError() | KeySourceError() | _:
             return assert_type(error.args, tuple[Any, ...])
 
 
@@ -347,6 +348,7 @@ def remaining() -> list[type[errors.PayClientError]]:
     return [
         errors.AuthenticationError,
         errors.ConnectionFailedError,
+        errors.KeySourceError,
         errors.PermissionDeniedError,
         errors.RateLimitedError,
         errors.ReferenceMismatchError,
