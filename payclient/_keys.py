@@ -48,7 +48,7 @@ class Keys:
     Attributes:
         number: Of the current key, counted from 1; 0 before the source was asked.
         authorization: Gives the value of the `Authorization` header; do not keep it in a variable.
-        redact: Returns a text without the key, and without the one before it. An attempt keeps the one that it was sent with.
+        redact: Returns a text without the key, and without the one before it; an attempt keeps its own.
     """
 
     __slots__ = ("_call", "_current", "_source", "authorization", "number", "redact")

@@ -40,7 +40,7 @@ _READY_MADE: tuple[dict[str, Any], ...] = (
     {"reference": "T0000000020DEMO", "status": "Pending", "amount": 45000, "becomes": [(20, "Paid")]},
     {"reference": "T0000000021DEMO", "status": "Pending", "amount": 60000, "becomes": [(20, "Expired")]},
 )
-_RATE = re.compile(r"(\d+)/(s|min)", re.ASCII)
+_RATE = re.compile(r"(\d{1,9})/(s|min)", re.ASCII)
 
 # Each kind of fault, and its part of the fault share. The last one cuts the connection: it announces
 # more bytes than it sends.

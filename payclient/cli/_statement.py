@@ -15,7 +15,7 @@ from cyclopts import Group, Parameter
 from payclient._escape import plural
 from payclient.cli._options import chosen_columns, duration_option
 from payclient.errors import ConfigurationError
-from payclient.ledger import Dialect, Entry, Ledger, LedgerError, RejectedEntry, open_ledger
+from payclient.ledger import CellProblem, Dialect, Entry, Ledger, LedgerError, MoneyReader, RejectedEntry, open_ledger
 from payclient.reconcile import Rules, StatementTotals, with_profiles
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
@@ -83,7 +83,11 @@ class StatementOptions:
                 f"--payout must be a whole number in the unit of the service, such as 12,345,000, got {self.payout!r}"
             )
             raise ConfigurationError(message)
-        return int(re.sub("[,_ ]", "", self.payout))
+        try:
+            return MoneyReader().read(re.sub("[,_ ]", "", self.payout))
+        except CellProblem as problem:
+            message = f"--payout: {problem}"
+            raise ConfigurationError(message) from None
 
     @contextmanager
     def open(self, rules: Rules, ledger: Ledger, *, allow_empty: bool = False) -> Generator[Ledger | None]:

@@ -1,6 +1,7 @@
 """Read a ledger: a file in, one frozen entry per row out, strictly and lazily."""
 
 from payclient._atomic import Fingerprint
+from payclient.ledger._cells import CellProblem as CellProblem
 from payclient.ledger._columns import FIELDS as FIELDS
 from payclient.ledger._columns import Columns
 from payclient.ledger._columns import find_columns as find_columns
@@ -12,6 +13,7 @@ from payclient.ledger._entry import COMPARED as COMPARED
 from payclient.ledger._entry import Text as Text
 from payclient.ledger._errors import LedgerChangedError, LedgerError
 from payclient.ledger._ledger import Ledger, LedgerFormat
+from payclient.ledger._money import MoneyReader as MoneyReader
 from payclient.ledger._open import open_ledger
 from payclient.ledger._profiles import Profile as Profile
 from payclient.ledger._profiles import profiles as profiles

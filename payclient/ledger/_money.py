@@ -78,9 +78,9 @@ class MoneyReader:
 
     def _value(self, text: str, match: re.Match[str]) -> int:
         whole, fraction = re.sub("[^0-9]", "", match["whole"]), match["fraction"] or ""
-        is_negative = _is_negative(text, match)
-        number = -int(whole) if is_negative else int(whole)
-        if fraction == "000" and 0 < abs(number) < 1000 and self._dialect.decimal is None:
+        is_negative, digits = _is_negative(text, match), whole.lstrip("0")
+        if fraction == "000" and 1 <= len(digits) <= 3 and self._dialect.decimal is None:
+            number = f"-{digits}" if is_negative else digits
             message = (
                 f"{quote(text)} may mean {number} or {number}000; write it with digits only, "
                 "or declare the point with --decimal . or --thousands ."
@@ -109,7 +109,11 @@ class MoneyReader:
 
 
 def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
-    """Return a number in units of which *places* decimal places make one."""
+    """
+    Return a number in units of which *places* decimal places make one.
+
+    The only place where digits of any length become a number: `int` refuses long ones with a plain error.
+    """
     digits = fraction.rstrip("0")
     if len(digits) > places:
         unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"

@@ -101,6 +101,7 @@ def test_another_run(reconcile, configured, tmp_path):
             "--payout must be a whole number in the unit of the service, such as 12,345,000, got '1.5'",
         ),
         (("--payout", "1,50"), "--payout must be a whole number"),
+        (("--payout", "9" * 4301), "--payout: "),
         (("--settles-within", "soon"), "--settles-within must be a duration such as '90m', '36h' or '3d', got 'soon'"),
         (("--settles-within", "3d"), "settles_within needs the age of each row"),
         (("--statement-column", "amount"), "--statement-column must be like amount=Betrag"),

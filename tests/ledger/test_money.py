@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import suppress
 from decimal import Decimal
 
 import attrs
@@ -104,6 +106,24 @@ def test_refused(cell, declared, option):
     """What is not declared is refused, and the reason names the option that would declare it."""
     with pytest.raises(CellProblem, match=option.replace(".", r"\.").replace("(", r"\(")):
         read(cell, **declared)
+
+
+LONG = "9" * 4301
+"""Digits that `int` refuses with a plain error."""
+
+
+def test_any_number_of_digits():
+    """A number of any length is read or refused as a finding, in each notation."""
+    notations = [{}, GERMAN, {"minor_units": 2}, {"negative": "parentheses"}, {"thousands": ","}]
+    cells = [LONG, f"-{LONG}", f"({LONG})", f"{LONG}.000", f"{LONG}.00", f"{LONG},00", f"1.{LONG}", f"1,{LONG}"]
+    cells.append(f"1{',000' * 1500}")
+    read_anyway = []
+    for declared, cell in itertools.product(notations, cells):
+        with suppress(CellProblem):
+            read_anyway.append((declared, cell[:9], read(cell, **declared)))
+    assert read_anyway == []
+    assert [read(f"{'0' * 5000}15", **declared) for declared in notations] == [15, 15, 1500, 15, 15]
+    assert read(f"15.{'0' * 5000}") == 15
 
 
 @pytest.mark.parametrize("cell", ["\u0661\u0665", "1_000", "0x10", "1e3", "1..000", ".000", "15.", "1.000,", ",50"])
