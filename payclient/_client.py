@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import tzinfo
 from functools import cache, partial
@@ -552,16 +552,11 @@ class AsyncClient:
         is_newer: bool = False,
     ) -> Transaction:
         check_reference(reference)
-        options = self._options
-        lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=options.observers)
+        lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=self._options.observers)
         lookup.needs_fresh_connection = reference in fresh_references.get()
         if is_newer or lookup.needs_fresh_connection:  # what confirms an answer comes after it
             lookup.after = clock.now()
-        if options.tracing is None:
-            return await self._join_or_start(lookup)
-        with options.tracing() as trace:
-            lookup.observe(trace)
-            return await self._join_or_start(lookup)
+        return await self._traced(lookup, self._join_or_start)
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the answer of an equal lookup in flight, or make the lookup itself."""
@@ -574,10 +569,18 @@ class AsyncClient:
             return call.set_result(await self._session.look_up(lookup, self._options))
 
     async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:
-        options = self._options
-        lookup = Lookup(reference, clock=clock, until=until, budget=None, observers=options.observers, is_poll=True)
-        if options.tracing is None:
-            return await self._session.look_up(lookup, options)
-        with options.tracing() as trace:
+        observers = self._options.observers
+        lookup = Lookup(reference, clock=clock, until=until, budget=None, observers=observers, is_poll=True)
+        return await self._traced(lookup, partial(self._session.look_up, options=self._options))
+
+    async def _traced(self, lookup: Lookup, ask: Callable[[Lookup], Awaitable[Transaction]]) -> Transaction:
+        if self._options.tracing is None:
+            return await ask(lookup)
+        found: list[Transaction] = []
+        with self._options.tracing() as trace:
             lookup.observe(trace)
-            return await self._session.look_up(lookup, options)
+            found.append(await ask(lookup))
+        if not found:
+            message = "the tracing context suppressed what the lookup raised; its __exit__ must not return true"
+            raise TypeError(message)
+        return found[0]

@@ -96,6 +96,11 @@ class Keys:
                 raise failure
         return self.number != known
 
+    def close(self) -> None:
+        """End the call of the source, if there is one, with an error for those who wait for it."""
+        if self._call is not None:
+            self._call.task.cancel()
+
     def _start(self, source: KeySource) -> _Call:
         task = asyncio.create_task(self._ask(source), name="payclient-key")
         task.add_done_callback(self._forget)
@@ -129,7 +134,7 @@ class Keys:
 def _failure(task: asyncio.Task[None], redact: Callable[[str], str]) -> BaseException | None:
     """Return the error for one of those who waited for *task*; one for all would collect their tracebacks."""
     if task.cancelled():
-        return KeySourceError("the key source was cancelled from outside")
+        return KeySourceError("the call of the key source was cancelled")
     error = task.exception()
     if isinstance(error, PayClientError):
         return copy.copy(error)

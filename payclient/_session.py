@@ -20,6 +20,7 @@ import os
 import random
 import warnings
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from attrs import asdict, define, evolve, fields_dict
 
@@ -111,7 +112,7 @@ class Session:
         self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
         self._counts = _Counters()
         self._under_way = 0
-        self._drained = asyncio.Event()
+        self._drained, self._closing = asyncio.Event(), asyncio.Event()
 
     # Life cycle
 
@@ -153,6 +154,8 @@ class Session:
         if self._process != os.getpid() or loop is None or (clock := self._clock_of(loop)) is None:
             return
         self._limiter.close(closed)
+        self._closing.set()
+        self._keys.close()
         end_waits(closed)
         try:
             if self._under_way:
@@ -230,8 +233,9 @@ class Session:
                 if delay is None or self._is_closed:
                     raise
             if delay:
-                with lookup.phase("backoff"):
-                    await asyncio.sleep(delay)
+                with lookup.phase("backoff"), suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await self._closing.wait()
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -244,6 +248,9 @@ class Session:
                 is_newer = await self._keys.renew(refused)
         except DeadlineExceededError as error:
             error.__cause__ = error.__cause__ or KeySourceError("the key source has not answered")
+            raise
+        except KeySourceError:
+            self._check_open()
             raise
         if refusal is not None and not is_newer:
             raise refusal

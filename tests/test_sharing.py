@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from payclient import Transaction
 from payclient.protocol import fresh_references
 from support.chance import examples
-from support.fakes import answer, client, document
+from support.fakes import ScriptedTransport, answer, client, document
 from support.simulated import now
 
 pytestmark = pytest.mark.virtual_time
@@ -124,3 +124,21 @@ async def test_failing_observer(code):
     first, *others = await asyncio.gather(*(pay.get_transaction("T1") for _ in range(5)), return_exceptions=True)
     assert (type(first), {type(each) for each in others}) == (ZeroDivisionError, {Transaction})
     assert len(seen) == 2
+
+
+async def test_trace_that_suppresses():
+    """A trace that suppresses what a lookup raises is a mistake that is named; there is no transaction to return."""
+
+    class Trace:
+        def __enter__(self):
+            return print
+
+        def __exit__(self, *_):
+            return True
+
+    transport = ScriptedTransport(default=lambda: answer(b"{}", 403))
+    pay = client(transport, tracing=Trace)
+    for use in (pay.get_transaction("T1"), pay.wait_for("T1", until={"Paid"}, deadline=60.0)):
+        with pytest.raises(TypeError, match="the tracing context suppressed what the lookup raised"):
+            await use
+    assert len(transport.sent) == 2

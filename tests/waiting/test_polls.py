@@ -7,12 +7,19 @@ from functools import partial
 
 import pytest
 
-from payclient import ClientClosedError, ServiceError, Transaction, TransactionNotFoundError, WaitDeadlineError
+from payclient import (
+    ClientClosedError,
+    RetryPolicy,
+    ServiceError,
+    Transaction,
+    TransactionNotFoundError,
+    WaitDeadlineError,
+)
 from payclient.errors import DeadlineExceededError
 from payclient.waiting import Polls, Terms, Wait, wait_until_held
 from support.fakes import client
 from support.simulated import now
-from support.timeline import Timeline
+from support.timeline import DOWN, Timeline
 
 pytestmark = pytest.mark.virtual_time
 
@@ -227,6 +234,21 @@ async def test_close_ends_all():
     await pay.aclose()
     assert [await end for end in ends] == [10.5] * 4 + [pytest.approx(11.5)]
     assert (now(), len(pay._polls)) == (pytest.approx(11.5), 0)
+
+
+@pytest.mark.parametrize("held_up", ["back-off", "key source"])
+async def test_close_ends_what_is_held_up(held_up):
+    """Closing the client ends the back-off of a poll, and a call of the key source that hangs, at once."""
+    options = {"retry": RetryPolicy(initial_backoff=60.0, max_backoff=60.0)}
+    if held_up == "key source":
+        options["api_key"] = partial(asyncio.sleep, 1000)
+    pay = client(Timeline({"T1": [(0, DOWN)]}), **options)
+    wait = asyncio.create_task(pay.wait_for("T1", until=PAID, deadline=900.0))
+    await asyncio.sleep(1)
+    await pay.aclose()
+    with pytest.raises(ClientClosedError):
+        await wait
+    assert (now(), asyncio.all_tasks()) == (1.0, {asyncio.current_task()})
 
 
 async def test_watch_of_a_closed_client():
