@@ -71,6 +71,17 @@ async def test_confirmations_share_what_is_queued():
     assert (await other).status == "0.0"
 
 
+async def test_confirmation_shares_what_is_sent_again():
+    """A lookup that waits to be sent again is shared by a confirmation that is called before it is."""
+    transport = ScriptedTransport()
+    transport.script("T1", answer(b"{}", 429, retry_after="5"))
+    pay = client(transport)
+    page = asyncio.create_task(pay.get_transaction("T1"))
+    await asyncio.sleep(1)
+    assert (await pay.confirm("T1", **CLAIM)).transaction == await page
+    assert len(transport.sent) == 2
+
+
 @examples(200)
 @given(
     latencies=st.lists(st.floats(0.1, 3.0), min_size=1, max_size=5),
