@@ -209,7 +209,7 @@ CONTROLS = (
             "if self._is_stopped:", "if False:"),
     # Equal lookups
     Control("a failed call is no longer in flight", _LEAVE,
-            "del self._others[self._key]", "if kind is None:\n        del self._others[self._key]"),
+            "if self._others.get(self._key) is self:", "if kind is None:"),
     Control("the deadline of one lookup is not that of another", _LEAVE,
             "is_own_time = isinstance(error, DeadlineExceededError)", "is_own_time = False"),
     Control("those who wait are woken when a call was cancelled", _LEAVE,
