@@ -22,7 +22,6 @@ from payclient.errors import ConfigurationError, PayClientError
 COMMANDS = {
     "get": "Look up transactions.",
     "wait": "Look up transactions repeatedly until each has one of the given statuses.",
-    "lookup": "Look up the references in Parquet files.",
     "ledger": "Show how a ledger is read, before anything is looked up; needs neither a key nor a network.",
     "reconcile": "Compare a ledger with the service, one reference at a time.",
     "report": "Rewrite every file of a report from its journal, without a network or a key.",
@@ -78,7 +77,7 @@ def _version() -> str:
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a full or failing disk: the same command may succeed once that is fixed."""
 _OPTION = re.compile(
-    r"\A(?:(?:timeout|deadline|interval|max_interval|max_concurrency|max_rate|processes|canary|time_zone|grace)"
+    r"\A(?:(?:timeout|deadline|interval|max_interval|max_concurrency|max_rate|canary|time_zone|grace)"
     r"(?= must )|(?:proxy|ca_file|client_cert|client_key)\b)"
 )
 """An option under its name in the library, at the start of an error message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from attrs import frozen
 from cyclopts import Group, Parameter
@@ -17,9 +17,6 @@ from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.transports import NetworkOptions, Transport, TransportName
-
-if TYPE_CHECKING:  # `get` need not load it
-    from payclient.engines import LookupSpec
 
 
 @Parameter(name="*", group=Group("Service", sort_key=10))
@@ -119,36 +116,6 @@ class ConnectionOptions:
             "client_key": self.client_key,
             "trust": "system" if is_system and is_secure and find_spec("truststore") else None,
         }
-
-    def spec(self, streams: Streams, *, processes: int) -> LookupSpec:
-        """
-        Return the specification for worker processes. They share concurrency and rate, and each reads the key itself.
-
-        Raises:
-            ConfigurationError: As `client`, and when the key would come from standard input.
-        """
-        from payclient.engines import LookupSpec  # noqa: PLC0415  `get` need not load it
-
-        self._check_address()
-        if self.takes_key_from_stdin:
-            message = "several processes cannot read the key from standard input: pass --api-key-file PATH"
-            raise ConfigurationError(message)
-        if self.max_concurrency < processes:
-            message = f"--max-concurrency {self.max_concurrency} is too few for {processes} processes"
-            raise ConfigurationError(message)
-        self._api_key(streams)  # raises here, once, rather than in each process
-        return LookupSpec(
-            base_url=self.base_url,
-            environment=self.environment,
-            key_file=self.api_key_file,
-            max_concurrency=self.max_concurrency // max(1, processes),
-            max_rate=self.max_rate,
-            workers=max(1, processes),
-            transport=_transport(),
-            timeout=self.timeout,
-            not_found_messages=self.not_found_message,
-            network=self.network(),
-        )
 
     def _check_address(self) -> None:
         if self.base_url is None and not os.environ.get("PAYCLIENT_BASE_URL"):

@@ -1,5 +1,5 @@
 """
-Look up and reconcile where the rows are: on a distributed engine, or in processes of one machine.
+Look up and reconcile where the rows are: on a distributed engine.
 
 The specifications here are plain data for the engine to carry; `payclient.engines.arrow` does the work, over batches of
 Arrow (extra `parquet`).

@@ -8,8 +8,6 @@ configurations that would hang are refused, and output goes to an empty folder. 
 from __future__ import annotations
 
 import asyncio
-import threading
-import uuid
 import warnings
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -21,13 +19,11 @@ import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 try:  # imported by name, so types can be checked where Ray, which is large, is not installed
     _ray: Any = import_module("ray")
     _data: Any = import_module("ray.data")
-    _exceptions: Any = import_module("ray.exceptions")
 except ModuleNotFoundError as _missing:
     _message = "payclient.engines.ray needs Ray Data; install it with: pip install 'payclient[ray]'"
     raise ModuleNotFoundError(_message, name=_missing.name) from _missing
 
-from payclient.engines._background import share_rate
-from payclient.engines._registry import HEARTBEAT_SECONDS, WorkerRegistry
+from payclient.engines._background import background_client
 from payclient.engines._spec import LookupSpec
 from payclient.engines.arrow import lookup_batches, lookup_schema
 from payclient.errors import ConfigurationError
@@ -36,7 +32,6 @@ __all__ = ["lookup", "write"]
 
 _arrow: Any = pa
 _files: Any = pa_fs
-_Actor: TypeAlias = Any
 _Dataset: TypeAlias = Any
 _Table: TypeAlias = Any
 
@@ -58,8 +53,7 @@ def lookup(
     Look up the references of a `ray.data.Dataset`.
 
     The dataset is lazy, and each use of it repeats the lookups: pass it to `write`, and read the files.
-    The workers share the rate of *spec*. An actor tracks live workers by heartbeat; when one dies, the others share its
-    part of the rate.
+    Each worker has a fixed share of the rate of *spec*; Ray replaces a worker that dies.
 
     Args:
         ds: With the column of the references.
@@ -91,7 +85,7 @@ def lookup(
         warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")
         return blocks.map_batches(
             _Worker,
-            fn_constructor_args=(spec, _registry(spec)),  # made by the driver, which outlives every worker
+            fn_constructor_args=(spec,),
             batch_format="pyarrow",
             batch_size=None,
             compute=_data.ActorPoolStrategy(size=workers),
@@ -148,14 +142,11 @@ def _check_context(context: Any) -> None:
 
 
 class _Worker:
-    """An actor that looks up tables, and sends heartbeats."""
+    """An actor that looks up tables."""
 
-    def __init__(self, spec: LookupSpec, registry: _Actor) -> None:
+    def __init__(self, spec: LookupSpec) -> None:
         self._spec = spec
-        self._registry = registry
-        self._name = uuid.uuid4().hex
-        share_rate(spec, workers=spec.workers)  # raises here, rather than in the first task, when there is no key
-        threading.Thread(target=self._send_heartbeats, name="payclient-heartbeat", daemon=True).start()
+        background_client(spec)  # raises here, rather than in the first task, when there is no key
 
     async def __call__(self, table: _Table) -> _Table:
         return await asyncio.to_thread(self._look_up, table)
@@ -164,27 +155,3 @@ class _Worker:
         schema = lookup_schema(self._spec, table.schema)
         batches = table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
         return _arrow.Table.from_batches(list(lookup_batches(batches, self._spec)), schema)
-
-    def _send_heartbeats(self) -> None:
-        """Send heartbeats as long as the process lives; from a thread, because Ray's event loop may be blocked."""
-        known, pause = self._spec.workers, threading.Event()
-        while not pause.wait(HEARTBEAT_SECONDS):
-            try:
-                living = _ray.get(
-                    self._registry.heartbeat.remote(self._name, self._spec.workers), timeout=HEARTBEAT_SECONDS
-                )
-            except _exceptions.GetTimeoutError:
-                continue
-            except _exceptions.RayError:  # another job made it, and has ended
-                self._registry = _registry(self._spec)
-                continue
-            if living != known:
-                known = living
-                share_rate(self._spec, workers=living)
-
-
-def _registry(spec: LookupSpec) -> _Actor:
-    """Return the actor that all workers with one key share, in any job; it is made again when it is gone."""
-    name = f"{spec.base_url} {spec.environment} {spec.key_file or spec.key_variable}"
-    actor = _ray.remote(num_cpus=0)(WorkerRegistry)
-    return actor.options(name=name, namespace="payclient", get_if_exists=True).remote()

@@ -1,10 +1,10 @@
 """
-Rows per second, and CPU per lookup, of the kernel, its processes, Spark and Ray, against the server in C beside this.
+Rows per second, and CPU per lookup, of the kernel, Spark and Ray, against the server in C beside this.
 
     cc -O2 -DWITHOUT_TLS tests/bench/server.c -o server && ./server      # prints its port
     PYTHONPATH=tests python -m bench.engines spark PORT ROWS
 
-In the environment that the session `spark` or `ray` has made; `kernel` and `processes` need neither. A small job comes
+In the environment that the session `spark` or `ray` has made; `kernel` needs neither. A small job comes
 first, so that nothing is loaded for the first time; then one of a quarter of the rows and one of all. The difference is
 what rows cost, and what is left of the smaller one is what a job costs. The CPU is that of everything that was started
 from here: the JVM and Ray's daemons are in it, and the server is not.
@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 
 from payclient.engines import LookupSpec
 from payclient.engines.arrow import lookup_batches
-from payclient.engines.processes import look_up_files
 
 WARM_UP = 4_000
 FILES = 8
@@ -36,10 +35,6 @@ MARK = uuid.uuid4().hex.encode()
 def kernel(source, out, spec):
     batches = (batch for path in sorted(source.iterdir()) for batch in pq.ParquetFile(path).iter_batches(2000))
     pq.write_table(pa.Table.from_batches(lookup_batches(batches, spec)), out)
-
-
-def processes(source, out, spec):
-    list(look_up_files(sorted(source.iterdir()), out=out, spec=spec, processes=2))
 
 
 def spark(source, out, spec):
@@ -115,7 +110,7 @@ def main(name, port, rows="40000"):
     shutil.rmtree(folder)
 
 
-JOBS = {"kernel": kernel, "processes": processes, "spark": spark, "ray": ray}
+JOBS = {"kernel": kernel, "spark": spark, "ray": ray}
 
 
 if __name__ == "__main__":

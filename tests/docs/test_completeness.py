@@ -29,7 +29,6 @@ MODULES = (
     "payclient.blocking",
     "payclient.engines",
     "payclient.engines.arrow",
-    "payclient.engines.processes",
     "payclient.errors",
     "payclient.ledger",
     "payclient.otel",

@@ -53,7 +53,6 @@ from payclient import (
 from payclient.blocking import Client
 from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
-from payclient.engines.processes import FileResult, WorkerLostError, look_up_files
 from payclient.ledger import (
     ABSENT,
     Absent,
@@ -505,15 +504,3 @@ def on_spark(df: Any, ledger: Any, spec: LookupSpec, rules: ReconcileSpec) -> No
 def on_ray(ds: Any, spec: LookupSpec) -> None:
     """The same in Ray Data, whose own types are not looked at."""
     ray.write(ray.lookup(ds, spec, reference="trx_id", workers=4, cpus=0.5, rows=5000, retries=2), "answers")
-
-
-def files(paths: list[Path], spec: LookupSpec) -> str | None:
-    """Parquet files, looked up in processes of this machine."""
-    try:
-        for file in look_up_files(paths, out="answers", spec=spec, processes=4):
-            assert_type(file, FileResult)
-            assert_type((file.source, file.result, file.rows, file.is_new), tuple[Path, Path, int, bool])
-            assert_type(file.outcomes, Mapping[str, int])
-    except WorkerLostError as error:
-        return error.message
-    return None
