@@ -13,10 +13,9 @@ from typing import Annotated
 from attrs import define, field
 from cyclopts import Parameter, validators
 
-from payclient import Environment
+from payclient import AsyncClient, Environment
 from payclient._escape import plural
 from payclient.cli._dataset import MIN_ROWS, Dataset, Expected, as_expected, generate, write_ledger
-from payclient.cli._nights import CONCURRENCY, MAX_NIGHTS, client_of, run_nights
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation, write_again
 from payclient.cli._sandbox import faults_of, limit_of, serving
@@ -32,7 +31,6 @@ EXAMPLES = """
 ```console
 $ payclient demo
 $ payclient demo --rows 500 --out demo-report
-$ payclient demo --rows 1000 --nights 3
 ```
 """
 
@@ -40,6 +38,7 @@ _RATE_LIMIT = "500/s"
 _FAULT_SHARE = 0.02
 _LATENCY = 0.01
 _MAX_SHOWN = 20
+_CONCURRENCY = 32
 _KILL_AFTER = 5.0
 """Seconds until the first run is killed: long enough to start, too short to finish with the default rows."""
 _REPRODUCED = "CHECKED: the report was written again from its journal, and every file has the same bytes."
@@ -50,7 +49,6 @@ async def demo(
     rows: Annotated[int, Parameter(validator=validators.Number(gte=MIN_ROWS))] = 10_000,
     seed: int = 1,
     out: Path | None = None,
-    nights: Annotated[int, Parameter(validator=validators.Number(gte=1, lte=MAX_NIGHTS))] = 1,
     progress: ProgressMode = ProgressMode.AUTO,
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
@@ -65,7 +63,6 @@ async def demo(
         rows: Number of ledger rows.
         seed: Seed of the ledger and of the faults.
         out: Folder for the ledger and the report; a new temporary folder, which is kept, if not given.
-        nights: Number of runs, each a night after the one before; with more than one, breaks with planted life cycles.
         progress: How progress is shown on standard error.
         streams: Streams of the process.
     """
@@ -74,12 +71,7 @@ async def demo(
     service = FakeService(
         latency=Latency(seconds=_LATENCY), limits=[limit_of(_RATE_LIMIT)], faults=faults_of(_FAULT_SHARE), seed=seed
     )
-    if nights > 1:
-        is_passed = await run_nights(
-            nights, rows=rows, seed=seed, folder=folder, service=service, progress=progress, streams=streams
-        )
-    else:
-        is_passed = await _run_once(generate(rows, seed=seed), folder, service, progress, streams)
+    is_passed = await _run_once(generate(rows, seed=seed), folder, service, progress, streams)
     return Exit.DONE if is_passed else Exit.DIFFERENT
 
 
@@ -95,7 +87,15 @@ async def _run_once(
     check, worst = Check(dataset.expected), Worst()
     report = folder / "report"
     service.load(dataset.transactions)
-    async with serving(service) as base_url, client_of(service, base_url) as client:
+    async with (
+        serving(service) as base_url,
+        AsyncClient(
+            api_key=service.api_key,
+            base_url=base_url,
+            environment=Environment.SANDBOX,
+            max_concurrency=_CONCURRENCY,
+        ) as client,
+    ):
         streams.tell(await _run_and_kill(folder, base_url, service.api_key))
         with open_ledger(folder / "ledger.csv") as ledger:
             job = Reconciliation(
@@ -103,7 +103,7 @@ async def _run_once(
                 out=report,
                 client=client,
                 environment=Environment.SANDBOX,
-                concurrency=CONCURRENCY,
+                concurrency=_CONCURRENCY,
                 progress=progress,
                 streams=streams,
             )
@@ -122,7 +122,7 @@ async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
     """Start the reconciliation in another process, kill it, and return what happened."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "payclient", "reconcile", str(folder / "ledger.csv")),
-        *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(CONCURRENCY)),
+        *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(_CONCURRENCY)),
         env={
             **os.environ,
             "PAYCLIENT_API_KEY": api_key,

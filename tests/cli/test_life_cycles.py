@@ -1,4 +1,4 @@
-"""`payclient demo --nights`: life cycles are planted, found exactly, and the check would say if they were not."""
+"""Life cycles of breaks over three nights are found exactly as planted, and the check would say if they were not."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 
 import pytest
 
-from payclient.cli._nights import CYCLES, MIN_ROWS, NightCheck, plant
+from payclient.cli._sandbox import faults_of
 from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row
+from payclient.testing import FakeService
+from support.life_cycles import CYCLES, MIN_ROWS, NightCheck, plant, run_nights
 
 STATES = {"new", "still_open", "changed", "reopened"} | {
     f"resolved by {what}" for what in ("ledger", "service", "rule", "acceptance")
 }
 
 
-def test_demo(command, tmp_path):
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+async def test_three_nights(seed, tmp_path):
     """Over real HTTP, with faults, exactly the planted life cycles are found; the nights are a day apart."""
-    result = command("demo", "--nights", "3", "--rows", "40", "--seed", "2", "--out", str(tmp_path))
+    service = FakeService(faults=faults_of(0.02), seed=seed)
+    assert await run_nights(plant(40, seed=seed), tmp_path, service) == [[], [], []]
     last = json.loads((tmp_path / "night-3" / "summary.json").read_text())
-    assert (result.status, result.out.splitlines()[-1]) == (
-        0,
-        "CHECKED: 10 kinds of life cycles were planted; exactly these were found.",
-    )
     assert (last["tie_out"]["residual"], sum(last["since"]["carried"].values()), len(last["since"]["trend"])) == (
         0,
         1,
@@ -30,12 +30,6 @@ def test_demo(command, tmp_path):
     )
     rows = map(json.loads, (tmp_path / "night-3" / "rows.jsonl").read_text().splitlines())
     assert 2 in {row["history"]["age_days"] for row in rows if row["history"]}
-
-
-def test_two_nights(command, tmp_path):
-    """Fewer nights are the first ones."""
-    result = command("demo", "--nights", "2", "--rows", "30", "--out", str(tmp_path))
-    assert (result.status, (tmp_path / "night-3").exists()) == (0, False)
 
 
 def test_smallest():
@@ -61,9 +55,3 @@ def test_check_fails():
     check = NightCheck(frozenset({("T1", "underpaid", "still_open")}))
     check.add(Row(entry=Entry(line=1, reference="T2"), bucket=Bucket.BREAK, findings=(Finding(Code.OVERPAID, "x"),)))
     assert list(check.lines()) == ["  missing: T1: underpaid, still open", "  not planted: T2: overpaid, no state"]
-
-
-@pytest.mark.parametrize("nights", ["0", "4"])
-def test_nights(command, nights):
-    """Only so many nights are planted."""
-    assert command("demo", "--nights", nights).status == 2
