@@ -241,14 +241,13 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
 def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
     """Return *error*, of *library* or the system, as a `TransportError` without a link to it."""
     way = way_of(error)
-    if refusal := refused(error, request, way):
-        return refusal
     if isinstance(error, library.PoolTimeout):
         host = host_of(request)
         message = f"the http_client had no free connection to {host}; raise its limits or lower max_concurrency"
         return ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
-        return not_connected(error, request, way, is_late=isinstance(error, library.ConnectTimeout))
+        is_late = isinstance(error, library.ConnectTimeout)
+        return refused(error, request, way) or not_connected(error, request, way, is_late=is_late)
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
         message = f"{host_of(request)} did not answer in time: {reason_of(error)}"

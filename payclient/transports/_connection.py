@@ -80,6 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._tls: TlsSession | None = None
         self._secured: asyncio.Future[None] | None = None
+        self._tls_error: ssl.SSLError | None = None
         self._buffer = memoryview(bytearray(_BUFFER))
         self._parser = httptools.HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
@@ -218,6 +219,7 @@ class Connection(asyncio.BufferedProtocol):
                 else:
                     self.abort()
         except ssl.SSLError as error:
+            self._tls_error = error
             self._break(f"TLS failed ({error.reason})")
 
     def _feed(self, data: bytes | memoryview) -> None:
@@ -307,5 +309,6 @@ class Connection(asyncio.BufferedProtocol):
         self._is_awaited = self.is_alone = False
         if self._answer is not None and not self._answer.done():
             failure = BrokenError(reason, answered=self._is_answered, silent=not self._received)
+            failure.__cause__ = self._tls_error
             self._answer.set_exception(failure)
         self.abort()

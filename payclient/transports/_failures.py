@@ -27,6 +27,7 @@ from payclient.transports._way import Way, chain
 _MAX_REASON = 200
 _MORE_DESCRIPTORS = "raise `ulimit -n` or lower max_concurrency"
 _FOR_A_CERTIFICATE = "if it wants a client certificate, pass client_cert and client_key"
+_FOR_ANOTHER = "pass client_cert and client_key that it accepts"
 _PASSING = (408, 425, 429)
 """Statuses of a proxy that are worth a retry, besides 5xx."""
 _NO_AUTHORITY = (18, 19, 20, 21)
@@ -35,8 +36,13 @@ _UNKNOWN_AUTHORITY = "; if your company has an authority, pass its certificate a
 _LIBRARIES = {"anyio", "h11", "h2", "httpcore", "httpcore2", "httpx", "httpx2"}
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
 """OpenSSL's reasons for a first record that is not TLS."""
-_WANTS_CERTIFICATE = {"TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"}
+_WANTS_CERTIFICATE = {"CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE"}
 """Alerts of a service that demands a client certificate; the second one may have other reasons."""
+_REFUSES_CERTIFICATE = {
+    *("ACCESS_DENIED", "BAD_CERTIFICATE", "CERTIFICATE_EXPIRED", "CERTIFICATE_REVOKED", "CERTIFICATE_UNKNOWN"),
+    *("DECRYPT_ERROR", "UNKNOWN_CA", "UNSUPPORTED_CERTIFICATE"),
+}
+"""Alerts of a service that does not accept the one it was shown; `DECRYPT_ERROR` is for its signature."""
 _PASSING_TLS_ERRORS = (
     ssl.SSLEOFError,  # the connection broke during the handshake
     ssl.SSLZeroReturnError,
@@ -86,10 +92,8 @@ def broken(error: Exception, request: Request, way: Way, *, answered: bool) -> T
     """Return the error for a connection that ended before the answer did."""
     other = _other_side(request, way)
     step: Step = "body" if answered else (way.step or "waiting")
-    for link in chain(error):
-        if "_ALERT_CERTIFICATE_REQUIRED" in str(link):  # in TLS 1.3 it comes behind the handshake
-            message = f"{other} {_refused_handshake('TLSV13_ALERT_CERTIFICATE_REQUIRED')}"
-            return TLSVerificationError(message, sent="no", step="tls", address=way.address)
+    if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
+        return TLSVerificationError(f"{other} {refusal}", sent="no", step="tls", address=way.address)
     place = "in the middle of its answer" if answered else "before it answered"
     message = f"the connection to {other} broke {place}: {reason_of(error)}"
     return ConnectionFailedError(message, sent=sent(answered=answered), step=step, address=way.address)
@@ -166,18 +170,29 @@ def _tls_refusal(error: Exception, way: Way) -> str | None:
             advice = _UNKNOWN_AUTHORITY if link.verify_code in _NO_AUTHORITY else ""
             return f"could not prove who it is: {link.verify_message or link.reason}{advice}"
         if isinstance(link, ssl.SSLError):
-            return _refused_handshake(link.reason or "handshake failed", way)
+            return _refused_handshake(link, way)
     return None
 
 
-def _refused_handshake(reason: str, way: Way | None = None) -> str:
+def _refused_handshake(error: ssl.SSLError, way: Way) -> str:
+    reason = error.reason or "handshake failed"
     words = reason.replace("_", " ").lower()
     if reason in _NOT_TLS:
-        remedy = "the address of the proxy" if way is not None and way.step == "proxy" else "base_url"
+        remedy = "the address of the proxy" if way.step == "proxy" else "base_url"
         return f"does not speak TLS on this port ({words}); check the scheme and the port of {remedy}"
-    if reason in _WANTS_CERTIFICATE:
-        return f"refused the TLS handshake ({words}); {_FOR_A_CERTIFICATE}"
-    return f"and this client do not agree on TLS ({words})"
+    return _refused_certificate(error) or f"and this client do not agree on TLS ({words})"
+
+
+def _refused_certificate(error: BaseException) -> str:
+    """Return by which alert the service refuses the client's certificate, or the lack of one; "" if it does not."""
+    for link in chain(error):
+        alert = (link.reason or "").partition("_ALERT_")[2] if isinstance(link, ssl.SSLError) else ""
+        words = f"(alert {alert.replace('_', ' ').lower()})"
+        if alert in _WANTS_CERTIFICATE:
+            return f"refused the TLS handshake {words}; {_FOR_A_CERTIFICATE}"
+        if alert in _REFUSES_CERTIFICATE:
+            return f"refused the client certificate {words}; {_FOR_ANOTHER}"
+    return ""
 
 
 def _has_no_descriptor(error: Exception) -> bool:

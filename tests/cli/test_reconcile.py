@@ -12,6 +12,10 @@ import openpyxl
 import pytest
 
 from payclient.testing import Reply
+from support.fakes import KEY
+from support.in_thread import serving
+from support.raw_server import RawServer
+from support.tls_server import AUTHORITY, refusing
 
 HEADER = "reference,amount,status"
 OTHERS = ("merchant_reff", "fee", "amount_received", "payment_method", "payment_code", "expdate")
@@ -41,6 +45,22 @@ def test_clean(reconcile):
     """A ledger that agrees has status 0 and says so first."""
     result = reconcile(lines=["T1,15000,Paid", "T2,7000,Canceled"])
     assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: amount and status of 2 ledger rows: 2 matched.")
+
+
+@pytest.mark.parametrize("transport", ["httpx", "fast"])
+def test_refused_certificate(command, report, tmp_path, monkeypatch, transport):
+    """A service that refuses the client certificate behind the handshake ends the run with status 3, not with 75."""
+    authority, ledger = tmp_path / "authority.pem", tmp_path / "ledger.csv"
+    authority.write_bytes(AUTHORITY.cert_pem.bytes())
+    ledger.write_text("reference,amount,status\n" + "".join(f"T{n},1,Paid\n" for n in range(100)))
+    monkeypatch.setenv("PAYCLIENT_API_KEY", KEY)
+    monkeypatch.setenv("PAYCLIENT_TRANSPORT", transport)
+    with serving(server := RawServer(refusing(45))):
+        url = server.url.replace("http://127.0.0.1", "https://localhost")
+        options = ("--base-url", url, "--ca-file", str(authority), "--out", str(report))
+        result = command("reconcile", str(ledger), *options)
+    assert result.status == 3
+    assert "refused the client certificate (alert certificate expired)" in result.err
 
 
 def test_verdict(reconcile, report, tmp_path):

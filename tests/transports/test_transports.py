@@ -2,10 +2,11 @@
 
 import asyncio
 import gc
+import re
 import socket
 import ssl
 import traceback
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import httpx
 import httpx2
@@ -20,6 +21,7 @@ from payclient import (
     DeadlineExceededError,
     RetryPolicy,
     TLSVerificationError,
+    TransportError,
     UnexpectedResponseError,
 )
 from payclient.transports import BODY_LIMIT, HttpxTransport, Request
@@ -27,7 +29,7 @@ from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document
 from support.raw_server import RawServer, head, http, refusing_port, well_behaved
-from support.tls_server import AUTHORITY, Server
+from support.tls_server import AUTHORITY, REFUSALS, Server, refusing, trust
 
 AT_ONCE = RetryPolicy(initial_backoff=0)
 TRUST = ssl.create_default_context()  # one for all: to load the certificates takes longer than most tests
@@ -52,6 +54,25 @@ async def kind(request):
     yield make
     for transport in made:
         await transport.aclose()
+
+
+@pytest.fixture
+def kind_of(request):
+    """Give the option that makes a client of `connect` trust the authority of the tests."""
+    name = request.node.callspec.params["connect"]
+
+    @asynccontextmanager
+    async def give():
+        if name in ("own", "fast"):
+            transport = {"own": HttpxTransport, "fast": FastTransport}[name](ssl_context=trust())
+            yield {"transport": transport}
+            await transport.aclose()
+            return
+        library = {"httpx": httpx, "httpx2": httpx2}[name]
+        async with library.AsyncClient(trust_env=False, verify=trust()) as http_client:
+            yield {"http_client": http_client}
+
+    return give
 
 
 @pytest.fixture(params=["own", "fast", "httpx", "httpx2"])
@@ -452,6 +473,25 @@ async def test_client_certificate_and_reset(kind, authority):
                 with pytest.raises(TLSVerificationError, match="if it wants a client certificate"):
                     await pay.get_transaction("T1")
         await serving
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+async def test_refused_client_certificate(connect, kind_of, version):
+    """An alert that refuses a client certificate is final, also behind the handshake; others there are not."""
+    outcomes = {}
+    for alert in [*REFUSALS, 20, 80]:
+        async with RawServer(refusing(alert, version)) as server, kind_of() as options:
+            url = server.url.replace("http://127.0.0.1", "https://localhost")
+            async with connect(url, **options) as pay:
+                with pytest.raises(TransportError) as caught:
+                    await pay.get_transaction("T1")
+                outcomes[alert] = (type(caught.value), pay.stats.attempts)
+                if alert in REFUSALS:
+                    said = rf"localhost:\d+ refused the .* \(alert {REFUSALS[alert]}\); .*pass client_cert"
+                    assert re.match(said, caught.value.message)
+                    assert (caught.value.step, caught.value.sent) == ("tls", "no")
+    once_more = (ConnectionFailedError, 4) if version is ssl.TLSVersion.TLSv1_3 else (TLSVerificationError, 1)
+    assert outcomes == {**dict.fromkeys(REFUSALS, (TLSVerificationError, 1)), 20: once_more, 80: once_more}
 
 
 async def never_close_tls(connection):
