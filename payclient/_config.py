@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
@@ -19,12 +20,18 @@ from payclient._defaults import DEADLINE, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
 from payclient.policies import RetryPolicy
-from payclient.protocol import ApiKey, Environment, plain
+from payclient.protocol import ApiKey, Environment, endpoint, plain
 from payclient.transports import Transport
 
 _MAX_KEY_BYTES = 64 * 1024
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
 """A name in lower case; one that ends in a number would be an invalid IPv4 address."""
+_ADDED = {
+    ending: environment
+    for environment in Environment
+    for ending in accumulate(f"/{part}" for part in endpoint("", environment)[1:].split("/"))
+}
+"""The beginnings of the operation's path, such as `/api`, and the environment of each."""
 
 
 def _is_callback(_: object, attribute: Any, value: Any) -> None:
@@ -166,6 +173,8 @@ def _url_problem(url: object) -> str | None:
         return f"must be a string, got {type(url).__name__}"
     if not url:
         return "is not set; pass base_url=… or set PAYCLIENT_BASE_URL"
+    if url[0] == url[-1] and url[0] in "\"'":
+        return "is in quotes; pass it without them"
     if not url.isascii() or not url.isprintable() or " " in url:
         return "must be visible ASCII without white space"
     try:
@@ -173,6 +182,7 @@ def _url_problem(url: object) -> str | None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return "is not a URL: its host or port cannot be read"
+    added = next((ending for ending in _ADDED if parts.path.rstrip("/").endswith(ending)), "")
     problems: tuple[tuple[Callable[[], bool], str], ...] = (
         (lambda: parts.scheme not in ("https", "http"), "must begin with https://"),
         (lambda: not host, "names no host"),
@@ -183,8 +193,16 @@ def _url_problem(url: object) -> str | None:
             lambda: parts.scheme == "http" and not _is_loopback(host or ""),
             "must begin with https://: plain http is for loopback addresses only",
         ),
+        (lambda: bool(added), f"must end before {added}, which payclient adds; {_without(url, added)}"),
     )
     return next((text for is_so, text in problems if is_so()), None)
+
+
+def _without(url: str, added: str) -> str:
+    """Return how to write *url* without the beginning of the operation's path."""
+    environment = _ADDED.get(added)
+    option = f" and environment='{environment}'" if environment is Environment.SANDBOX else ""
+    return f"write {url.rstrip('/').removesuffix(added)}{option}"
 
 
 def _is_host(host: str) -> bool:

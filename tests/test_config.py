@@ -108,6 +108,7 @@ def test_unknown_environment(name, shown):
         pytest.param("https://pay.example", "https://pay.example", id="plain"),
         pytest.param("https://pay.example/", "https://pay.example", id="slash"),
         pytest.param("https://pay.example/v1//", "https://pay.example/v1", id="path"),
+        pytest.param("https://pay.example/api/v2", "https://pay.example/api/v2", id="path-with-api"),
         pytest.param("https://pay.example:8443", "https://pay.example:8443", id="port"),
         pytest.param("HTTPS://Pay.Example", "HTTPS://Pay.Example", id="case"),
         pytest.param("https://pay_1.example.", "https://pay_1.example.", id="underscore-and-dot"),
@@ -175,6 +176,22 @@ NOT_LOOPBACK = "must begin with https://: plain http is for loopback addresses o
         pytest.param("https://256.1.1.1", NO_HOST, id="ipv4-too-large"),
         pytest.param("https://1.2.3.4.5", NO_HOST, id="ipv4-too-long"),
         pytest.param("https://xn--", NO_HOST, id="punycode-of-nothing"),
+        pytest.param("'https://pay.example'", "is in quotes; pass it without them", id="quotes"),
+        *(
+            pytest.param(
+                f"https://pay.example{url}",
+                f"must end before {ending}, which payclient adds; write https://pay.example{right}",
+                id=url,
+            )
+            for url, ending, right in (
+                ("/api", "/api", ""),
+                ("/v1/api/", "/api", "/v1"),
+                ("/api/transaction", "/api/transaction", ""),
+                ("/api/transaction/detail", "/api/transaction/detail", ""),
+                ("/api-sandbox", "/api-sandbox", " and environment='sandbox'"),
+                ("/api-sandbox/transaction/detail//", "/api-sandbox/transaction/detail", " and environment='sandbox'"),
+            )
+        ),
     ],
 )
 def test_base_url_is_refused(url, problem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import NoReturn
 
 from payclient.errors import ConfigurationError
@@ -11,6 +12,7 @@ from payclient.protocol._redaction import Redaction
 _MAX_LENGTH = 4096
 _MIN_REDACTED = 8
 """A shorter key is not redacted: it would match inside ordinary words and numbers."""
+_HEADER = re.compile(r"(?i)(authorization\s*:\s*)?bearer[:\s]")
 
 
 class ApiKey:
@@ -22,7 +24,7 @@ class ApiKey:
             the HTTP library would raise an exception with the key in its text.
 
     Raises:
-        ConfigurationError: When the key is empty, too long, or not visible ASCII.
+        ConfigurationError: When the key is empty, too long, not visible ASCII, in quotes, or a whole header.
     """
 
     __slots__ = ("_bearer", "_redaction", "_text")
@@ -70,6 +72,10 @@ def _problem(key: object) -> str:
     text = key.strip()
     if not text:
         return "is empty; pass api_key=… or set PAYCLIENT_API_KEY"
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`":
+        return "is in quotes; pass it without them"
+    if _HEADER.match(text):
+        return "begins with 'Bearer', which payclient adds; pass the key alone"
     place = next((i for i, character in enumerate(text) if not "!" <= character <= "~"), None)
     if place is not None:
         return f"has a character at position {place} that is not visible ASCII"

@@ -47,7 +47,9 @@ def local_variables(error):
     return "".join(stack.format())
 
 
-@pytest.mark.parametrize("key", ["!~", "k" * 4096], ids=["first-and-last-character", "longest"])
+@pytest.mark.parametrize(
+    "key", ["!~", "k" * 4096, "'k", '"', "bearer-of-news"], ids=["any", "longest", "quote", "only-quote", "word"]
+)
 def test_every_visible_character(key):
     """A key of any visible ASCII character, up to the greatest length, is sent as it is."""
     assert ApiKey(key).authorization() == f"Bearer {key}"
@@ -70,6 +72,12 @@ def test_authorization(written):
         pytest.param("hunter2 x", "api_key has a character at position 7 that is not visible ASCII", id="space"),
         pytest.param("hunter2\r\nX: 1", "api_key has a character at position 7 that is not visible ASCII", id="header"),
         pytest.param("hunter2\x00", "api_key has a character at position 7 that is not visible ASCII", id="nul"),
+        pytest.param('"hunter2"', "api_key is in quotes; pass it without them", id="quotes"),
+        pytest.param(" 'Bearer hunter2'\n", "api_key is in quotes; pass it without them", id="single-quotes"),
+        *(
+            pytest.param(text, "api_key begins with 'Bearer', which payclient adds; pass the key alone", id=text)
+            for text in ("Bearer hunter2", "bearer\thunter2", "Bearer:hunter2", "Authorization: Bearer hunter2")
+        ),
         pytest.param("k" * 4097, "api_key must have at most 4096 characters, got 4097", id="too-long"),
     ],
 )
@@ -80,7 +88,11 @@ def test_refused(key, message):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("key", ["hunter2é", "hunter2" * 600, b"hunter2"], ids=["not-ascii", "long", "bytes"])
+@pytest.mark.parametrize(
+    "key",
+    ["hunter2é", "hunter2" * 600, b"hunter2", "'hunter2'", "Bearer hunter2"],
+    ids=["not-ascii", "long", "bytes", "quotes", "header"],
+)
 def test_refused_key_is_not_shown(key):
     """An invalid key may be a secret too: neither the message nor a local variable shows it."""
     with pytest.raises(ConfigurationError) as caught:
