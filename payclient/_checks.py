@@ -1,10 +1,12 @@
-"""Checks of counts, seconds and callbacks, alone and as attrs validators."""
+"""Checks of counts, seconds, callbacks and hosts, some also as attrs validators."""
 
 from __future__ import annotations
 
 import inspect
 import math
+from contextlib import suppress
 from functools import partial
+from ipaddress import ip_address
 from typing import Any
 
 from payclient.errors import ConfigurationError
@@ -65,3 +67,10 @@ def is_wait(_: object, attribute: Any, value: Any) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether *host* is this machine, by its address or as `localhost`."""
+    with suppress(ValueError):  # a name
+        return ip_address(host).is_loopback
+    return host == "localhost"

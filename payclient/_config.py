@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen, validators
 
-from payclient._checks import check_callback, is_seconds
+from payclient._checks import check_callback, is_loopback, is_seconds
 from payclient._defaults import DEADLINE, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
@@ -190,7 +190,7 @@ def _url_problem(url: object) -> str | None:
         (lambda: not _is_host(host or ""), "names a host that cannot be one"),
         (lambda: bool(parts.query or parts.fragment or url.endswith(("?", "#"))), "must not hold a query or fragment"),
         (
-            lambda: parts.scheme == "http" and not _is_loopback(host or ""),
+            lambda: parts.scheme == "http" and not is_loopback(host or ""),
             "must begin with https://: plain http is for loopback addresses only",
         ),
         (lambda: bool(added), f"must end before {added}, which payclient adds; {_without(url, added)}"),
@@ -212,9 +212,3 @@ def _is_host(host: str) -> bool:
     with suppress(UnicodeError):
         return bool(_HOST.fullmatch(host) and host.encode("ascii").decode("idna"))
     return False
-
-
-def _is_loopback(host: str) -> bool:
-    with suppress(ValueError):  # a name
-        return ip_address(host).is_loopback
-    return host == "localhost"

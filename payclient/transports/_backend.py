@@ -18,7 +18,7 @@ from payclient._telemetry import logger
 from payclient._until_done import until_done
 from payclient.transports._failures import without_library_frames
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
-from payclient.transports._socket import system_trust, unread
+from payclient.transports._socket import unread
 from payclient.transports._way import Way, shown_address, shown_addresses
 
 core: Any = import_module("httpcore2" if httpx.__name__ == "httpx2" else "httpcore")
@@ -36,13 +36,11 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
     Args:
         way: Where it notes that.
         proxy: Which is asked for a tunnel; None for none.
-        ssl_context: Which certificates are trusted of an `https` proxy that has no context; the system's if None.
     """
 
-    def __init__(self, way: Way, proxy: Proxy | None, ssl_context: ssl.SSLContext | None) -> None:
+    def __init__(self, way: Way, proxy: Proxy | None) -> None:
         self._way = way
         self._proxy = proxy
-        self._context = ssl_context
 
     async def connect_tcp(
         self,
@@ -71,9 +69,6 @@ class Backend(core.AnyIOBackend):  # type: ignore[misc]  # httpcore or httpcore2
         is_open = False
         try:
             self._way.enter("proxy", asyncio.get_running_loop().time())
-            if proxy.is_secure:
-                context = proxy.ssl_context or self._context or await system_trust()
-                stream = await stream.start_tls(context, proxy.host)
             await _ask(stream, proxy, host, port)
             tunnel = Tunnel(has_password=proxy.has_password)
             while not tunnel.receive(await _read(stream)):

@@ -17,7 +17,7 @@ from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, plain_text_refused, refused
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
 from payclient.transports._socket import socket_options, system_trust
-from payclient.transports._tls import TlsSession, TunnelledTlsSession
+from payclient.transports._tls import TlsSession
 from payclient.transports._way import Way, shown_address, shown_addresses
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
@@ -69,38 +69,18 @@ class Dialer:
             raise plain_text_refused(self._proxy)
         connection = Connection(way)
         if self._proxy is None:
-            opened, outer = await _open_socket(host, port, way), None
+            opened = await _open_socket(host, port, way)
         else:
-            opened, outer = await self._open_tunnel(self._proxy, host, port, way)
+            opened = await _open_tunnel(self._proxy, host, port, way)
         await loop.create_connection(lambda: connection, sock=opened)
         if context is not None:
             way.enter("tls", loop.time())
             with ExitStack() as on_failure:  # refused, or cancelled
                 on_failure.callback(connection.abort)
-                tls = TlsSession(context, host) if outer is None else TunnelledTlsSession(context, host, outer)
-                await connection.secure(tls)
+                await connection.secure(TlsSession(context, host))
                 on_failure.pop_all()
         way.enter("sending", loop.time())
         return connection
-
-    async def _open_tunnel(
-        self, proxy: Proxy, host: str, port: int, way: Way
-    ) -> tuple[socket.socket, TlsSession | None]:
-        """Return a socket at whose other end is the service, and the TLS connection to the proxy, if it wants one."""
-        logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
-        opened = await _open_socket(proxy.host, proxy.port, way)
-        with ExitStack() as on_failure:  # refused, or cancelled
-            on_failure.callback(opened.close)
-            way.enter("proxy", asyncio.get_running_loop().time())
-            hop = _Hop(opened)
-            if proxy.is_secure:
-                await hop.secure(TlsSession(proxy.ssl_context or await self._trust(), proxy.host))
-            hop.send_request(proxy, host, port)
-            tunnel = Tunnel(has_password=proxy.has_password)
-            while not tunnel.receive(await hop.receive()):
-                pass
-            on_failure.pop_all()
-        return opened, hop.tls
 
     async def _trust(self) -> ssl.SSLContext:
         if self._context is None:
@@ -108,50 +88,28 @@ class Dialer:
         return self._context
 
 
-class _Hop:
-    """The connection to a proxy, before it is a tunnel."""
+async def _open_tunnel(proxy: Proxy, host: str, port: int, way: Way) -> socket.socket:
+    """Return a socket at whose other end is the service."""
+    logger.debug("connecting to %s:%d through the proxy %s", host, port, proxy.name)
+    opened = await _open_socket(proxy.host, proxy.port, way)
+    with ExitStack() as on_failure:  # refused, or cancelled
+        on_failure.callback(opened.close)
+        way.enter("proxy", asyncio.get_running_loop().time())
+        # At once: it is the first that is sent and finds room. Nor is the password in a variable of a frame that a
+        # cancellation could leave through.
+        opened.send(proxy.connect_message(host, port))
+        tunnel = Tunnel(has_password=proxy.has_password)
+        while not tunnel.receive(await _receive(opened)):
+            pass
+        on_failure.pop_all()
+    return opened
 
-    def __init__(self, opened: socket.socket) -> None:
-        self._socket = opened
-        self._loop = asyncio.get_running_loop()
-        self._is_over = False
-        self.tls: TlsSession | None = None
 
-    async def secure(self, tls: TlsSession) -> None:
-        """Do the TLS handshake with the proxy."""
-        while True:
-            if message := tls.handshake():
-                await self._loop.sock_sendall(self._socket, message)
-            if tls.is_established:
-                break
-            data = await self._loop.sock_recv(self._socket, _BUFFER)
-            if not data:
-                raise ConnectionResetError("the connection was closed in the handshake")
-            tls.receive(data)
-        self.tls = tls
-
-    def send_request(self, proxy: Proxy, host: str, port: int) -> None:
-        """
-        Ask for the tunnel, at once: it is the first that is sent and finds room.
-
-        The password is in no variable of a frame that a cancellation could leave through.
-        """
-        if self.tls is None:
-            self._socket.send(proxy.connect_message(host, port))
-        else:
-            self._socket.send(self.tls.encrypted(proxy.connect_message(host, port)))
-
-    async def receive(self) -> bytes:
-        """Return what the proxy says next; nothing when it has closed the connection."""
-        with suppress(ConnectionResetError):
-            while not self._is_over and (data := await self._loop.sock_recv(self._socket, _BUFFER)):
-                if self.tls is None:
-                    return data
-                self.tls.receive(data)
-                if parts := list(self.tls.decrypted()):  # else it was no message: a session ticket
-                    self._is_over = not parts[-1]  # the proxy may wait for our end before it closes
-                    return b"".join(parts)
-        return b""
+async def _receive(opened: socket.socket) -> bytes:
+    """Return what the proxy says next; nothing when it has closed the connection."""
+    with suppress(ConnectionResetError):
+        return await asyncio.get_running_loop().sock_recv(opened, _BUFFER)
+    return b""
 
 
 async def _open_socket(host: str, port: int, way: Way) -> socket.socket:

@@ -65,9 +65,9 @@ def plain_text_refused(proxy: Proxy) -> ConfigurationError:
 
 def refused(error: Exception, request: Request, way: Way) -> TransportError | None:
     """Return the error for a failed TLS handshake, a refused tunnel or a lack of file descriptors; or else None."""
-    if refusal := _tls_refusal(error, way):
+    if refusal := _tls_refusal(error):
         message = f"{_other_side(request, way)} {refusal}"
-        return TLSVerificationError(message, sent="no", step=way.step or "tls", address=way.address)
+        return TLSVerificationError(message, sent="no", step="tls", address=way.address)
     if _has_no_descriptor(error):
         message = f"no file descriptor left for a connection to {host_of(request)}; {_MORE_DESCRIPTORS}"
         return ConnectionFailedError(message, sent="no", step=way.step, address=way.address)
@@ -138,10 +138,8 @@ def reason_of(error: Exception) -> str:
 
 
 def _other_side(request: Request, way: Way) -> str:
-    """Return the name of the peer at this step."""
-    if not way.proxy:
-        return host_of(request)
-    return f"the proxy {way.proxy}" if way.step == "proxy" else f"{host_of(request)} through the proxy {way.proxy}"
+    """Return the name of the service, and how it is reached."""
+    return f"{host_of(request)} through the proxy {way.proxy}" if way.proxy else host_of(request)
 
 
 def _step_of(error: Exception) -> Step:
@@ -161,7 +159,7 @@ def _no_tunnel(error: TunnelError, way: Way) -> TransportError:
     return ConnectionFailedError(message, sent="no", step="proxy", address=way.address)
 
 
-def _tls_refusal(error: Exception, way: Way) -> str | None:
+def _tls_refusal(error: Exception) -> str | None:
     """Return why a handshake failed permanently; None if the connection only broke during it."""
     for link in chain(error):
         if isinstance(link, _PASSING_TLS_ERRORS):
@@ -170,16 +168,15 @@ def _tls_refusal(error: Exception, way: Way) -> str | None:
             advice = _UNKNOWN_AUTHORITY if link.verify_code in _NO_AUTHORITY else ""
             return f"could not prove who it is: {link.verify_message or link.reason}{advice}"
         if isinstance(link, ssl.SSLError):
-            return _refused_handshake(link, way)
+            return _refused_handshake(link)
     return None
 
 
-def _refused_handshake(error: ssl.SSLError, way: Way) -> str:
+def _refused_handshake(error: ssl.SSLError) -> str:
     reason = error.reason or "handshake failed"
     words = reason.replace("_", " ").lower()
     if reason in _NOT_TLS:
-        remedy = "the address of the proxy" if way.step == "proxy" else "base_url"
-        return f"does not speak TLS on this port ({words}); check the scheme and the port of {remedy}"
+        return f"does not speak TLS on this port ({words}); check the scheme and the port of base_url"
     return _refused_certificate(error) or f"and this client do not agree on TLS ({words})"
 
 

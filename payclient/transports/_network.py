@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from attrs import frozen
 
+from payclient._checks import is_loopback
 from payclient.errors import ConfigurationError
 from payclient.transports._proxy import Proxy
 
@@ -23,7 +24,7 @@ class NetworkOptions(TypedDict, total=False):
     The options of `AsyncClient` that say how the service is reached.
 
     Attributes:
-        proxy: Address of an `http://` or `https://` proxy, with user and password if it wants them. If not given,
+        proxy: Address of an `http://` proxy, with user and password if it wants them. If not given,
             `PAYCLIENT_PROXY`, and if that is unset, what the environment says.
         trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as httpx does it.
         trust: `system` for the authorities that the operating system trusts (extra `truststore`).
@@ -78,15 +79,14 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         ConfigurationError: When one cannot be used.
     """
     given = {name for name, value in options.items() if value is not None}
-    proxy = _given_proxy(options)
+    proxy = Proxy(options.pop("proxy")) if options.get("proxy") is not None else None
     _check(options, given, is_ours=is_ours)
     if not is_ours:
         return Network()
-    is_secure = url.startswith("https:")
-    is_told = sys.platform in _WITH_SETTINGS or any(name.lower().endswith("_proxy") for name in os.environ)
-    if proxy is None and is_secure and is_told and options.get("trust_env", True):
-        proxy = _environment_proxy(urlsplit(url))
-    if proxy is not None and not is_secure:
+    parts = urlsplit(url)
+    if proxy is None and not is_loopback(parts.hostname or ""):
+        proxy = _variable_proxy(parts, trust_env=bool(options.get("trust_env", True)))
+    if proxy is not None and parts.scheme != "https":
         message = (
             f"{proxy.source}: plain http does not go through a proxy, which would see the API key; "
             "use an https base_url"
@@ -96,19 +96,15 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
         return Network(proxy)
     from payclient.transports._trust import make_context  # noqa: PLC0415  few need it
 
-    context = make_context(options)
-    if proxy is not None and proxy.is_secure and options.get("client_cert") is not None:
-        proxy.ssl_context = make_context(
-            {**options, "client_cert": None, "client_key": None}
-        )  # it is not for the proxy
-    return Network(proxy, context)
+    return Network(proxy, make_context(options))
 
 
-def _given_proxy(options: MutableMapping[str, object]) -> Proxy | None:
-    """Return the proxy that is meant for payclient; no local variable holds its password."""
-    if options.get("proxy") is not None:
-        return Proxy(options.pop("proxy"))
-    return Proxy(os.environ[_PROXY], _PROXY) if os.environ.get(_PROXY) else None
+def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
+    """Return the proxy that a variable names for *url*; no local variable holds its password."""
+    if os.environ.get(_PROXY):
+        return Proxy(os.environ[_PROXY], _PROXY)
+    is_told = sys.platform in _WITH_SETTINGS or any(name.lower().endswith("_proxy") for name in os.environ)
+    return _environment_proxy(url) if url.scheme == "https" and is_told and trust_env else None
 
 
 def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:

@@ -65,7 +65,7 @@ class KeptConnection:
             url.origin,
             ssl_context=context,
             socket_options=socket_options(),
-            network_backend=Backend(self.way, proxy, context),
+            network_backend=Backend(self.way, proxy),
         )
         self.idle_since = 0.0
         self.exchanges = 0
@@ -104,9 +104,6 @@ class KeptConnection:
         tls = getattr(connection, "_network_stream").get_extra_info("ssl_object")  # noqa: B009
         state = getattr(connection, "_h11_state")  # noqa: B009
         self.has_more = bool(state.trailing_data[0]) or (tls is not None and _has_more(tls))
-        if self.way.proxy and not self.has_more and self._socket is not None:  # TLS in the TLS of the proxy
-            outer = self._socket.get_extra_info("ssl_object")
-            self.has_more = outer is not None and _has_more(outer)
 
     async def aclose(self) -> None:
         """Close the connection in any state."""

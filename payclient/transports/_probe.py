@@ -24,8 +24,8 @@ async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | N
         return None
     try:
         connection = await Dialer(make_context({"ca_file": certifi.where()}), _TIMEOUT, proxy).dial(request)
-    except TLSVerificationError as error:
-        return None if error.step == "proxy" else False
+    except TLSVerificationError:
+        return False
     except TransportError:
         return None
     connection.abort()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-import ssl
 from base64 import b64encode
 from typing import NoReturn
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from payclient.errors import ConfigurationError
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_DEFAULT_PORT = 80
 _MAX_HEAD = 16 * 1024
 """Bytes of an answer to CONNECT; those of real proxies have a few hundred."""
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?:[ \r\n]|$)")
 _BEGINNING = b"HTTP/1."
+_OF_HTTPX = ("https", "socks5", "socks5h")
+"""Proxies that a client of httpx can use."""
 
 
 class Proxy:
@@ -23,27 +24,24 @@ class Proxy:
     A proxy that is asked for a tunnel. Like a key, it cannot be printed with its password, pickled or copied.
 
     Args:
-        url: `http://host:port` or `https://host:port`, with a user and a password in front of the host if it wants
-            them, percent-encoded where they hold one of `:/@%`. Without a scheme it is `http`.
+        url: `http://host:port`, with a user and a password in front of the host if it wants them, percent-encoded
+            where they hold one of `:/@%`. The scheme may be left out.
         source: The option or the variable that *url* comes from, for messages.
-        ssl_context: Which certificates of an `https` proxy are trusted; those of the service's if not given.
 
     Raises:
         ConfigurationError: When *url* is not the address of such a proxy; the message does not hold it.
     """
 
-    __slots__ = ("_authorization", "host", "is_secure", "name", "port", "source", "ssl_context")
+    __slots__ = ("_authorization", "host", "name", "port", "source")
 
-    def __init__(self, url: object, source: str = "proxy", *, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, url: object, source: str = "proxy") -> None:
         parts, problem = _read(url)
         del url  # a traceback may come with the local variables of its frames
         self._authorization = b"" if problem else _authorization(parts)
-        self.is_secure: bool = parts.scheme == "https"
         self.host: str = "" if problem else parts.hostname or ""
-        self.port: int = 0 if problem else parts.port or _DEFAULT_PORTS[parts.scheme]
+        self.port: int = 0 if problem else parts.port or _DEFAULT_PORT
         self.name: str = f"{_bracketed(self.host)}:{self.port}"
         self.source: str = source
-        self.ssl_context: ssl.SSLContext | None = ssl_context
         del parts
         if problem:
             message = f"{source} {problem}"
@@ -65,7 +63,7 @@ class Proxy:
         return b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (target, target, self._authorization)
 
     def __repr__(self) -> str:
-        return f"Proxy('{'https' if self.is_secure else 'http'}://{self.name}')"
+        return f"Proxy('http://{self.name}')"
 
     def __reduce__(self) -> NoReturn:
         message = "a proxy cannot be pickled or copied: its password would travel with it"
@@ -176,8 +174,9 @@ def _read(url: object) -> tuple[SplitResult, str]:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return nothing, "is not a URL: its host or port cannot be read"
-    if parts.scheme not in _DEFAULT_PORTS:
-        return nothing, f"must be an http:// or https:// proxy; payclient cannot use one of {parts.scheme}://"
+    if parts.scheme != "http":
+        way_out = "; pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
+        return nothing, f"must be an http:// proxy; payclient cannot use one of {parts.scheme}://{way_out}"
     if not host:
         return nothing, "names no host; it must be like http://host:port"
     if parts.path not in ("", "/") or parts.query or parts.fragment:

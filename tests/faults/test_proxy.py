@@ -8,7 +8,6 @@ import socket
 import ssl
 import traceback
 from contextlib import asynccontextmanager
-from functools import partial
 
 import attrs
 import httpx
@@ -29,9 +28,9 @@ from payclient import (
 )
 from payclient.transports import PooledTransport
 from pools import connections, idle
-from support.fakes import KEY, answer, document
+from support.fakes import KEY, answer
 from support.raw_proxy import OPEN, RawProxy, relay
-from support.raw_server import RawServer, Script, close, head, http, refusing_port, send, server_context, well_behaved
+from support.raw_server import RawServer, Script, close, head, refusing_port, send, server_context
 
 AUTHORITY = trustme.CA()
 PASSWORD = "p%40ss-canary-51d2e84b"
@@ -53,11 +52,6 @@ def trusting():
 def service(*scripts):
     """Return a service with TLS."""
     return RawServer(*scripts, ssl=server_context(AUTHORITY, "localhost"))
-
-
-def secure_proxy(*scripts):
-    """Return a proxy with TLS."""
-    return RawProxy(*scripts, ssl=server_context(AUTHORITY, "localhost"))
 
 
 def through(proxy, **options):
@@ -108,18 +102,12 @@ def password_is_not_shown(caplog, capfd):
     assert_secret([caplog.text, output.out, output.err])
 
 
-@pytest.fixture(params=[RawProxy, pytest.param(secure_proxy, marks=pytest.mark.slow)], ids=["http", "https"])
-def kind(request):
-    """Play a row over a plain proxy, and over one with TLS."""
-    return request.param
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.virtual_time
-async def test_row(fault, kind, row):
+async def test_row(fault, row):
     """The verdict is the one of the row, the proxy is named, and neither it nor the error holds a secret."""
     row(f"proxy: {fault}", fault.verdict.__name__)
-    proxy, unreached = kind(Script(fault.script)), service()
+    proxy, unreached = RawProxy(Script(fault.script)), service()
     async with proxied(proxy, unreached, **fault.options) as pay:
         outcome = await ask(pay)
         assert (type(outcome), pay.stats.attempts) == (fault.verdict, fault.attempts)
@@ -132,10 +120,10 @@ async def test_row(fault, kind, row):
     assert unreached.requests == []
 
 
-async def test_tunnel(kind, row):
+async def test_tunnel(row):
     """Lookups one after the other share one tunnel; the proxy sees the address of the service and the password."""
     row("proxy: a tunnel", Transaction.__name__)
-    async with proxied(proxy := kind(), service()) as pay:
+    async with proxied(proxy := RawProxy(), service()) as pay:
         for n in range(5):
             assert type(await ask(pay, f"T{n}")) is Transaction
         port = pay.url.partition("localhost:")[2].partition("/")[0]
@@ -145,21 +133,21 @@ async def test_tunnel(kind, row):
     assert lines[2:] == ["Proxy-Authorization: Basic Y2xlcms6cEBzcy1jYW5hcnktNTFkMmU4NGI=", "", ""]
 
 
-async def test_interim_answers(kind, row):
+async def test_interim_answers(row):
     """What comes before the answer to CONNECT, with a status below 200, does not keep the tunnel from being used."""
     row("proxy: an announcement before the 200", Transaction.__name__)
 
     async def announce(connection):
         await relay(connection, head("HTTP/1.1 103 Early Hints", "Link: </x>") + OPEN)
 
-    async with proxied(kind(announce), service()) as pay:
+    async with proxied(RawProxy(announce), service()) as pay:
         assert type(await ask(pay)) is Transaction
 
 
-async def test_idle_tunnel_is_dropped(kind, row):
+async def test_idle_tunnel_is_dropped(row):
     """A proxy that closes idle tunnels costs new ones, and no failure."""
     row("proxy: idle tunnels dropped", Transaction.__name__)
-    async with proxied(proxy := kind(), service(), retry=None) as pay:
+    async with proxied(proxy := RawProxy(), service(), retry=None) as pay:
         for number in range(3):
             assert type(await ask(pay, f"T{number}")) is Transaction
             proxy.connections[-1].reset()
@@ -168,66 +156,17 @@ async def test_idle_tunnel_is_dropped(kind, row):
     assert len(proxy.requests) == 3
 
 
-async def test_extra_answer(kind, row):
-    """An answer too many that is still in the TLS connection to the proxy keeps the tunnel from being used again."""
-    row("proxy: an answer too many in another record", Transaction.__name__)
-
-    async def one_too_many(connection):
-        reference = await connection.request()
-        connection.writer.write(http(document(reference)))
-        connection.writer.write(http(b'{"success": false, "message": "Transaction not found"}', "404 Not Found"))
-        await connection.peer_leaves()
-
-    server = service(one_too_many, well_behaved)
-    async with proxied(kind(partial(relay, by_records=True)), server) as pay:
-        assert type(await ask(pay, "T1")) is Transaction
-        assert idle(pay._session._transport) == []
-        assert type(await ask(pay, "T2")) is Transaction
-    assert len(server.connections) == 2
-
-
 @HANDSHAKE
-async def test_stranger_behind_the_proxy(kind, row):
+async def test_stranger_behind_the_proxy(row):
     """A proxy that opens TLS with its own authority gets one attempt and no request; what helps is said."""
     row("proxy: TLS opened by the proxy", TLSVerificationError.__name__)
     stranger = RawServer(ssl=server_context(trustme.CA(), "localhost"))
-    async with proxied(proxy := kind(), stranger) as pay:
+    async with proxied(proxy := RawProxy(), stranger) as pay:
         outcome = await ask(pay)
         assert (type(outcome), pay.stats.attempts, outcome.step) == (TLSVerificationError, 1, "tls")
         assert f"through the proxy {proxy.address} could not prove who it is" in outcome.message
         assert "ca_file" in outcome.message
     assert stranger.requests == []
-
-
-@HANDSHAKE
-async def test_proxy_of_a_stranger(row):
-    """An `https` proxy that cannot prove who it is gets neither the password nor a second attempt."""
-    row("proxy: its certificate is not trusted", TLSVerificationError.__name__)
-    proxy = RawProxy(ssl=server_context(trustme.CA(), "localhost"))
-    async with proxied(proxy, service()) as pay:
-        outcome = await ask(pay)
-        assert (type(outcome), pay.stats.attempts, outcome.step) == (TLSVerificationError, 1, "proxy")
-        assert outcome.message.startswith(f"the proxy {proxy.address} could not prove who it is: ")
-    assert proxy.requests == []
-
-
-async def test_plain_proxy_asked_for_tls(row):
-    """An `https` proxy that speaks plain HTTP is not given the password; the address to check is named."""
-    row("proxy: no TLS on its port", TLSVerificationError.__name__)
-
-    async def plain(connection):
-        await connection.reader.read(1)
-        await connection.write(head("HTTP/1.1 400 Bad Request"))
-
-    def address(proxy):
-        return proxy.with_password(CREDENTIALS).replace("http:", "https:")
-
-    async with proxied(proxy := RawProxy(plain), service(), address=address) as pay:
-        outcome = await ask(pay)
-        assert (type(outcome), outcome.step) == (TLSVerificationError, "proxy")
-        assert outcome.message.startswith(f"the proxy {proxy.address} does not speak TLS on this port")
-        assert "the address of the proxy" in outcome.message
-    assert_secret([proxy.seen.decode("latin-1")])
 
 
 async def test_nobody_listens(row):
@@ -274,10 +213,10 @@ async def test_plain_http(row):
 
 
 @pytest.mark.parametrize("moment", Moment, ids=lambda moment: moment.name.lower())
-async def test_cancelled(moment, kind, row):
+async def test_cancelled(moment, row):
     """Wherever a lookup through a proxy is cancelled, tunnel and slot are given back, and no frame has a secret."""
     row(f"proxy: a lookup cancelled at each await, {moment.value}", "CancelledError")
-    async with proxied(kind(), service()) as pay:
+    async with proxied(RawProxy(), service()) as pay:
         transport = pay._session._transport
         for number in range(1, 1000):
             for connection in idle(transport):  # so that it has to connect
@@ -294,7 +233,7 @@ async def test_cancelled(moment, kind, row):
 
 
 @pytest.mark.slow
-async def test_storm(kind, storm, row, record_property):
+async def test_storm(storm, row, record_property):
     """After lookups through a proxy that are cancelled at any turn, no descriptor, slot or task is left."""
     row("proxy: a storm of cancelled lookups", Transaction.__name__)
     draw, cancelled = random.Random(7), 0
@@ -310,7 +249,7 @@ async def test_storm(kind, storm, row, record_property):
             assert lookup.cancelled() or lookup.result().reference
             cancelled += lookup.cancelled()
 
-    async with proxied(kind(), service()) as pay:
+    async with proxied(RawProxy(), service()) as pay:
         await asyncio.gather(*(hasty() for _ in range(8)))
         assert at_rest(pay) == NOTHING
         healthy = [type(await ask(pay, f"H{n}")) for n in range(20)]
@@ -318,10 +257,10 @@ async def test_storm(kind, storm, row, record_property):
         assert healthy == [Transaction] * 20
 
 
-async def test_mounted(kind, row):
+async def test_mounted(row):
     """`PooledTransport` with a proxy, mounted in a client of the caller's, keeps every promise of the default one."""
     row("proxy: through a client of the caller's", Transaction.__name__)
-    async with kind() as proxy, service() as server:
+    async with RawProxy() as proxy, service() as server:
         mounted = PooledTransport(ssl_context=trusting(), proxy=proxy.with_password(CREDENTIALS))
         async with httpx.AsyncClient(transport=mounted, trust_env=False) as http_client:
             async with AsyncClient(api_key=KEY, base_url=server.url, http_client=http_client) as pay:

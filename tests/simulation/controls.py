@@ -40,7 +40,6 @@ _LEAVE = "policies._single_flight:InFlight.__exit__"
 _BELIEVED = "_session:is_believed"
 FAST, POOLED, INJECTED = ("fast",), ("httpx", "mounted"), ("injected",)
 _HEARD = "transports._proxy:Tunnel.receive"
-PROXIED, SECURE = ("http", "https"), ("https",)
 UNVERIFIED = "__import__('ssl')._create_unverified_context()"
 
 
@@ -56,7 +55,7 @@ class Control:
         instead: What stands there instead.
         transports: Over which transports it matters; all if empty.
         works: In which workloads it matters; all if empty.
-        proxies: Through which kinds of proxies it matters; with and without one if empty.
+        is_proxied: Whether it matters through a proxy only.
         oracle: The one that has to complain; any if empty.
     """
 
@@ -66,7 +65,7 @@ class Control:
     instead: str
     transports: tuple[str, ...] = field(default=())
     works: tuple[str, ...] = field(default=())
-    proxies: tuple[str, ...] = field(default=())
+    is_proxied: bool = False
     oracle: str = ""
 
     @contextmanager
@@ -97,7 +96,7 @@ class Control:
     def adapted(self, plan):
         """Return the plan if it has what the guard is for, or None."""
         is_over = not self.transports or plan.transport in self.transports
-        is_through = not self.proxies or plan.proxy in self.proxies
+        is_through = plan.proxy or not self.is_proxied
         return plan if is_over and is_through and (not self.works or plan.work in self.works) else None
 
 
@@ -143,46 +142,32 @@ CONTROLS = (
             "if self._answer is not None and not self._answer.done():", "if self._answer is not None:", FAST),
     # Proxies
     Control("no connection goes around the proxy, httpx", "transports._backend:Backend.connect_tcp",
-            "if self._proxy is None:", "if True:", POOLED, proxies=PROXIED),
+            "if self._proxy is None:", "if True:", POOLED, is_proxied=True),
     Control("no connection goes around the proxy, fast", "transports._dial:Dialer._connect",
-            "opened, outer = await self._open_tunnel(self._proxy, host, port, way)",
-            "opened, outer = await _open_socket(host, port, way), None", FAST, proxies=PROXIED),
+            "opened = await _open_tunnel(self._proxy, host, port, way)",
+            "opened = await _open_socket(host, port, way)", FAST, is_proxied=True),
     Control("a tunnel that is not opened closes its connection, httpx", "transports._backend:Backend._open_tunnel",
-            "if not is_open:", "if False:", POOLED, proxies=PROXIED),
-    Control("a tunnel that is not opened closes its connection, fast", "transports._dial:Dialer._open_tunnel",
-            "on_failure.callback(opened.close)", "pass", FAST, proxies=PROXIED),
+            "if not is_open:", "if False:", POOLED, is_proxied=True),
+    Control("a tunnel that is not opened closes its connection, fast", "transports._dial:_open_tunnel",
+            "on_failure.callback(opened.close)", "pass", FAST, is_proxied=True),
     Control("a handshake that failed closes its connection", "transports._dial:Dialer._connect",
-            "on_failure.callback(connection.abort)", "pass", FAST, proxies=PROXIED),
-    Control("the proxy proves who it is, httpx", "transports._backend:Backend._open_tunnel",
-            "proxy.ssl_context or self._context or await system_trust()", UNVERIFIED, POOLED, proxies=SECURE),
-    Control("the proxy proves who it is, fast", "transports._dial:Dialer._open_tunnel",
-            "proxy.ssl_context or await self._trust()", UNVERIFIED, FAST, proxies=SECURE),
+            "on_failure.callback(connection.abort)", "pass", FAST, is_proxied=True),
     Control("the service proves who it is, httpx", "transports._pooled:KeptConnection.__init__",
-            "ssl_context=context,", f"ssl_context={UNVERIFIED},", POOLED, proxies=PROXIED),
+            "ssl_context=context,", f"ssl_context={UNVERIFIED},", POOLED, is_proxied=True),
     Control("the service proves who it is, fast", "transports._dial:Dialer._connect",
-            "context = await self._trust() if", f"context = {UNVERIFIED} if", FAST, proxies=PROXIED),
+            "context = await self._trust() if", f"context = {UNVERIFIED} if", FAST, is_proxied=True),
     Control("a refused tunnel is not used", "transports._proxy:Tunnel._check", "if status >= 300:", "if False:",
-            proxies=PROXIED),
+            is_proxied=True),
     Control("a tunnel with something behind its 200 is not used", "transports._proxy:Tunnel._check",
-            "if self._received:", "if False:", proxies=PROXIED),
+            "if self._received:", "if False:", is_proxied=True),
     Control("a proxy that leaves opens no tunnel", _HEARD, "if not data:", "if False:", FAST,
-            proxies=PROXIED),
+            is_proxied=True),
     Control("what is no HTTP opens no tunnel", _HEARD,
             "if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:", "if False:",
-            proxies=PROXIED),
-    Control("an answer to CONNECT has an end", _HEARD, "if self._size > _MAX_HEAD:", "if False:", proxies=PROXIED),
+            is_proxied=True),
+    Control("an answer to CONNECT has an end", _HEARD, "if self._size > _MAX_HEAD:", "if False:", is_proxied=True),
     Control("a reset by the proxy has sent nothing", "transports._backend:_read",
-            "except core.ReadError:", "except ZeroDivisionError:", POOLED, proxies=PROXIED),
-    Control("a proxy that leaves the handshake is not waited for", "transports._dial:_Hop.secure",
-            "if not data:", "if False:", FAST, proxies=SECURE),
-    Control("the end of TLS is the end of a proxy", "transports._dial:_Hop.receive",
-            "self._is_over = not parts[-1]", "pass", FAST, proxies=SECURE),
-    Control("the end of TLS with the proxy ends the tunnel", "transports._tls:TunnelledTlsSession._receive",
-            "self._is_over = True", "pass", FAST, proxies=SECURE),
-    Control("the end of TLS with the proxy ends a handshake", "transports._tls:TunnelledTlsSession._receive",
-            "self._incoming.write_eof()", "pass", FAST, proxies=SECURE),
-    Control("what is behind an answer is looked at, for the proxy too", "transports._pooled:KeptConnection.look_behind",
-            "if self.way.proxy and", "if False and", POOLED, proxies=SECURE),
+            "except core.ReadError:", "except ZeroDivisionError:", POOLED, is_proxied=True),
     # Slots
     Control("a slot is given back after a cancelled attempt", _ATTEMPT,
             "self._limiter.release(ticket, signal, retry_after=pause)",

@@ -44,21 +44,19 @@ TUNNELS = (
     *("proxy reset", "proxy end", "proxy reset in head", "proxy end in head", "proxy silence", "proxy announces"),
     *("proxy drip", "proxy late", "proxy endless head", "proxy endless announcements", "proxy silence behind"),
     *("proxy reset behind", "proxy end behind", "proxy http behind", "proxy stranger", "proxy garbles"),
-    *("proxy ends within", "proxy resets within", "proxy notify", "proxy notify behind", "proxy banner"),
+    *("proxy ends within", "proxy resets within", "proxy banner"),
 )
 """By the number of the request for a tunnel."""
 
 PROXY_CONNECTING = (
     "proxy refuse",
     "proxy hang",
-    "proxy plain",
-    "proxy unproven",
     "proxy reset first",
     "proxy end first",
 )
 """By the number of the connection to the proxy."""
 
-PROXY_TIMED = ("proxy idle end", "proxy idle reset", "proxy idle notify", "proxy restart")
+PROXY_TIMED = ("proxy idle end", "proxy idle reset", "proxy restart")
 """By the virtual time."""
 
 FOCUSES = (
@@ -78,7 +76,7 @@ BREAKING = (
 """What may break a connection that carries a request, or keep one from being made."""
 
 
-IDLE = ("idle end", "proxy idle end", "proxy idle reset", "proxy idle notify")
+IDLE = ("idle end", "proxy idle end", "proxy idle reset")
 """What ends connections on which no answer is awaited."""
 
 SLOWING = (
@@ -87,9 +85,6 @@ SLOWING = (
     *("proxy silence", "proxy drip", "proxy late", "proxy silence behind", "proxy hang"),
 )
 """What may let an attempt wait for its time-out."""
-
-NOTIFIED = ("proxy notify", "proxy notify behind", "proxy idle notify")
-"""The end of TLS with an `https` proxy, and not of its connection: few seeds come to it."""
 
 
 @frozen
@@ -139,7 +134,7 @@ class Plan:
         work: `lookups`, `stream`, `batch`, `wait` or `reconcile`.
         transport: `httpx`, `fast`, `injected` (an httpx client with its own pool), or `mounted` (one with ours).
         is_tls: Whether the service is asked over TLS.
-        proxy: `http` or `https` for a proxy of that kind on the way; "" for none.
+        proxy: Whether there is a proxy on the way.
         clients: How many share the key.
         concurrency: Attempts in flight of each, at most.
         connections: How many an injected client may have; as many as attempts in flight if None.
@@ -162,7 +157,7 @@ class Plan:
     work: str = "lookups"
     transport: str = "httpx"
     is_tls: bool = False
-    proxy: str = ""
+    proxy: bool = False
     clients: int = 1
     concurrency: int = 4
     connections: int | None = None
@@ -308,7 +303,7 @@ def _with_proxy(chance, plan):
     return evolve(
         plan,
         is_tls=True,
-        proxy=chance.choice(("http", "https")),
+        proxy=True,
         timeout=10.0 if plan.latency[1] > 0.1 else plan.timeout,  # to connect takes five ways there and back
         faults=(*others, *_faults_of_the_proxy(chance, is_alone=is_alone)),
     )
@@ -318,7 +313,7 @@ def _faults_of_the_proxy(chance, *, is_alone):
     share = chance.choice((0.0, 0.15, 0.3))
     kinds = (TUNNELS, PROXY_CONNECTING, PROXY_TIMED)
     if is_alone:
-        some = NOTIFIED if chance.random() < 0.25 else [chance.choice(chance.choice((TUNNELS, *kinds)))]
+        some = [chance.choice(chance.choice((TUNNELS, *kinds)))]
         tunnels, connecting, timed = ([kind for kind in each if kind in some] for each in kinds)
     else:
         tunnels, connecting, timed = ([kind for kind in each if chance.random() < share] for each in kinds)

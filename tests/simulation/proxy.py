@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from base64 import b64encode
 from functools import partial
 from random import Random
@@ -28,9 +27,8 @@ MAX_TAKEN = 16 * 1024 + 2 * READ_BYTES
 _ENDLESS = 400
 
 
-def address(kind):
-    """Return the address of a proxy of that kind, for a client."""
-    return f"{kind}://clerk:{PASSWORD}@{NAME}:{PORT}"
+ADDRESS = f"http://clerk:{PASSWORD}@{NAME}:{PORT}"
+"""For a client."""
 
 
 class Proxy:
@@ -46,7 +44,6 @@ class Proxy:
     def __init__(self, world):
         self._world, self._plan = world, world.plan
         plan = world.plan
-        self.is_secure = plan.proxy == "https"
         self._faults = {int(fault.at): fault for fault in plan.faults if fault.kind in TUNNELS}
         self._connecting = {int(fault.at): fault for fault in plan.faults if fault.kind in PROXY_CONNECTING}
         self._chance = Random(f"proxy {plan.seed}")
@@ -102,7 +99,6 @@ class Proxy:
             "proxy restart": self.restart,
             "proxy idle end": lambda _: self._end_idle(END),
             "proxy idle reset": lambda _: self._end_idle(RESET),
-            "proxy idle notify": lambda _: self._end_idle("notify"),
         }
 
     def _end_idle(self, how):
@@ -116,8 +112,6 @@ class Proxy:
     def ask(self, tunnel, text):
         """Answer a request for a tunnel, a little later."""
         world, number = self._world, self._asked
-        if not tunnel.is_proven:
-            world.fail("tunnel", "a proxy was asked that has not proven who it is")
         self._asked += 1
         lines = text.decode().split("\r\n")
         target = f"{host.NAME}:443"
@@ -222,18 +216,14 @@ class Tunnel:
         fault: What was done to its tunnel, or "".
         peer: The service's side, once there is a tunnel.
         is_open: Whether the proxy can still send.
-        is_proven: Whether it can show who it is.
         is_refused: Whether the client must know that it is no tunnel.
         seen: The last bytes that the proxy has seen.
     """
 
     def __init__(self, proxy, connection, began):
         self._proxy, self._connection, self._began = proxy, connection, began
-        self.is_proven = began != "proxy unproven" or not proxy.is_secure
-        self._tls = host.Tls(host.server_context(NAME, is_trusted=self.is_proven)) if proxy.is_secure else None
         self._text = b""
         self._parts = 0
-        self._is_deaf = False
         self.client, self.to_client, self.number = connection.client, self, 0
         self.fault, self.peer, self.seen = "", None, b""
         self.is_open, self.is_refused = True, False
@@ -251,10 +241,8 @@ class Tunnel:
 
     def _receive_late(self, item):
         if isinstance(item, bytes):
-            if self._tls is None:
-                self._proxy.see(self, item)
-            if not self._is_deaf:
-                self._connection.to_client.send(RESET)
+            self._proxy.see(self, item)
+            self._connection.to_client.send(RESET)
 
     def _leave(self, item):
         if self.peer is None:
@@ -265,25 +253,11 @@ class Tunnel:
     def _fails(self, data):
         """Do what goes wrong with the first bytes."""
         began, self._began = self._began, ""
-        if began == "proxy plain" and self._tls is not None:
-            self._proxy.spoil_tls()
-            self._connection.to_client.send(http(PAGE, "400 Bad Request", HTML))
-            self.end(RESET)
-        elif began in ("proxy reset first", "proxy end first"):
+        if began:
             self.end(RESET if began == "proxy reset first" else END)
-        elif not self.is_proven:
-            self._proxy.spoil_tls()
         return not self.is_open
 
     def _take(self, data):
-        if self._tls is not None:
-            try:
-                reply, data = self._tls.receive(data)
-            except ssl.SSLError:
-                self.end(RESET)
-                return
-            if reply:
-                self._connection.to_client.send(reply)
         self._proxy.see(self, data)
         if self.peer is not None:
             self._pass_on(data)
@@ -310,7 +284,7 @@ class Tunnel:
     def say(self, data):
         """Say *data* as the proxy."""
         if self.is_open and data:
-            self._connection.to_client.send(data if self._tls is None else self._tls.encrypted(data))
+            self._connection.to_client.send(data)
 
     def send(self, item):
         """Pass on what the service says."""
@@ -325,39 +299,22 @@ class Tunnel:
             return
         if self.fault == "proxy garbles" and self._parts == 1 + len(item) % 3:
             item = item[:-1] + bytes([item[-1] ^ 1])
-        if self._tls is None:
-            self._connection.to_client.send(item)
-        else:  # each record of the service in one of its own
-            self._connection.to_client.send(b"".join(map(self._tls.encrypted, records(item))))
+        self._connection.to_client.send(item)
 
     def end(self, how, data=b""):
-        """Say *data*, and then no more: `END`, `RESET`, or "notify", the end of TLS but not of the connection."""
+        """Say *data*, and then no more: `END` or `RESET`."""
         if not self.is_open:
             return
         self.is_open = False
-        if self._tls is not None and self._tls.is_established:
-            data = self._tls.encrypted(data) if data else b""
-            data += b"" if how == RESET else self._tls.close_notify()
         if data:
             self._connection.to_client.send(data)
-        if how == "notify" and self._tls is not None:
-            self._is_deaf = True
-        else:
-            self._connection.to_client.send(RESET if how == RESET else END)
+        self._connection.to_client.send(how)
         if self.peer is not None:
             self.peer.is_open = False
 
     def vanish(self):
         """Lose the other side, and tell neither."""
         self._connection.vanish()
-
-
-def records(data):
-    """Yield the TLS records in *data*."""
-    while data:
-        end = 5 + int.from_bytes(data[3:5])
-        yield data[:end]
-        data = data[end:]
 
 
 _CUT = OPEN[:20]
@@ -380,7 +337,6 @@ _SAYS = {
     "proxy reset in head": (_CUT, RESET),
     "proxy end in head": (_CUT, END),
     "proxy silence": (b"", ""),
-    "proxy notify": (_CUT, "notify"),
     "proxy banner": (b"SSH-2.0-OpenSSH_9.6\r\n", ""),
 }
 """What the proxy says instead of opening a tunnel, and how it ends the connection; not at all if ""."""
@@ -393,7 +349,6 @@ _DOES = {
 _BEHIND = {
     "proxy reset behind": (b"", RESET),
     "proxy end behind": (b"", END),
-    "proxy notify behind": (b"", "notify"),
     "proxy http behind": (http(PAGE, "400 Bad Request", HTML), END),
 }
 """What comes instead of the service's handshake, and how the connection ends."""

@@ -7,7 +7,7 @@ from attrs import evolve
 from simulation.plan import Limit
 
 SIMPLER = (
-    {"proxy": ""},
+    {"proxy": False},
     {"is_tls": False},
     {"clients": 1},
     {"loss": 0.0},

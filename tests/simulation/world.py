@@ -34,7 +34,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 UNNOTICED = {"cancel", "close", "idle end", "wall clock", *HARMLESS}
-UNNOTICED |= {"proxy idle end", "proxy idle reset", "proxy idle notify", "proxy announces"}
+UNNOTICED |= {"proxy idle end", "proxy idle reset", "proxy announces"}
 """Faults that no lookup notices: it is answered by its first attempt."""
 
 
@@ -193,7 +193,7 @@ class World:
         """Return a client of the plan's kind, and what must be closed after it."""
         plan, also = self.plan, None
         options = {}
-        through = proxy.address(plan.proxy) if plan.proxy else None
+        through = proxy.ADDRESS if plan.proxy else None
         if plan.transport in ("httpx", "fast"):
             options = {"transport": plan.transport, "proxy": through}
         else:

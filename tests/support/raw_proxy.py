@@ -39,14 +39,13 @@ class RawProxy(RawServer):
         return self.url.replace("://", f"://{credentials}@")
 
 
-async def relay(connection, answer=OPEN, *, by_records=False):
+async def relay(connection, answer=OPEN):
     """
     Open one tunnel, and carry bytes until either side ends.
 
     Args:
         connection: Of the client.
         answer: To CONNECT.
-        by_records: Write each TLS record of the service by itself, so that in TLS with the proxy each is in another.
     """
     request = await connection.request()
     if request is None:
@@ -60,8 +59,7 @@ async def relay(connection, answer=OPEN, *, by_records=False):
         return
     try:
         await connection.write(answer)
-        back = _carry_records if by_records else _carry
-        directions = [_carry(connection.reader, writer), back(reader, connection.writer)]
+        directions = [_carry(connection.reader, writer), _carry(reader, connection.writer)]
         tasks = [asyncio.create_task(each) for each in directions]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -79,15 +77,4 @@ async def _carry(reader, writer):
     with contextlib.suppress(OSError):
         while data := await reader.read(65536):
             writer.write(data)
-            await writer.drain()
-
-
-async def _carry_records(reader, writer):
-    rest = b""
-    with contextlib.suppress(OSError):
-        while data := await reader.read(65536):
-            rest += data
-            while len(rest) >= 5 and len(rest) >= (end := 5 + int.from_bytes(rest[3:5])):
-                writer.write(rest[:end])
-                rest = rest[end:]
             await writer.drain()

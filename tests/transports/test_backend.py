@@ -81,7 +81,7 @@ async def test_second_address(resolve):
         with socket.create_server(("127.0.0.2", port), backlog=0) as full, socket.create_connection(full.getsockname()):
             resolve(("127.0.0.2", port), ("127.0.0.1", port))
             way = Way()
-            stream = await Backend(way, None, None).connect_tcp("pay.example", port, timeout=60)
+            stream = await Backend(way, None).connect_tcp("pay.example", port, timeout=60)
             assert isinstance(stream, Stream)
             assert (stream.get_extra_info("server_addr"), way.address) == (("127.0.0.1", port), f"127.0.0.1:{port}")
             await stream.aclose()
@@ -95,7 +95,7 @@ async def test_no_address_answers(resolve):
     with refusing_port() as port:
         resolve(("127.0.0.1", port), ("127.0.0.2", port))
         with pytest.raises(httpcore.ConnectError):
-            await Backend(way, None, None).connect_tcp("pay.example", port, timeout=60)
+            await Backend(way, None).connect_tcp("pay.example", port, timeout=60)
     assert (way.step, way.address) == ("connect", f"127.0.0.1:{port}, 127.0.0.2:{port}")
 
 
@@ -108,7 +108,7 @@ async def test_cancelled(resolve, moment):
         before = descriptors()
         for number in range(1, 100):
             stepper = Stepper(
-                Backend(Way(), None, None).connect_tcp("pay.example", port, timeout=60),
+                Backend(Way(), None).connect_tcp("pay.example", port, timeout=60),
                 cancel_at=number,
                 moment=moment,
             )

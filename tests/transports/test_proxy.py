@@ -12,6 +12,7 @@ from payclient import ConfigurationError
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError, as_proxy
 
 PASSWORD = "p-canary-51d2e84b"
+OWN_CLIENT = "; pass http_client=httpx.AsyncClient(proxy=…) for it"
 OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -19,14 +20,14 @@ OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
     ("url", "shown"),
     [
         ("http://proxy:3128", "Proxy('http://proxy:3128')"),
-        (" https://Proxy.Example/ ", "Proxy('https://proxy.example:443')"),
+        (" HTTP://Proxy.Example/ ", "Proxy('http://proxy.example:80')"),
         ("proxy.example", "Proxy('http://proxy.example:80')"),
         ("proxy:3128", "Proxy('http://proxy:3128')"),
         ("http://clerk:secret@[::1]:3128", "Proxy('http://[::1]:3128')"),
     ],
 )
 def test_address(url, shown):
-    """A proxy shows its scheme, host and port; without a scheme it is http, and each scheme has its port."""
+    """A proxy shows its host and port, which is 80 unless one is given."""
     assert repr(Proxy(url)) == shown
 
 
@@ -34,7 +35,9 @@ def test_address(url, shown):
     ("url", "problem"),
     [
         (3128, "must be text like http://host:port, got int"),
-        ("socks5://proxy:1080", "must be an http:// or https:// proxy; payclient cannot use one of socks5://"),
+        ("https://proxy:3129", f"must be an http:// proxy; payclient cannot use one of https://{OWN_CLIENT}"),
+        ("socks5://proxy:1080", f"must be an http:// proxy; payclient cannot use one of socks5://{OWN_CLIENT}"),
+        ("quic://proxy", "must be an http:// proxy; payclient cannot use one of quic://"),
         ("http://", "names no host; it must be like http://host:port"),
         ("http://proxy:port", "is not a URL: its host or port cannot be read"),
         ("http://proxy/pac", "must not hold a path, a query or a fragment"),

@@ -4,8 +4,7 @@ import ssl
 
 import pytest
 
-from payclient.transports._tls import TunnelledTlsSession
-from support.tls_server import Server, established, session, trust
+from support.tls_server import Server, established, session
 
 
 @pytest.mark.parametrize("size", [1, 300, 16 * 1024, 100_000])
@@ -64,19 +63,4 @@ def test_close_notify():
     with pytest.raises(ssl.SSLWantReadError):
         server.ssl.unwrap()
     client.receive(memoryview(last + server.outgoing.read()))
-    assert list(client.decrypted()) == [b"last words", b""]
-
-
-def test_end_of_the_proxy():
-    """When TLS with the proxy ends, so does what the service says, though the connection may stay open."""
-    proxy, service = Server(), Server()
-    client = TunnelledTlsSession(trust(), "pay.example", established(proxy))
-    message = client.handshake()
-    while message:
-        client.receive(memoryview(proxy.encrypted(service.answer(proxy.decrypted(message)))))
-        message = b"" if client.is_established else client.handshake()
-    last = proxy.encrypted(service.encrypted(b"last words"))
-    with pytest.raises(ssl.SSLWantReadError):
-        proxy.ssl.unwrap()
-    client.receive(memoryview(last + proxy.outgoing.read()))
     assert list(client.decrypted()) == [b"last words", b""]

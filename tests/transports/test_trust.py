@@ -1,6 +1,5 @@
 """Whom the service must be vouched for by, and which certificate is shown to it."""
 
-import asyncio
 import ssl
 import sys
 
@@ -11,7 +10,6 @@ from cryptography.hazmat.primitives import serialization
 from payclient import AsyncClient, ConfigurationError, TLSVerificationError
 from payclient.transports import _socket, resolve_network
 from support.fakes import KEY
-from support.raw_proxy import RawProxy, relay
 from support.raw_server import RawServer, server_context, well_behaved
 
 PAY = "https://pay.example"
@@ -175,25 +173,3 @@ async def test_client_certificate(pay, files, names):
         async with pay(server, ca_file=files["authority"], **options) as client:
             assert (await client.get_transaction("T1")).reference == "T1"
     assert ("email", "clerk@merchant.example") in shown[0]["subjectAltName"]
-
-
-async def test_certificate_is_not_for_the_proxy(pay, files):
-    """The certificate is shown to the service alone: an `https` proxy that asks for one does not get it."""
-    curious = server_context(AUTHORITY, "localhost")
-    curious.verify_mode = ssl.CERT_OPTIONAL
-    AUTHORITY.configure_trust(curious)
-    demanding = server_context(AUTHORITY, "localhost")
-    demanding.verify_mode = ssl.CERT_REQUIRED
-    AUTHORITY.configure_trust(demanding)
-    shown = []
-
-    async def look(connection):
-        shown.append(connection.writer.get_extra_info("peercert"))
-        await relay(connection)
-
-    async with RawServer(ssl=demanding) as server, RawProxy(look, ssl=curious) as proxy:
-        options = {"ca_file": files["authority"], "client_cert": files["both"], "proxy": proxy.url}
-        async with pay(server, **options) as client:
-            assert (await client.get_transaction("T1")).reference == "T1"
-        await asyncio.wait_for(proxy.deserted(), 60)
-    assert shown in ([None], [{}])
