@@ -273,7 +273,7 @@ class Session:
             return
         if isinstance(lookup.last_error, ResponseError) and lookup.last_error.retry_after is not None:
             raise lookup.last_error
-        message = f"the service asked this client to wait; {pause:.0f} s remain"
+        message = "the service asked this client to wait"
         raise RateLimitedError(message, retry_after=pause)
 
     async def _attempt(self, lookup: Lookup, options: Options) -> Transaction:

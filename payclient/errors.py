@@ -6,6 +6,7 @@ request, a response or a client, so it can be pickled, copied and logged without
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 __all__ = [
@@ -200,8 +201,9 @@ class ResponseError(PayClientError):
         self.service_message = service_message
 
     def __str__(self) -> str:
-        request_id = f" [request id {self.request_id}]" if self.request_id else ""
-        return f"{self.message}{request_id}"
+        more = [f"retry after {math.ceil(self.retry_after)} s"] if self.retry_after else []
+        more += [f"request id {self.request_id}"] if self.request_id else []
+        return f"{self.message} [{', '.join(more)}]" if more else self.message
 
 
 class AuthenticationError(ResponseError):

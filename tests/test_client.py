@@ -235,7 +235,7 @@ async def test_pause_beyond_the_deadline_raises_at_once():
         assert (caught.value.retry_after, caught.value.status_code) == (86400, 429)
         with pytest.raises(RateLimitedError) as caught:
             await pay.get_transaction("T2")
-        expected = ("the service asked this client to wait; 86400 s remain", 86400)
+        expected = ("the service asked this client to wait [retry after 86400 s]", 86400)
         assert (str(caught.value), caught.value.retry_after) == expected
         assert loop.time() < 1
     assert len(transport.sent) == 1

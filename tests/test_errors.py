@@ -146,8 +146,8 @@ def test_without_message():
 
 
 def test_text_names_request():
-    """The text of an answer's error ends with the name that the service gave the exchange."""
-    assert str(made(errors.RejectedError)) == "what happened [request id r-1]"
+    """The text of an answer's error ends with when to come back, and with the service's name of the exchange."""
+    assert str(made(errors.RejectedError)) == "what happened [retry after 7 s, request id r-1]"
 
 
 def test_dictionaries_are_not_shared():

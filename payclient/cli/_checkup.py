@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from itertools import pairwise
@@ -15,14 +18,21 @@ from payclient.errors import (
     AuthenticationError,
     PayClientError,
     PermissionDeniedError,
+    ProxyRefusedError,
     RateLimitedError,
+    ResponseError,
+    ServiceError,
     TransportError,
+    UnexpectedResponseError,
 )
+from payclient.protocol import Environment, endpoint
 
 _FEW_DAYS = 21
 """Before a certificate expires, when it should have been renewed."""
 _MAX_CLOCK_SECONDS = 60.0
 _DAY = 86400.0
+_NO_CHECK_TIME = 0x200000
+"""OpenSSL's flag `X509_V_FLAG_NO_CHECK_TIME`: the times in a certificate are not looked at."""
 _PAGE = "see the page When it cannot connect"
 _ADVICE_BY_STEP = {
     "name": f"check the host of the address, DNS and VPN; behind a proxy, name it; {_PAGE}",
@@ -36,8 +46,11 @@ _ADVICE_BY_STEP = {
 _ADVICE_BY_KIND = (
     (AuthenticationError, "check the key, and whether it is one of this environment"),
     (PermissionDeniedError, "check the key's rights, and whether the service allows this IP address"),
-    (RateLimitedError, "come back later, or set --max-rate"),
+    (ServiceError, "try again later; if it stays so, ask the service"),
 )
+_SIGN_IN = "if this network wants you to sign in first, open a page in a browser"
+_OTHER_ADDRESS = f"check --base-url against the URL above; {_SIGN_IN}"
+_NO_SANDBOX = "this service may have no sandbox: pass --environment live, or the sandbox's own --base-url"
 
 
 class State(StrEnum):
@@ -93,12 +106,28 @@ class Checkup:
         return rows
 
 
-def advice_for(error: PayClientError) -> str:
-    """Return what to do about a lookup that failed; "" when the message says it."""
+def advice_for(error: PayClientError, url: str = "") -> str:
+    """Return what to do about a lookup at *url* that failed; "" when the message says it."""
     for kind, advice in _ADVICE_BY_KIND:
         if isinstance(error, kind):
             return advice
+    if isinstance(error, ResponseError):
+        return _advice_for_response(error, url)
+    if isinstance(error, ProxyRefusedError) and 300 <= error.status_code < 400:  # a captive portal
+        return _SIGN_IN
     return _ADVICE_BY_STEP.get(error.step, "") if isinstance(error, TransportError) else ""
+
+
+def _advice_for_response(error: ResponseError, url: str) -> str:
+    if isinstance(error, RateLimitedError):
+        when = f"in {math.ceil(error.retry_after)} s" if error.retry_after else "later"
+        return f"come back {when}, or set --max-rate"
+    if error.status_code == 404 and url.endswith(endpoint("", Environment.SANDBOX)):
+        return _NO_SANDBOX
+    if error.status_code // 100 == 3 or error.status_code == 404 or error.body.lstrip().startswith("<"):
+        return _OTHER_ADDRESS
+    is_odd = isinstance(error, UnexpectedResponseError)
+    return "ask the service, with the URL above and this message" if is_odd else ""
 
 
 def steps_in_words(times: Sequence[tuple[str, float]]) -> str:
@@ -132,11 +161,61 @@ def check_certificate(
         checkup.add("TLS", State.LOOK, text, advice)
     else:
         checkup.add("TLS", State.OK, f"{version}, issued by {issuer}")
-    days = int((ssl.cert_time_to_seconds(certificate["notAfter"]) - now) // _DAY)
+    days = _days_left(certificate, now)
     if days < _FEW_DAYS:
         checkup.add("certificate", State.LOOK, f"expires in {days} days", "tell the service to renew it")
     else:
         checkup.add("certificate", State.OK, f"expires in {days} days")
+
+
+def check_client_certificate(path: str, certificate: Mapping[str, Any], now: float, checkup: Checkup) -> None:
+    """
+    Check the certificate that is shown to the service.
+
+    Args:
+        path: Of its file.
+        certificate: As `read_certificate` returns it.
+        now: Seconds since 1970.
+        checkup: Gets the check.
+    """
+    days, state, advice = _days_left(certificate, now), State.OK, ""
+    text = f"{path}, from --client-cert, issued by {_name_of(certificate.get('issuer', ()))}"
+    if days < 0:
+        state, advice = State.WRONG, "renew it: the service will refuse it"
+    elif ssl.cert_time_to_seconds(certificate["notBefore"]) > now:
+        state, advice = State.WRONG, "check this machine's clock, or wait: the service will refuse it until then"
+    elif days < _FEW_DAYS:
+        state, advice = State.LOOK, "renew it"
+    ends = f"expired on {certificate['notAfter']}" if days < 0 else f"expires in {days} days"
+    begins = f", valid from {certificate['notBefore']}" if state is State.WRONG and days >= 0 else ""
+    checkup.add("client certificate", state, f"{text}, {ends}{begins}", advice)
+
+
+def read_certificate(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """
+    Return the certificate in a file as `ssl` describes one, with `issuer`, `notBefore` and `notAfter`; of any age.
+
+    `ssl` describes only what it has verified. So the certificate is shown in a handshake in memory, to a side that
+    takes it for its own authority and does not look at its times.
+    """
+    asking, showing = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for context in (asking, showing):
+        context.load_cert_chain(certificate, key)
+    showing.check_hostname, showing.verify_mode = False, ssl.CERT_NONE
+    asking.load_verify_locations(certificate)
+    asking.verify_mode = ssl.CERT_REQUIRED
+    asking.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = showing.wrap_bio(back, there)
+    server = asking.wrap_bio(there, back, server_side=True)
+    for side in (client, server, client, server):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return server.getpeercert() or {}
+
+
+def _days_left(certificate: Mapping[str, Any], now: float) -> int:
+    return int((ssl.cert_time_to_seconds(certificate["notAfter"]) - now) // _DAY)
 
 
 def check_clock(date: str | None, received_at: float, seconds: float, checkup: Checkup) -> None:

@@ -18,7 +18,16 @@ from payclient import AsyncClient, Transaction
 from payclient._config import resolve_base_url, resolve_environment
 from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
-from payclient.cli._checkup import Checkup, State, advice_for, check_certificate, check_clock, steps_in_words
+from payclient.cli._checkup import (
+    Checkup,
+    State,
+    advice_for,
+    check_certificate,
+    check_client_certificate,
+    check_clock,
+    read_certificate,
+    steps_in_words,
+)
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, aligned
@@ -77,6 +86,7 @@ async def doctor(
             checkup.add("API key", State.WRONG, str(error))
         else:
             checkup.add("API key", State.OK, f"fingerprint {client.key_fingerprint}, from {connection.key_source}")
+            checkup.add("request", State.OK, f"POST {client.url}")
             async with client:
                 status = await _check_lookup(client, transport, reference, network, checkup)
         finally:
@@ -170,20 +180,44 @@ def _check_trust(connection: ConnectionOptions, url: str, checkup: Checkup) -> N
     if url.startswith("http:"):
         checkup.add("authorities", State.OK, "not needed: plain http on this machine")
         return
-    named = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
-    trusted = "those that OpenSSL finds"
+    named = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
+    trusted, wrong = "those that OpenSSL finds", ""
     if connection.ca_file is not None:
         trusted = f"those in {connection.ca_file}, from --ca-file"
-    elif named is not None:
-        trusted = f"those in {os.environ[named]}, from {named}"
+    elif named:
+        problems = {name: _unreadable(name) for name in named}
+        sources = (f"{os.environ[name]}, from {name}{problem}" for name, problem in problems.items())
+        trusted = f"those in {' and '.join(sources)}"
+        wrong = next((name for name, problem in problems.items() if problem), "")
     elif connection.network().get("trust") == "system":
         trusted = "those of the operating system, by truststore"
-    checkup.add("authorities", State.OK, trusted)
+    advice = f"unset {wrong}, or correct it" if wrong else ""
+    checkup.add("authorities", State.LOOK if wrong else State.OK, trusted, advice)
     if connection.client_cert is not None:
-        checkup.add("client certificate", State.OK, f"{connection.client_cert}, from --client-cert")
+        try:
+            certificate = read_certificate(connection.client_cert, connection.client_key)
+        except ssl.SSLError as error:  # it can be shown, and does not verify as a client's
+            text = f"{connection.client_cert}, from --client-cert, cannot be read as a client's: {error.reason}"
+            checkup.add("client certificate", State.LOOK, text, "ask the service which certificates it accepts")
+        else:
+            check_client_certificate(str(connection.client_cert), certificate, time.time(), checkup)
     if os.environ.get("SSLKEYLOGFILE"):
         text = "SSLKEYLOGFILE is set, which payclient does not honour"
         checkup.add("secrets of TLS", State.LOOK, text, "unset it: other programs write secrets there")
+
+
+def _unreadable(name: str) -> str:
+    """Return why OpenSSL, in silence, finds no authority in what a variable names; "" if it does."""
+    path = os.environ[name]
+    if name == "SSL_CERT_DIR":
+        return "" if all(map(os.path.isdir, path.split(os.pathsep))) else ", which is not a folder"
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        return ", which is not a PEM file with certificates"
+    except OSError as error:
+        return f", which cannot be read: {error.strerror}"
+    return ""
 
 
 async def _check_lookup(
@@ -199,7 +233,7 @@ async def _check_lookup(
         seen = await client.with_options(retry=None).get_transaction(reference)
     except PayClientError as error:
         if transport.request is None:
-            return _add_failure(error, checkup)
+            return _add_failure(error, client, checkup)
         seen = error
     connection = transport.connection
     checkup.add("connection", State.OK, f"{connection.way.address}, {steps_in_words(connection.way.times)}")
@@ -208,7 +242,7 @@ async def _check_lookup(
         certificate = connection.tls.certificate()
         check_certificate(connection.tls.version, certificate, time.time(), checkup, is_public=is_public)
     check_clock(transport.date, transport.received_at, transport.seconds, checkup)
-    status = _add_outcome(seen, checkup, transport.seconds)
+    status = _add_outcome(seen, client, checkup, transport.seconds)
     stats = client.stats
     is_throttled = stats.throttled > 0
     text = f"{stats.limit:g} attempts at once after this one, {'throttled' if is_throttled else 'not throttled'}"
@@ -217,7 +251,7 @@ async def _check_lookup(
     return status
 
 
-def _add_outcome(seen: Transaction | PayClientError, checkup: Checkup, seconds: float) -> Exit:
+def _add_outcome(seen: Transaction | PayClientError, client: AsyncClient, checkup: Checkup, seconds: float) -> Exit:
     took = f", answered in {seconds:.3f} s"
     if isinstance(seen, Transaction):
         checkup.add("lookup", State.OK, f"found, status {seen.status}{took}")
@@ -230,9 +264,9 @@ def _add_outcome(seen: Transaction | PayClientError, checkup: Checkup, seconds: 
     if isinstance(seen, RejectedError):
         checkup.add("lookup", State.LOOK, str(seen), "pass the reference of a transaction that exists")
         return Exit.DONE
-    return _add_failure(seen, checkup)
+    return _add_failure(seen, client, checkup)
 
 
-def _add_failure(error: PayClientError, checkup: Checkup) -> Exit:
-    checkup.add("lookup", State.WRONG, str(error), advice_for(error))
+def _add_failure(error: PayClientError, client: AsyncClient, checkup: Checkup) -> Exit:
+    checkup.add("lookup", State.WRONG, str(error), advice_for(error, client.url))
     return status_of(error)

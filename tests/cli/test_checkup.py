@@ -89,7 +89,7 @@ def test_clock(date, ahead, seconds, state, text):
         (errors.ConnectionFailedError("x", step="name"), "check the host"),
         (errors.AttemptTimeoutError("x", step="waiting"), "try again"),
         (errors.ConnectionFailedError("x"), ""),
-        (errors.ServiceError("x"), ""),
+        (errors.ServiceError("x"), "try again later"),
     ],
 )
 def test_advice(error, advice):

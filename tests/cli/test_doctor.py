@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import sys
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from payclient.cli._checkup import read_certificate
 from payclient.testing import Reply
 from support.fakes import KEY
 from support.in_thread import serving
@@ -50,7 +55,7 @@ def test_healthy(configured, service):
     topics = [re.split(r"  +", line)[1] for line in lines]
     assert topics == [
         *("versions", "address", "environment", "proxy", "authorities", "API key"),
-        *("connection", "clock", "lookup", "limiter"),
+        *("request", "connection", "clock", "lookup", "limiter"),
     ]
     assert service.api_key not in result.out
     assert "sandbox, from PAYCLIENT_ENVIRONMENT" in result.out
@@ -211,10 +216,98 @@ def test_public_authorities_are_unknown(doctor, authority, monkeypatch):
 
 
 def test_client_certificate(doctor, authority, tmp_path):
-    """The certificate that is shown to the service is named."""
-    path = tmp_path / "client.pem"
-    path.write_bytes(AUTHORITY.issue_cert("clerk@merchant.example").private_key_and_cert_chain_pem.bytes())
+    """The certificate that is shown is read before anything is asked: its issuer, and whether its time is over."""
+    path, now = tmp_path / "client.pem", dt.datetime.now(dt.UTC)
     server = RawServer(ssl=server_context(AUTHORITY, "localhost"))
+    expected = {
+        "ok": ({}, r"expires in \d{4,} days"),
+        "look": ({"not_after": now + dt.timedelta(days=9.5)}, "expires in 9 days"),
+        "wrong": ({"not_after": now - dt.timedelta(days=1)}, r"expired on \w{3} .* GMT"),
+        "wrong, early": ({"not_before": now + dt.timedelta(days=1)}, r"expires in \d+ days, valid from .* GMT"),
+    }
     with serving(server):
-        checks, status = doctor("T1", "--base-url", server.url, "--ca-file", authority, "--client-cert", str(path))
-    assert (status, checks["client certificate"]["text"]) == (0, f"{path}, from --client-cert")
+        for state, (validity, text) in expected.items():
+            issued = AUTHORITY.issue_cert("clerk@merchant.example", **validity)
+            path.write_bytes(issued.private_key_and_cert_chain_pem.bytes())
+            checks, _ = doctor("T1", "--base-url", server.url, "--ca-file", authority, "--client-cert", str(path))
+            check = checks["client certificate"]
+            assert check["state"] == state.partition(",")[0]
+            assert re.fullmatch(rf"{path}, from --client-cert, issued by trustme .*, {text}", check["text"])
+            assert bool(check["advice"]) == (state != "ok")
+
+
+@pytest.mark.parametrize("kind", ["client", "self-signed", "chain"])
+def test_kinds_of_client_certificates(tmp_path, kind):
+    """A certificate for clients alone, one that vouches for itself, and one with its issuers, are read."""
+    path = tmp_path / "client.pem"
+    authority = AUTHORITY.create_child_ca() if kind == "chain" else AUTHORITY
+    made = authority.issue_cert("clerk@merchant.example")
+    path.write_bytes(made.private_key_and_cert_chain_pem.bytes())
+    if kind != "chain":
+        key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=clerk")
+        at = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        builder = builder.serial_number(7).not_valid_before(at).not_valid_after(at + dt.timedelta(days=9))
+        if kind == "client":
+            use = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CLIENT_AUTH])
+            builder = builder.add_extension(use, critical=True)
+        certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        clear = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        path.write_bytes(certificate + key.private_bytes(serialization.Encoding.PEM, *clear))
+    read = read_certificate(path, None)
+    assert read["notAfter"] == ("Jan 10 00:00:00 2020 GMT" if kind != "chain" else read["notAfter"])
+    assert {"issuer", "notBefore", "notAfter"} <= read.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("SSL_CERT_FILE", "/nope.pem", "those in /nope.pem, from SSL_CERT_FILE, which cannot be read: No such file"),
+        ("SSL_CERT_FILE", __file__, f"those in {__file__}, from SSL_CERT_FILE, which is not a PEM file"),
+        ("SSL_CERT_DIR", "/nope", "those in /nope, from SSL_CERT_DIR, which is not a folder"),
+    ],
+)
+def test_authorities_of_a_variable(doctor, monkeypatch, name, value, text):
+    """A variable that names no authorities, which OpenSSL passes over in silence, is not ok."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    monkeypatch.setenv(name, value)
+    checks, _ = doctor("--base-url", "https://127.0.0.1:1")
+    assert (checks["authorities"]["state"], checks["authorities"]["text"][: len(text)]) == ("look", text)
+    assert checks["authorities"]["advice"] == f"unset {name}, or correct it"
+
+
+PAGE = {"body": "<!DOCTYPE html><title>Sign in</title>", "headers": {"Content-Type": "text/html"}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "says", "advice"),
+    [
+        (Reply(status=404, body="no such page"), "HTTP 404", "this service may have no sandbox"),
+        (Reply(status=302, headers={"Location": "/"}), "HTTP 302", "check --base-url against the URL above"),
+        (Reply(status=200, **PAGE), "HTTP 200", "check --base-url against the URL above; if this network wants"),
+        (Reply(status=503), "HTTP 503", "try again later"),
+        (
+            Reply(status=429, headers={"Retry-After": "90"}),
+            "[retry after 90 s]",
+            "come back in 90 s, or set --max-rate",
+        ),
+        (Reply(status=200, body={"success": True}), "HTTP 200", "ask the service"),
+    ],
+)
+def test_advice(configured, service, reply, says, advice):
+    """What is not the service gets the advice that fits, and the URL that was asked is shown."""
+    service.script("T1", *[reply] * 4)
+    result = configured("doctor", "T1", "--json")
+    checks = {check["topic"]: check for check in json.loads(result.out)["checks"]}
+    assert says in checks["lookup"]["text"]
+    assert checks["lookup"]["advice"][: len(advice)] == advice
+    assert re.fullmatch(r"POST http://.*/api-sandbox/transaction/detail", checks["request"]["text"])
+
+
+def test_captive_portal(doctor, authority):
+    """A proxy that sends the client to a page to sign in is no matter of a password."""
+    proxy = RawProxy(Script([send(http(b"", "302 Found", "Location: http://portal.example/")), close]))
+    with serving(proxy):
+        checks, _ = doctor("--base-url", "https://pay.example", "--proxy", proxy.url, "--ca-file", authority)
+    assert checks["lookup"]["advice"] == "if this network wants you to sign in first, open a page in a browser"
