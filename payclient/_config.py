@@ -144,7 +144,7 @@ def resolve_transport_object(given: object) -> Transport:
         problem = f"got {library}.{kind.__name__}; pass http_client=httpx.AsyncClient(transport=...) for it"
     elif all(callable(getattr(given, name, None)) for name in ("send", "aclose")):
         return cast("Transport", given)
-    message = f"transport must be 'httpx', 'fast' or an object with async methods send and aclose, {problem}"
+    message = f"transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, {problem}"
     raise ConfigurationError(message)
 
 

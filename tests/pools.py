@@ -3,10 +3,9 @@
 
 def pools(transport):
     """Return the pools of a transport of ours; none for any other."""
-    if hasattr(transport, "_pool"):
-        return [transport._pool]
     mounted = getattr(getattr(transport, "_client", None), "_transport", None)
-    return list(getattr(getattr(mounted, "_pool", None), "_pools", {}).values())
+    below = getattr(getattr(mounted, "_pool", None), "connections", None)
+    return list(getattr(getattr(transport, "_connections", below), "_pools", {}).values())
 
 
 def connections(transport):

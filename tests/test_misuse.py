@@ -20,7 +20,7 @@ from payclient.testing import FakeService
 from payclient.transports import HttpxTransport
 from support.fakes import KEY, ScriptedTransport, answer, client
 
-TRANSPORT = "transport must be 'httpx', 'fast' or an object with async methods send and aclose, got "
+TRANSPORT = "transport must be 'httpx', 'httpx2', 'fast' or an object with async methods send and aclose, got "
 ASYNC = " must be a plain function, got an async one, which would never be awaited"
 CANARY = "canary must be a reference that is known to exist: "
 SECONDS = " must be a number of seconds above 0, got "
@@ -85,7 +85,7 @@ def wrapped(function):
         ({"on_attempt": wrapped(asynchronous)}, "on_attempt" + ASYNC),
         ({"tracing": asynchronous}, "tracing" + ASYNC),
         ({"tracing": generator}, "tracing" + ASYNC),
-        ({"transport": "htpx"}, "transport must be 'httpx' or 'fast', got 'htpx'"),
+        ({"transport": "htpx"}, "transport must be 'httpx', 'httpx2' or 'fast', got 'htpx'"),
         ({"transport": 5}, TRANSPORT + "int"),
         ({"transport": HttpxTransport}, TRANSPORT + "the class HttpxTransport, not an instance of it"),
         (

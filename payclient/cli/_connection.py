@@ -145,7 +145,5 @@ def _read_key(path: Path) -> str:
 
 
 def _transport() -> TransportName | None:
-    """Return the best transport that is installed; None when the environment chooses."""
-    if os.environ.get("PAYCLIENT_TRANSPORT"):
-        return None
-    return "fast" if find_spec("httptools") and find_spec("aiohappyeyeballs") else "httpx"
+    """Return the transport that needs the least CPU; None when the environment chooses."""
+    return None if os.environ.get("PAYCLIENT_TRANSPORT") else "fast"

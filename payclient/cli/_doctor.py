@@ -48,7 +48,7 @@ Exit status: 0 nothing is wrong. 2 the configuration is wrong. 3 the key, this a
 
 _MADE_UP = "PAYCLIENT-DOCTOR"
 """A reference that no transaction has: that the service says so is all that is needed."""
-_DEPENDENCIES = ("httpx", "httpcore", "anyio", "attrs", "cattrs", "httptools", "aiohappyeyeballs", "truststore")
+_DEPENDENCIES = ("httpx", "httpx2", "attrs", "cattrs", "httptools", "aiohappyeyeballs", "truststore")
 
 
 async def doctor(

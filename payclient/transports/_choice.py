@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 from payclient.errors import ConfigurationError
 from payclient.transports._network import Network
 from payclient.transports._protocol import Transport
 
-TransportName: TypeAlias = Literal["httpx", "fast"]
-"""The name of a transport; `fast` needs the extra `fast`."""
+TransportName: TypeAlias = Literal["httpx", "httpx2", "fast"]
+"""The name of a transport; `httpx2` needs the extra `httpx2`."""
 
 
 def make_transport(given: str | None = None, *, network: Network | None = None) -> Transport:
@@ -22,33 +22,30 @@ def make_transport(given: str | None = None, *, network: Network | None = None) 
         network: How the service is reached; directly if not given.
 
     Raises:
-        ConfigurationError: When the name is unknown, or its libraries are not installed.
+        ConfigurationError: When the name is unknown, or its library is not installed.
     """
     name, network = resolve_transport(given), network or Network()
     if name == "fast":
-        return _fast(network)
-    from payclient.transports._client import HttpxTransport  # noqa: PLC0415  it imports httpx, which `fast` does without
+        from payclient.transports.fast import FastTransport  # noqa: PLC0415  without httpx
 
-    return HttpxTransport(ssl_context=network.ssl_context, proxy=network.proxy)
+        return FastTransport(ssl_context=network.ssl_context, proxy=network.proxy)
+    from payclient.transports._client import HttpxTransport  # noqa: PLC0415  it imports httpx
+
+    if name == "httpx":
+        return HttpxTransport(ssl_context=network.ssl_context, proxy=network.proxy)
+    try:
+        from payclient.transports._httpx2 import Httpx2Transport  # noqa: PLC0415  it imports the extra
+    except ModuleNotFoundError:
+        message = "the transport 'httpx2' needs httpx2; install it with: pip install 'payclient[httpx2]'"
+    else:
+        return Httpx2Transport(ssl_context=network.ssl_context, proxy=network.proxy)
+    raise ConfigurationError(message)
 
 
 def resolve_transport(given: str | None) -> TransportName:
     """Return the name from the argument, or from `PAYCLIENT_TRANSPORT`, or else `httpx`; raises as `make_transport`."""
     name = (os.environ.get("PAYCLIENT_TRANSPORT") or "httpx") if given is None else given
-    if name == "httpx":
-        return "httpx"
-    if name == "fast":
-        return "fast"
-    message = f"transport must be 'httpx' or 'fast', got {name!r}"
-    raise ConfigurationError(message)
-
-
-def _fast(network: Network) -> Transport:
-    try:
-        from payclient.transports.fast import FastTransport  # noqa: PLC0415  it imports the extra
-    except ModuleNotFoundError as error:
-        missing = error.name
-    else:
-        return FastTransport(ssl_context=network.ssl_context, proxy=network.proxy)
-    message = f"the transport 'fast' needs {missing}; install it with: pip install 'payclient[fast]'"
+    if name in get_args(TransportName):
+        return cast("TransportName", name)
+    message = f"transport must be 'httpx', 'httpx2' or 'fast', got {name!r}"
     raise ConfigurationError(message)

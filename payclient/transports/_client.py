@@ -7,17 +7,19 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
+from attrs import evolve
 
 from payclient.errors import AttemptTimeoutError, ConfigurationError, ConnectionFailedError, Step, TransportError
 from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._cancel import in_own_scope
+from payclient.transports._connection import Connection
+from payclient.transports._connections import Connections
 from payclient.transports._failures import (
     broken,
     closed,
-    host_of,
     not_connected,
     reason_of,
     refused,
@@ -25,7 +27,8 @@ from payclient.transports._failures import (
     without_library_frames,
 )
 from payclient.transports._message import InCommon, common_headers, own_headers
-from payclient.transports._pooled import CONNECTION, LOOKUP, KeptConnection, PooledTransport
+from payclient.transports._origin import Origin
+from payclient.transports._pooled import LOOKUP, RESPONSE, PooledTransport, transport_over
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Proxy, as_proxy
 from payclient.transports._way import way_of
@@ -112,13 +115,18 @@ class HttpxClientTransport:
             )
             answered = True
             body, is_truncated = await _read_body(head)
+        except TransportError as error:  # of our own connections
+            failure = without_library_frames(error)
         except (self._library.HTTPError, OSError) as error:
             failure = _translate(error, request, library=self._library, answered=answered)
         except BaseException as error:  # noqa: BLE001  raised below
             failure = without_library_frames(error)
         else:
             headers = dict(head.headers.items())
-            connection = head.extensions.get(CONNECTION) or head.extensions.get("network_stream")
+            ours = head.extensions.get(RESPONSE)
+            if isinstance(ours, Response):
+                return evolve(ours, status_code=head.status_code, headers=headers, body=body)
+            connection = head.extensions.get("network_stream")
             is_fresh = self._is_fresh(connection, head, request, freshness)
             return Response(head.status_code, headers, body, is_truncated, connection, is_fresh)
         raise failure  # outside the handler, so that it has no link to httpx's frames and the request
@@ -140,8 +148,6 @@ class HttpxClientTransport:
         return find(self._library.URL(request.url)) if find else None
 
     def _is_fresh(self, connection: object, head: Any, request: Request, freshness: _Freshness | None) -> bool:
-        if isinstance(connection, KeptConnection):
-            return connection.is_alone
         if connection is not None:  # HTTP/2 numbers its answers
             return head.http_version == "HTTP/2" or (freshness is not None and freshness.is_proven)
         # No connection: a transport in memory, or a test tool that patches httpx's own transport.
@@ -154,21 +160,18 @@ class HttpxClientTransport:
     async def discard(self, response: Response) -> None:
         """Close the connection of *response*, if the client's transport exposes it."""
         connection: Any = response.connection
-        if connection is not None:
+        if isinstance(connection, Connection):
+            connection.abort()
+        elif connection is not None:
             await connection.aclose()
 
     async def aclose(self) -> None:
         """Do nothing: the client belongs to the caller."""
 
 
-class _NoCookies(httpx.Cookies):
-    def extract_cookies(self, response: httpx.Response) -> None:
-        """Keep none: the service needs none, and each answer could add another."""
-
-
 class HttpxTransport(HttpxClientTransport):
     """
-    The default transport: one `httpx.AsyncClient`, shared by all lookups, over a `PooledTransport`.
+    The default transport: one `httpx.AsyncClient`, shared by all lookups, over our own connections.
 
     Proxies of the environment are left to `AsyncClient`. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured; no redirect
     is followed, and no cookie is kept.
@@ -183,6 +186,8 @@ class HttpxTransport(HttpxClientTransport):
         ConfigurationError: When *proxy* is not such an address.
     """
 
+    library: ClassVar[Any] = httpx
+
     def __init__(
         self,
         *,
@@ -192,14 +197,15 @@ class HttpxTransport(HttpxClientTransport):
         proxy: str | Proxy | None = None,
     ) -> None:
         try:
-            pooled = PooledTransport(ssl_context=ssl_context, keepalive=keepalive, proxy=as_proxy(proxy))
+            connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
         finally:
             del proxy  # it may hold a password
-        self._own = httpx.AsyncClient(transport=pooled, trust_env=False)
-        setattr(self._own, "_cookies", _NoCookies())  # noqa: B010  the property would copy them
+        library = self.library
+        # Without time-outs of httpx: the client bounds each attempt, and the connections know their own.
+        self._own = library.AsyncClient(transport=transport_over(connections, library), trust_env=False, timeout=None)
+        self._own._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
         super().__init__(self._own)
-        self._timeout = {"connect": connect_timeout}
-        self._in_common = InCommon(lambda request: (httpx.URL(request.url), common_headers(request)))
+        self._in_common = InCommon(lambda request: (library.URL(request.url), common_headers(request)))
 
     async def aclose(self) -> None:
         """Close the client and all its connections, also those in use."""
@@ -211,13 +217,22 @@ class HttpxTransport(HttpxClientTransport):
     def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
         """Make the request without `build_request`, whose merging costs as much as the exchange."""
         url, headers = self._in_common.of(request)
-        return httpx.Request(
+        return self._library.Request(
             request.method,
             url,
             headers=[*headers, *own_headers(request)],
             content=request.body,
-            extensions={LOOKUP: request.needs_fresh_connection, "timeout": self._timeout, **extensions},
+            extensions={LOOKUP: request.needs_fresh_connection, **extensions},
         )
+
+
+def _without_cookies(library: Any) -> Any:
+    """Return a cookie store that keeps none: the service needs none, and each response could add another."""
+
+    def extract_cookies(_store: object, _response: object) -> None:
+        return None
+
+    return type("NoCookies", (library.Cookies,), {"extract_cookies": extract_cookies})()
 
 
 async def _read_body(response: Any) -> tuple[bytes, bool]:
@@ -240,16 +255,15 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
 
 def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
     """Return *error*, of *library* or the system, as a `TransportError` without a link to it."""
-    way = way_of(error)
+    way, origin = way_of(error), Origin.of(request.url)
     if isinstance(error, library.PoolTimeout):
-        host = host_of(request)
-        message = f"the http_client had no free connection to {host}; raise its limits or lower max_concurrency"
+        message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"
         return ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
         is_late = isinstance(error, library.ConnectTimeout)
-        return refused(error, request, way) or not_connected(error, request, way, is_late=is_late)
+        return refused(error, origin, way) or not_connected(error, origin, way, is_late=is_late)
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
-        message = f"{host_of(request)} did not answer in time: {reason_of(error)}"
+        message = f"{origin} did not answer in time: {reason_of(error)}"
         return AttemptTimeoutError(message, sent=sent(answered=answered), step=step, address=way.address)
-    return broken(error, request, way, answered=answered)
+    return broken(error, origin, way, answered=answered)

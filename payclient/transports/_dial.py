@@ -7,21 +7,19 @@ import socket
 import ssl
 from contextlib import ExitStack, suppress
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 import aiohappyeyeballs
 
 from payclient._telemetry import logger
-from payclient.protocol import Request
 from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, plain_text_refused, refused
+from payclient.transports._origin import Origin
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
 from payclient.transports._socket import socket_options, system_trust
 from payclient.transports._tls import TlsSession
 from payclient.transports._way import Way, shown_address, shown_addresses
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _BUFFER = 16 * 1024
 
 
@@ -40,31 +38,31 @@ class Dialer:
         self._timeout = timeout
         self._proxy = proxy
 
-    async def dial(self, request: Request) -> Connection:
+    async def dial(self, origin: Origin, timeout: float | None = None) -> Connection:  # noqa: ASYNC109  in one scope
         """
-        Return a new connection to the host of *request*.
+        Return a new connection to *origin*, in *timeout* seconds if given.
 
         Cancelling closes everything that has been opened.
 
         Raises:
             TransportError: Without the original error as its cause or context.
         """
-        scope = asyncio.timeout(self._timeout)
+        scope = asyncio.timeout(self._timeout if timeout is None else timeout)
         way = Way(self._proxy.name if self._proxy else "")
         try:
             async with scope:
-                return await self._connect(urlsplit(request.url), way)
+                return await self._connect(origin, way)
         except (OSError, TunnelError) as error:
             is_late = isinstance(error, TimeoutError) and scope.expired()
-            failure = refused(error, request, way) or not_connected(error, request, way, is_late=is_late)
+            failure = refused(error, origin, way) or not_connected(error, origin, way, is_late=is_late)
         except asyncio.CancelledError as error:
             way.mark(error)
             raise
         raise failure
 
-    async def _connect(self, url: SplitResult, way: Way) -> Connection:
-        host, port, loop = url.hostname or "", url.port or _DEFAULT_PORTS[url.scheme], asyncio.get_running_loop()
-        context = await self._trust() if url.scheme == "https" else None
+    async def _connect(self, origin: Origin, way: Way) -> Connection:
+        host, port, loop = origin.host, origin.port, asyncio.get_running_loop()
+        context = await self._trust() if origin.scheme == "https" else None
         if self._proxy is not None and context is None:
             raise plain_text_refused(self._proxy)
         connection = Connection(way)

@@ -7,7 +7,6 @@ import socket
 import ssl
 from collections.abc import Iterator
 from types import TracebackType
-from urllib.parse import urlsplit
 
 from payclient.errors import (
     AttemptTimeoutError,
@@ -20,7 +19,7 @@ from payclient.errors import (
     TLSVerificationError,
     TransportError,
 )
-from payclient.protocol import Request
+from payclient.transports._origin import Origin
 from payclient.transports._proxy import Proxy, TunnelError
 from payclient.transports._way import Way, chain
 
@@ -63,34 +62,34 @@ def plain_text_refused(proxy: Proxy) -> ConfigurationError:
     return ConfigurationError(message)
 
 
-def refused(error: Exception, request: Request, way: Way) -> TransportError | None:
+def refused(error: Exception, origin: Origin, way: Way) -> TransportError | None:
     """Return the error for a failed TLS handshake, a refused tunnel or a lack of file descriptors; or else None."""
     if refusal := _tls_refusal(error):
-        message = f"{_other_side(request, way)} {refusal}"
+        message = f"{_other_side(origin, way)} {refusal}"
         return TLSVerificationError(message, sent="no", step="tls", address=way.address)
     if _has_no_descriptor(error):
-        message = f"no file descriptor left for a connection to {host_of(request)}; {_MORE_DESCRIPTORS}"
+        message = f"no file descriptor left for a connection to {origin}; {_MORE_DESCRIPTORS}"
         return ConnectionFailedError(message, sent="no", step=way.step, address=way.address)
     return next((_no_tunnel(link, way) for link in chain(error) if isinstance(link, TunnelError)), None)
 
 
-def not_connected(error: Exception, request: Request, way: Way, *, is_late: bool) -> TransportError:
+def not_connected(error: Exception, origin: Origin, way: Way, *, is_late: bool) -> TransportError:
     """Return the error for a connection that could not be made, or not in time."""
     step: Step = way.step or _step_of(error)
     reason = reason_of(error)
     if way.proxy and way.step == "proxy":
-        message = f"the proxy {way.proxy} did not open the tunnel to {host_of(request)}: {reason}"
+        message = f"the proxy {way.proxy} did not open the tunnel to {origin}: {reason}"
     elif way.proxy and way.step != "tls":
         message = f"cannot connect to the proxy {way.proxy}: {reason}"
     else:
-        message = f"cannot connect to {_other_side(request, way)}: {reason}"
+        message = f"cannot connect to {_other_side(origin, way)}: {reason}"
     kind = AttemptTimeoutError if is_late else ConnectionFailedError
     return kind(message, sent="no", step=step, address=way.address)
 
 
-def broken(error: Exception, request: Request, way: Way, *, answered: bool) -> TransportError:
+def broken(error: Exception, origin: Origin, way: Way, *, answered: bool) -> TransportError:
     """Return the error for a connection that ended before the answer did."""
-    other = _other_side(request, way)
+    other = _other_side(origin, way)
     step: Step = "body" if answered else (way.step or "waiting")
     if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
         return TLSVerificationError(f"{other} {refusal}", sent="no", step="tls", address=way.address)
@@ -127,19 +126,14 @@ def _links(trace: TracebackType | None) -> Iterator[TracebackType]:
         trace = trace.tb_next
 
 
-def host_of(request: Request) -> str:
-    """Return host and port of *request*, for messages."""
-    return urlsplit(request.url).netloc
-
-
 def reason_of(error: Exception) -> str:
     """Return the text of a foreign error, on one short line."""
     return " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
 
 
-def _other_side(request: Request, way: Way) -> str:
+def _other_side(origin: Origin, way: Way) -> str:
     """Return the name of the service, and how it is reached."""
-    return f"{host_of(request)} through the proxy {way.proxy}" if way.proxy else host_of(request)
+    return f"{origin} through the proxy {way.proxy}" if way.proxy else str(origin)
 
 
 def _step_of(error: Exception) -> Step:

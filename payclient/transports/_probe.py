@@ -5,6 +5,7 @@ from __future__ import annotations
 from payclient.errors import TLSVerificationError, TransportError
 from payclient.protocol import Request
 from payclient.transports._dial import Dialer
+from payclient.transports._origin import Origin
 from payclient.transports._proxy import Proxy
 from payclient.transports._trust import make_context
 
@@ -23,7 +24,9 @@ async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | N
     except ModuleNotFoundError:
         return None
     try:
-        connection = await Dialer(make_context({"ca_file": certifi.where()}), _TIMEOUT, proxy).dial(request)
+        connection = await Dialer(make_context({"ca_file": certifi.where()}), _TIMEOUT, proxy).dial(
+            Origin.of(request.url)
+        )
     except TLSVerificationError:
         return False
     except TransportError:

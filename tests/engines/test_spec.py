@@ -74,7 +74,7 @@ def test_rules(rules):
     [
         ({"base_url": "http://pay.example"}, "base_url must begin with https://"),
         ({"environment": "test"}, "environment must be 'live' or 'sandbox'"),
-        ({"transport": "aiohttp"}, "transport must be 'httpx' or 'fast'"),
+        ({"transport": "aiohttp"}, "transport must be 'httpx', 'httpx2' or 'fast'"),
         ({"reference": ""}, "reference must be the name of a column"),
         ({"keep": "amount"}, "keep must be several names"),
         ({"keep": ["a", "a"]}, "keep must be different names"),

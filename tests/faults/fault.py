@@ -29,7 +29,7 @@ class Fault:
         pause: Seconds for which the whole client is then stopped.
         greeting: The steps done when a connection has been accepted, before anything is asked.
         options: For the client, beside those of every row.
-        fast: What is different over the transport `fast`, which reads more strictly, and sees more.
+        foreign: What is different over a client that is passed in, whose parser is more lenient and sees less.
     """
 
     sentence: str
@@ -41,11 +41,11 @@ class Fault:
     pause: float = 0.0
     greeting: Sequence[Any] = ()
     options: Mapping[str, Any] = {}
-    fast: Mapping[str, Any] = {}
+    foreign: Mapping[str, Any] = {}
 
     def over(self, carrier: str) -> Fault:
         """Return what the row requires over *carrier*."""
-        return evolve(self, **self.fast) if carrier == "fast" else self
+        return evolve(self, **self.foreign) if carrier == "httpx" else self
 
     @property
     def is_survived(self) -> bool:

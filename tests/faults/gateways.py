@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 
-import attrs
-
 from faults.answers import (
     DENIED,
     GARBLED,
@@ -23,7 +21,7 @@ from faults.bodies import body, garbled, tolerated
 from faults.fault import Fault
 from faults.network import BROKEN, TOO_SLOW
 from faults.stage import FOUND, OK, ok
-from payclient import PermissionDeniedError, ReferenceMismatchError, RejectedError
+from payclient import PermissionDeniedError, ReferenceMismatchError, RejectedError, Transaction
 from payclient.policies._retry import Signal
 from support.fakes import KEY
 from support.raw_server import chunked, close, head, http, repeat, send, stall
@@ -195,9 +193,12 @@ LENGTHS = (
         "a length and chunks at once",
         [send(head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Content-Length: 5") + chunked(FOUND))],
     ),
-    attrs.evolve(
-        tolerated("the same length twice", [send(http(FOUND, "200 OK", f"Content-Length: {len(FOUND)}"))]),
-        fast={**BROKEN, "says": "not HTTP"},
+    Fault(
+        "the same length twice",
+        [send(http(FOUND, "200 OK", f"Content-Length: {len(FOUND)}"))],
+        says="not HTTP",
+        foreign={"verdict": Transaction, "attempts": 1, "signal": Signal.ACCEPTED, "says": ""},
+        **BROKEN,
     ),
     Fault("two lengths that differ", [send(http(FOUND, "200 OK", "Content-Length: 5"))], **BROKEN),
     Fault("a negative length", [send(head("HTTP/1.1 200 OK", "Content-Length: -5") + FOUND)], **BROKEN),
@@ -275,15 +276,15 @@ HEADS = (
         "an SSH server on the port",
         (),
         greeting=[send(b"SSH-2.0-OpenSSH_9.6\r\n"), stall],
-        fast=UNASKED,
-        **TOO_SLOW,
+        foreign={**TOO_SLOW, "says": ""},
+        **UNASKED,
     ),
     Fault(
         "a mail server on the port",
         (),
         greeting=[send(b"220 mail.example ESMTP\r\n"), stall],
-        fast=UNASKED,
-        **TOO_SLOW,
+        foreign={**TOO_SLOW, "says": ""},
+        **UNASKED,
     ),
     Fault("a TLS server on the plain port", [send(b"\x15\x03\x01\x00\x02\x02\x46"), close], **BROKEN),
 )

@@ -26,8 +26,8 @@ import payclient.reconcile._answers
 import payclient.reconcile._journal
 import payclient.transports._client
 import payclient.transports._connection
-import payclient.transports._pooled
-import payclient.transports.fast  # noqa: F401  one of the places
+import payclient.transports._connections
+import payclient.transports._parser  # noqa: F401  one of the places
 from payclient.transports import Response
 from simulation import world
 from simulation.plan import Limit, draw
@@ -38,7 +38,7 @@ _WAIT = "policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "policies._limiter:Limiter.pause"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
 _BELIEVED = "_session:is_believed"
-FAST, POOLED, INJECTED = ("fast",), ("httpx", "mounted"), ("injected",)
+OURS, INJECTED = ("httpx", "fast", "mounted"), ("injected",)
 _HEARD = "transports._proxy:Tunnel.receive"
 UNVERIFIED = "__import__('ssl')._create_unverified_context()"
 
@@ -116,58 +116,40 @@ CONTROLS = (
     Control("a connection out of step is discarded", _ATTEMPT,
             "is_doubtful = classification.again is Again.ONCE or (names_no_reference(error) and not lookup.is_fresh)",
             "is_doubtful = False"),
-    Control("what is behind an answer is looked at", "transports._pooled:_Body.aclose",
-            "connection.look_behind()", "pass", POOLED),
-    Control("a closed connection is not taken out of the pool", "transports._pooled:_Connections._take",
-            "if not kept.http.has_expired():", "if True:", POOLED),
-    Control("a second answer spoils its connection", "transports._connection:Connection.on_message_begin",
-            "self.is_usable = self.is_alone = False", "pass", FAST),
-    Control("a connection with something to read is not used", "transports.fast:FastTransport._take",
-            "if connection.is_usable and connection.is_quiet():", "if connection.is_usable:", FAST),
-    Control("an unfinished exchange ends its connection", "transports.fast:FastTransport._give_back",
-            "if not connection.is_usable or self._is_closed:", "if self._is_closed:", FAST),
+    Control("a second answer spoils its connection", "transports._parser:ResponseParser.on_message_begin",
+            "if self._response_is_over:", "if False:", OURS),
+    Control("a connection with something to read is not used", "transports._connections:Connections._take",
+            "if connection.is_usable and connection.is_quiet():", "if connection.is_usable:", OURS),
+    Control("an unfinished exchange ends its connection", "transports._connections:Connections._give_back",
+            "if not connection.is_usable or self._is_closed:", "if self._is_closed:", OURS),
     # Connections
-    Control("a failed exchange closes its connection", "transports._pooled:_Connections._exchange",
-            "if head is None:\n            await connection.aclose()", "pass", POOLED),
-    Control("a handshake that was cancelled closes its socket", "transports._pooled:KeptConnection.aclose",
-            "if self._socket is not None:", "if False:", POOLED),
-    Control("a stale connection is replaced, fast", "transports.fast:FastTransport._exchange",
-            "is_stale = reused and error.silent", "is_stale = False", FAST),
-    Control("a stale connection is replaced, httpx", "transports._pooled:_Connections._exchange",
-            "if not is_repeatable:", "if True:", POOLED),
+    Control("a stale connection is replaced", "transports._connections:Connections._exchange",
+            "is_stale = is_stale_possible and error.silent", "is_stale = False", OURS),
     Control("an injected client is cancelled by a scope", "transports._client:HttpxClientTransport.send",
             "return await in_own_scope(self._exchange_anywhere(request))",
             "return await self._exchange_anywhere(request)", INJECTED),
     Control("an answer without a waiting lookup is dropped", "transports._connection:Connection._finish",
-            "if self._answer is not None and not self._answer.done():", "if self._answer is not None:", FAST),
+            "if self._answer is not None and not self._answer.done():", "if self._answer is not None:", OURS),
     # Proxies
-    Control("no connection goes around the proxy, httpx", "transports._backend:Backend.connect_tcp",
-            "if self._proxy is None:", "if True:", POOLED, is_proxied=True),
-    Control("no connection goes around the proxy, fast", "transports._dial:Dialer._connect",
+    Control("no connection goes around the proxy", "transports._dial:Dialer._connect",
             "opened = await _open_tunnel(self._proxy, host, port, way)",
-            "opened = await _open_socket(host, port, way)", FAST, is_proxied=True),
-    Control("a tunnel that is not opened closes its connection, httpx", "transports._backend:Backend._open_tunnel",
-            "if not is_open:", "if False:", POOLED, is_proxied=True),
-    Control("a tunnel that is not opened closes its connection, fast", "transports._dial:_open_tunnel",
-            "on_failure.callback(opened.close)", "pass", FAST, is_proxied=True),
+            "opened = await _open_socket(host, port, way)", OURS, is_proxied=True),
+    Control("a tunnel that is not opened closes its connection", "transports._dial:_open_tunnel",
+            "on_failure.callback(opened.close)", "pass", OURS, is_proxied=True),
     Control("a handshake that failed closes its connection", "transports._dial:Dialer._connect",
-            "on_failure.callback(connection.abort)", "pass", FAST, is_proxied=True),
-    Control("the service proves who it is, httpx", "transports._pooled:KeptConnection.__init__",
-            "ssl_context=context,", f"ssl_context={UNVERIFIED},", POOLED, is_proxied=True),
-    Control("the service proves who it is, fast", "transports._dial:Dialer._connect",
-            "context = await self._trust() if", f"context = {UNVERIFIED} if", FAST, is_proxied=True),
+            "on_failure.callback(connection.abort)", "pass", OURS, is_proxied=True),
+    Control("the service proves who it is", "transports._dial:Dialer._connect",
+            "context = await self._trust() if", f"context = {UNVERIFIED} if", OURS, is_proxied=True),
     Control("a refused tunnel is not used", "transports._proxy:Tunnel._check", "if status >= 300:", "if False:",
             is_proxied=True),
     Control("a tunnel with something behind its 200 is not used", "transports._proxy:Tunnel._check",
             "if self._received:", "if False:", is_proxied=True),
-    Control("a proxy that leaves opens no tunnel", _HEARD, "if not data:", "if False:", FAST,
+    Control("a proxy that leaves opens no tunnel", _HEARD, "if not data:", "if False:", OURS,
             is_proxied=True),
     Control("what is no HTTP opens no tunnel", _HEARD,
             "if self._received[: len(_BEGINNING)] != _BEGINNING[: len(self._received)]:", "if False:",
             is_proxied=True),
     Control("an answer to CONNECT has an end", _HEARD, "if self._size > _MAX_HEAD:", "if False:", is_proxied=True),
-    Control("a reset by the proxy has sent nothing", "transports._backend:_read",
-            "except core.ReadError:", "except ZeroDivisionError:", POOLED, is_proxied=True),
     # Slots
     Control("a slot is given back after a cancelled attempt", _ATTEMPT,
             "self._limiter.release(ticket, signal, retry_after=pause)",

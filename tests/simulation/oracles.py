@@ -11,8 +11,7 @@ from payclient import Transaction, errors
 from payclient.policies._concurrency import ConcurrencyController
 from payclient.policies._limiter import Limiter
 from payclient.policies._retry import Signal
-from payclient.transports import PooledTransport
-from payclient.transports.fast import FastTransport
+from pools import pools
 from simulation import proxy
 from simulation.service import amount_of, is_known
 from support.fakes import KEY
@@ -214,11 +213,7 @@ def check_write(world, transport):
     plan, since = world.plan, transport.unread_since
     if since is None or plan.is_tls or plan.transport == "injected":
         return
-    # `fast` looks and writes in one step. With httpx there are some steps between both.
-    if plan.transport == "fast" or since < world.loop.time() - STEPS * plan.tick - 1e-9:
-        world.fail(
-            "out of step", f"a request over a connection with something unread for {world.loop.time() - since} s"
-        )
+    world.fail("out of step", f"a request over a connection with something unread for {world.loop.time() - since} s")
 
 
 def check_reuse(world):
@@ -253,14 +248,11 @@ def check_mismatch(world, reference, faults):
 def check_pools(world, client):
     """Complain of connections in a pool that are neither in use nor to be used again: they would grow in number."""
     transport = client._session._transport
-    if isinstance(transport, FastTransport):
-        pools = [transport._pool]
-    else:
-        below = transport._client._transport
-        pools = below._pool._pools.values() if isinstance(below, PooledTransport) else []
-        if not pools and any(not each.is_idle() and not each.is_closed() for each in below._pool.connections):
+    if world.plan.transport == "injected":
+        theirs = transport._client._transport._pool.connections
+        if any(not each.is_idle() and not each.is_closed() for each in theirs):
             world.fail("left behind", "a connection of httpcore's pool that is in use, and nobody uses it")
-    lost = sum(len(pool.connections) - len(pool.idle) for pool in pools)
+    lost = sum(len(pool.connections) - len(pool.idle) for pool in pools(transport))
     if lost:
         world.fail("left behind", f"{lost} connections of a pool that nobody uses")
 

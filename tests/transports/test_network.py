@@ -201,8 +201,7 @@ async def test_client_is_not_shown(transport):
         api_key=KEY, base_url=PAY, transport=transport, proxy=f"http://clerk:{PASSWORD}@proxy"
     ) as pay:
         assert PASSWORD not in repr(pay) + repr(vars(pay)) + repr(vars(pay._session))
-        dialer = getattr(pay._session._transport, "_dialer", None)
-        assert PASSWORD not in repr(vars(dialer) if dialer else vars(pay._session._transport._own._transport._pool))
+        assert PASSWORD not in repr(vars(pay._session._transport))
 
 
 def test_own_context():

@@ -351,7 +351,7 @@ async def test_no_lane_is_left(kind):
         await transport.aclose()
         assert (connections(transport), idle(transport)) == (set(), [])
         with pytest.raises(ClientClosedError):
-            await transport.send(None)
+            await transport.send(Request("POST", server.url, {}, b"", str))
 
 
 async def test_idle_lanes_expire(kind):
@@ -544,7 +544,7 @@ BOTH = head("HTTP/1.1 200 OK", "Content-Length: 5", "Transfer-Encoding: chunked"
     ("answer", "kept"),
     [
         pytest.param(http(b"{}"), 1, id="200"),
-        pytest.param(http(b"x" * 60_000), 0, id="more-than-is-seen-at-once"),
+        pytest.param(http(b"x" * 60_000), 1, id="many-reads"),
         pytest.param(head("HTTP/1.1 204 No Content"), 0, id="204"),
         pytest.param(head("HTTP/1.1 204 No Content", "Content-Length: 2"), 0, id="204-with-a-length"),
         pytest.param(head("HTTP/1.1 304 Not Modified", "Content-Length: 2"), 0, id="304-with-a-length"),
@@ -564,7 +564,7 @@ async def test_connection_goes_back(kind, answer, kept):
     async with RawServer(once) as server:
         request = Request("POST", f"{server.url}/", {}, b'{"reference": "T1"}', str)
         response = await transport.send(request)
-        assert len(idle(transport)) == (1 if b"x" * 99 in answer and "Fast" in type(transport).__name__ else kept)
+        assert len(idle(transport)) == kept
         assert response.is_fresh is not answer.endswith(b"HTTP/1.1 ")
         await transport.discard(response)
         assert connections(transport) == set()

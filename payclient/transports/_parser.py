@@ -1,0 +1,203 @@
+"""
+An HTTP/1.1 response parser without I/O: received bytes in, one `Response` per request out.
+
+HTTP/1.1 does not number messages. A response belongs to the request before it only if nothing else was sent on the
+connection, so the parser knows at each byte whether a request is waiting for it. It has four states:
+
+1.  *Idle.* No request waits. Every byte is unsolicited: `is_awaited` is false, and `feed` must not be called. A
+    connection in this state that receives something is closed, because each later response would be matched to the
+    wrong request.
+2.  *Head.* `begin` was called: a request is on its way. Interim (1xx) responses are skipped without leaving the state.
+    A body in one of them is malformed: llhttp and a proxy may disagree on what follows it.
+3.  *Body.* The head of the final response is complete: `has_head`. It ends by its length, by its last chunk, at the
+    limit of the body, or with the connection (`end`).
+4.  *Idle* again, after `feed` or `end` returned the response. `is_reusable` says whether another request may follow:
+    the response was complete, allows it, its end was unambiguous, and nothing followed in the same bytes.
+
+A malformed message ends the last exchange of the connection: `feed` raises, and the parser is not used again. If the
+response was complete before the malformed bytes, it is returned, and the connection is not reused.
+
+What is refused and what is not:
+
+- Lines that end with LF only and folded headers are accepted, as browsers do: they are not ambiguous.
+- A chunked body together with a `Content-Length` is read by its chunks (RFC 9112, section 6.3). An intermediary may
+  have read it by its length, so the connection is not reused. The same holds for 204 and 304, behind which some
+  services send a body.
+- Everything received counts against a limit, headers, trailers and framing included, so nothing grows without bound.
+"""
+
+from __future__ import annotations
+
+import re
+
+import httptools
+
+from payclient.protocol import BODY_LIMIT, Response
+
+_MAX_BYTES = 2 * BODY_LIMIT
+"""Maximum size of one response on the wire, with head, framing and trailers."""
+_MAX_HEAD = 100 * 1024
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \t]+(?=\r?$)")
+"""White space that RFC 9110 allows, and with which llhttp does not recognise the coding."""
+_BODILESS = (204, 304)
+_MIN_PART = 64
+"""Minimum size that a chunk counts as: 256 KiB in chunks of one byte would block the event loop for seconds."""
+
+
+class MalformedError(Exception):
+    """What was received is not one well-formed response; the text says why."""
+
+
+class ResponseParser:
+    """
+    Parses the responses of one connection, one after the other.
+
+    Args:
+        connection: What each `Response` names as its connection.
+
+    Attributes:
+        is_awaited: Whether a request waits for a response.
+        has_head: Whether the head of the final response has been received.
+        received: Bytes received since `begin`.
+        is_reusable: Whether another request may follow the last response.
+        raw_headers: The headers of the last response in the order received, repeated ones included.
+    """
+
+    __slots__ = (
+        "_chunked", "_connection", "_exchanges", "_headers", "_parser", "_parts", "_problem", "_response_is_over",
+        "_size", "_status_code", "has_head", "is_awaited", "is_reusable", "raw_headers", "received",
+    )  # fmt: skip
+
+    has_head: bool
+    is_reusable: bool
+    raw_headers: list[tuple[bytes, bytes]]
+    received: int
+    _chunked: bool
+    _headers: dict[str, str]
+    _parts: list[bytes]
+    _problem: str
+    _response_is_over: bool
+
+    def __init__(self, connection: object = None) -> None:
+        self._connection = connection
+        self._exchanges = 0
+        self._parser = httptools.HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True,  # folded ones; control characters are refused below
+            lenient_chunked_length=True,  # chunks are believed, and the connection is closed
+            lenient_optional_cr_before_lf=True,
+        )
+        self._reset()
+        self.is_awaited = False
+
+    def begin(self) -> None:
+        """Expect the response of a request that is sent now."""
+        self._reset()
+        self.is_awaited = True
+        self._exchanges += 1
+
+    def feed(self, data: bytes | memoryview) -> Response | None:
+        """
+        Parse *data*, and return the response if it is complete.
+
+        Raises:
+            MalformedError: When *data* cannot be the response.
+        """
+        self.received += len(data)
+        try:
+            if not self.has_head and b"\t" in (head := bytes(data)):
+                data = _BLANKS_AFTER_CHUNKED.sub(rb"\1", head)
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(f"what came is not HTTP ({error})")
+        if self.received > _MAX_BYTES:
+            self._fail(f"more than {_MAX_BYTES} bytes came")
+        if self._response_is_over:
+            return self._finish()
+        if self._problem:
+            raise MalformedError(self._problem)
+        return None
+
+    def end(self) -> Response | None:
+        """Return the response that ends with its connection, if there is one."""
+        if not self.is_awaited or not self.has_head or self._chunked or "content-length" in self._headers:
+            return None
+        return self._finish()
+
+    # Called by httptools
+
+    def on_message_begin(self) -> None:
+        """Notice a second response after the requested one."""
+        if self._response_is_over:
+            self.is_reusable = False
+            self._problem = self._problem or "a second response came"
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Store a header; the values of a repeated one are joined by a comma."""
+        if self.has_head:
+            return  # a trailer, or of a second response
+        self._size += len(name) + len(value)
+        if self._size > _MAX_HEAD:
+            self._fail(f"headers of more than {_MAX_HEAD} bytes came")
+        elif _CONTROL.search(value):
+            self._fail("a header with a control character came")
+        self.raw_headers.append((name, value))
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        known = self._headers.get(key)
+        self._headers[key] = text if known is None else f"{known}, {text}"
+
+    def on_headers_complete(self) -> None:
+        """Process the head of a response; skip interim (1xx) ones."""
+        if self.has_head:
+            return
+        self._status_code = self._parser.get_status_code()
+        if self._status_code < 100:
+            self._fail(f"an answer with status {self._status_code:03} came")
+        if self._status_code < 200:
+            self._headers, self.raw_headers = {}, []
+            return
+        self._size = 0
+        self.has_head = True
+        coding = self._headers.get("transfer-encoding", "").strip(" ").lower()
+        self._chunked = bool(coding)
+        if coding not in ("", "chunked"):
+            self._fail("an unknown transfer coding came")
+
+    def on_body(self, body: bytes) -> None:
+        """Store a part of the body, up to the limit."""
+        if not self.has_head:
+            self._fail("a body in an interim answer came")
+        if self._response_is_over or self._problem:
+            return
+        self._parts.append(body)
+        self._size += max(len(body), _MIN_PART)
+        self._response_is_over = self._size > BODY_LIMIT
+
+    def on_message_complete(self) -> None:
+        """End the response, and decide whether the connection can be reused."""
+        if self.has_head and not self._response_is_over and not self._problem:
+            is_ambiguous = self._status_code in _BODILESS or (self._chunked and "content-length" in self._headers)
+            self.is_reusable = self._parser.should_keep_alive() and not is_ambiguous
+            self._response_is_over = True
+
+    def _reset(self) -> None:
+        self._headers, self.raw_headers, self._parts = {}, [], []
+        self._status_code = self._size = self.received = 0
+        self._problem = ""
+        self.has_head = self.is_reusable = self._chunked = self._response_is_over = False
+
+    def _fail(self, problem: str) -> None:
+        self._problem = self._problem or problem
+        self.is_reusable = False
+
+    def _finish(self) -> Response:
+        self.is_awaited = False
+        return Response(
+            self._status_code,
+            self._headers,
+            b"".join(self._parts)[:BODY_LIMIT],
+            self._size > BODY_LIMIT,
+            self._connection,
+            self._exchanges == 1 and not self._problem,
+        )
