@@ -20,6 +20,7 @@ from payclient.transports._way import Way
 
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes; a documented response is about 500 bytes, headers included."""
+_CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 
 class BrokenError(Exception):
@@ -48,9 +49,10 @@ class Connection(asyncio.BufferedProtocol):
 
     Args:
         way: The steps of opening it.
+        tls: The TLS connection to the service, for `secure`; None without TLS.
     """
 
-    def __init__(self, way: Way | None = None) -> None:
+    def __init__(self, way: Way | None = None, tls: TlsSession | None = None) -> None:
         self.way = way or Way()
         self.is_usable = False
         """Whether a request may be sent."""
@@ -62,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self.closed: asyncio.Future[None] = self._loop.create_future()
         """Done when the connection is closed."""
         self._transport: asyncio.Transport | None = None
-        self._tls: TlsSession | None = None
+        self._tls = tls
         self._secured: asyncio.Future[None] | None = None
         self._tls_error: ssl.SSLError | None = None
         self._buffer = memoryview(bytearray(_BUFFER))
@@ -89,15 +91,19 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(message if self._tls is None else self._tls.encrypted(message))
         return answer
 
-    async def secure(self, tls: TlsSession) -> None:
+    async def secure(self) -> None:
         """
-        Do the TLS handshake, before anything else is sent.
+        Do the TLS handshake, before anything else is sent. What has been received so far, as by uvloop, belongs to it.
 
         Raises:
             OSError: When the connection breaks, or as `ssl.SSLError` when the handshake fails.
         """
-        self._tls, self._secured = tls, self._loop.create_future()
-        self._continue_handshake(tls, self._secured)
+        if self._tls is None:
+            return
+        self._secured = self._loop.create_future()
+        self._continue_handshake(self._tls, self._secured)
+        if self._transport is None and not self._secured.done():
+            self._secured.set_exception(ConnectionResetError(_CLOSED_IN_HANDSHAKE))
         await self._secured
 
     def is_quiet(self) -> bool:
@@ -163,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
             self._read_rest(self._transport)
         self._transport = None
         if self._secured is not None and not self._secured.done():
-            self._secured.set_exception(exc or ConnectionResetError("the connection was closed in the handshake"))
+            self._secured.set_exception(exc or ConnectionResetError(_CLOSED_IN_HANDSHAKE))
         if exc is None and (response := self._parser.end()) is not None:
             self._finish(response)
         self._break(str(exc) if exc else self._close_reason)

@@ -65,17 +65,21 @@ class Dialer:
         context = await self._trust() if origin.scheme == "https" else None
         if self._proxy is not None and context is None:
             raise plain_text_refused(self._proxy)
-        connection = Connection(way)
         if self._proxy is None:
             opened = await _open_socket(host, port, way)
         else:
             opened = await _open_tunnel(self._proxy, host, port, way)
+        with ExitStack() as on_failure:
+            on_failure.callback(opened.close)
+            tls = None if context is None else TlsSession(context, host)
+            on_failure.pop_all()
+        connection = Connection(way, tls)
         await loop.create_connection(lambda: connection, sock=opened)
-        if context is not None:
+        if tls is not None:
             way.enter("tls", loop.time())
             with ExitStack() as on_failure:  # refused, or cancelled
                 on_failure.callback(connection.abort)
-                await connection.secure(TlsSession(context, host))
+                await connection.secure()
                 on_failure.pop_all()
         way.enter("sending", loop.time())
         return connection

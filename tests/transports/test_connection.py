@@ -1,7 +1,9 @@
 """One connection and whatever bytes come over it, cut anywhere."""
 
 import asyncio
+import ssl
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -147,13 +149,32 @@ def test_second_exchange():
     ]
 
 
+def test_before_the_handshake():
+    """What a peer sends before the handshake is begun, and that it leaves then, is seen by the handshake."""
+
+    async def secured(received, is_lost):
+        connection = Connection(tls=session())
+        connection.connection_made(Wire())
+        deliver(connection, received)
+        if is_lost:
+            connection.connection_lost(None)
+        async with asyncio.timeout(1):
+            await connection.secure()
+
+    plain = b"HTTP/1.1 400 Bad\r\n\r\n"
+    for received, is_lost, raised in ((plain, False, ssl.SSLError), (plain, True, ssl.SSLError), (b"", True, OSError)):
+        with pytest.raises(raised) as caught:
+            asyncio.run(secured(received, is_lost))
+        assert not isinstance(caught.value, TimeoutError)
+
+
 def test_close_notify_under_tls():
     """Closing a TLS connection sends `close_notify`, so the other side knows that nothing was truncated."""
 
     async def closed():
-        connection, wire, server = Connection(), Wire(), Server()
+        connection, wire, server = Connection(tls=session()), Wire(), Server()
         connection.connection_made(wire)
-        secured = asyncio.create_task(connection.secure(session()))
+        secured = asyncio.create_task(connection.secure())
         while not secured.done():
             await asyncio.sleep(0)
             message, wire.written = wire.written, b""
