@@ -42,7 +42,7 @@ class Pool(Generic[_Connection]):
 
     def take(self, now: float) -> _Connection | None:
         """Return the most recently used idle connection, or None if all have been idle for too long."""
-        if not self.idle or self.idle[-1].idle_since < now - self._keepalive:
+        if not self.idle or self.idle[-1].idle_since <= now - self._keepalive:
             return None
         connection = self.idle.pop()
         self._most_in_use = max(self._most_in_use, len(self.connections) - len(self.idle))
