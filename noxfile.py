@@ -210,6 +210,15 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def uvloop(session: nox.Session) -> None:
+    """Run the asynchronous tests of the client on uvloop, those of virtual time included."""
+    install(session, "test")
+    folders = [f"tests/{name}" for name in ("policies", "transports", "waiting", "faults", "testing", "protocol")]
+    paths = [*sorted(map(str, Path("tests").glob("test_*.py"))), *folders]
+    session.run("pytest", "-n", "auto", "--loop=uvloop", "-m", "asyncio and not slow", *paths, *session.posargs)
+
+
+@nox.session(default=False)
 def faults(session: nox.Session) -> None:
     """Inject every fault of the tables for real, and print one line per row."""
     install(session, "test")

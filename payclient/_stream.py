@@ -138,7 +138,7 @@ class _Stream:
     _known: str | None
     _clock: Clock
     _results: asyncio.Queue[Outcome | object]
-    _deferred: list[tuple[float, int, PendingRow, asyncio.TimerHandle]] = field(factory=list, init=False)  # a heap
+    _deferred: list[tuple[float, int, PendingRow, asyncio.Handle]] = field(factory=list, init=False)  # a heap
     _workers: set[asyncio.Task[None]] = field(factory=set, init=False)
     _started: int = field(default=0, init=False)
     _asking: int = field(default=0, init=False)

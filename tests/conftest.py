@@ -16,8 +16,19 @@ from support import chance
 from support.reconciling import Clock, Service
 from support.virtual_time import VirtualTimeLoop
 
+try:
+    import uvloop
+except ImportError:  # there is none for Windows
+    uvloop = None
+else:
+    from support.virtual_uvloop import VirtualTimeUvloop
+
 for _name in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[_name]  # tests speak to this machine only, whatever proxy it uses for others
+
+LOOPS = {"asyncio": {"real": asyncio.new_event_loop, "virtual": VirtualTimeLoop}}
+if uvloop is not None:
+    LOOPS["uvloop"] = {"real": uvloop.new_event_loop, "virtual": VirtualTimeUvloop}
 
 settings.load_profile(chance.QUICK)  # `--hypothesis-profile=thorough` for another
 
@@ -35,9 +46,14 @@ def pytest_collection():
         gc.enable()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--loop", choices=list(LOOPS), default="asyncio", help="the event loop of asynchronous tests")
+
+
 def pytest_asyncio_loop_factories(config, item):
-    virtual = item.get_closest_marker("virtual_time") is not None
-    return {"virtual": VirtualTimeLoop} if virtual else {"real": asyncio.new_event_loop}
+    time = "virtual" if item.get_closest_marker("virtual_time") else "real"
+    names = LOOPS if item.get_closest_marker("every_loop") else [config.getoption("loop")]
+    return {f"{name}, {time} time": LOOPS[name][time] for name in names}
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ async def test_no_timer_is_left():
     """A closed client leaves no timer in the event loop."""
     async with client(ScriptedTransport()) as pay:
         await pay.get_transaction("T1")
-    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
+    assert asyncio.get_running_loop().pending_timers() == []
 
 
 async def test_names_itself():
@@ -812,7 +812,7 @@ async def test_no_timer_of_equal_lookups():
     await asyncio.sleep(1)
     await pay.aclose()
     await asyncio.gather(*lookups)
-    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
+    assert asyncio.get_running_loop().pending_timers() == []
 
 
 @pytest.mark.virtual_time

@@ -85,7 +85,7 @@ async def test_an_end_is_final():
 async def test_no_timer_is_left():
     """After its block a stream leaves no timer in the event loop."""
     await collect(failing(None, "none"), ["T1", "T2"])
-    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
+    assert asyncio.get_running_loop().pending_timers() == []
 
 
 async def test_every_row_once():
@@ -803,4 +803,4 @@ async def test_no_timer_of_a_deferred_row_is_left():
         await anext(outcomes)
         await anext(outcomes)
         await asyncio.sleep(1)
-    assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
+    assert asyncio.get_running_loop().pending_timers() == []

@@ -68,8 +68,8 @@ class Limiter:
         self._queue: OrderedDict[_Turn, None] = OrderedDict()
         self._polls: OrderedDict[_Turn, None] = OrderedDict()
         self._before_poll = 0  # grants to others since a poll was granted
-        self._timer: asyncio.TimerHandle | None = None
-        self._fires_at = math.inf  # not asked of the timer, because uvloop's may be a plain handle
+        self._timer: asyncio.Handle | None = None  # uvloop makes no `TimerHandle` of a timer that is due at once
+        self._fires_at = math.inf
         self._timer_was_due = -math.inf  # when the timer that runs now was due
         self._in_flight = 0
         self._granted = 0

@@ -30,7 +30,7 @@ class Clock:
         self.loop = loop
         self.now: Callable[[], float] = loop.time  # an attribute, because each lookup reads it ten times
         self._timeouts: dict[Timeout, float] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._fires_at = math.inf
         self._is_stopped = False
 

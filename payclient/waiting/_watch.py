@@ -119,8 +119,8 @@ class _Watch:
     _inbox: deque[_Watched] = field(init=False, factory=deque)  # those with a result
     _ready: deque[Seen] = field(init=False, factory=deque)
     _ends_at: float = field(init=False)
-    _deadline: asyncio.TimerHandle = field(init=False)
-    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
+    _deadline: asyncio.Handle = field(init=False)
+    _timer: asyncio.Handle | None = field(init=False, default=None)
     _tasks: set[asyncio.Task[None]] = field(init=False, factory=set)
     _asking: int = field(init=False, default=0)
     _news: asyncio.Event = field(init=False, factory=asyncio.Event)

@@ -93,7 +93,7 @@ def descriptors():
     for path in DESCRIPTORS.iterdir():
         with suppress(FileNotFoundError):  # the one by which the directory was read
             found.add((path.name, path.readlink().as_posix()))
-    return found
+    return {(name, target) for name, target in found if target != "/dev/null"}  # one belongs to uvloop
 
 
 def at_rest(pay):

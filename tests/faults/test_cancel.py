@@ -189,7 +189,7 @@ async def test_over_httpx(carrier, row):
             assert at_rest(pay) == NOTHING
             if is_done:
                 break
-        assert number > 10
+        assert number > 5  # uvloop needs fewer turns
         assert [type(await ask(pay, "T1")) for _ in range(20)] == [Transaction] * 20
 
 

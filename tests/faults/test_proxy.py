@@ -187,12 +187,12 @@ async def test_unknown_name(monkeypatch, row):
     row("proxy: its name cannot be resolved", ConnectionFailedError.__name__)
     asked = []
 
-    def resolve(host, *_, **__):
-        asked.append(host if isinstance(host, str) else host.decode())
+    async def resolve(host, *_, **__):
+        asked.append(host)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     def address(_):
-        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
         return "http://proxy.invalid:3128"
 
     async with proxied(RawProxy(), service(), address=address, base_url="https://pay.invalid", retry=None) as pay:

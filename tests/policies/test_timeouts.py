@@ -40,10 +40,6 @@ async def bounded_by_asyncio(clock, when, work):
         return f"ended at {clock.now():g}"
 
 
-def timers(loop):
-    return [timer for timer in loop._scheduled if not timer.cancelled()]
-
-
 async def asleep(seconds):
     await asyncio.sleep(seconds)
     return "done"
@@ -86,23 +82,23 @@ async def test_one_timer(clock):
     never = loop.create_future()
     tasks = [asyncio.create_task(bounded(clock, 10.0 + n, never)) for n in range(1000)]
     await asyncio.sleep(1)
-    under_way = len(timers(loop))
+    under_way = len(loop.pending_timers())
     clock.stop()
-    still = len(timers(loop))
+    still = len(loop.pending_timers())
     never.set_result("done")
     found = set(await asyncio.gather(*tasks))
     clock.stop()
-    assert (found, under_way, still, timers(loop)) == ({"done"}, 1, 1, [])
+    assert (found, under_way, still, loop.pending_timers()) == ({"done"}, 1, 1, [])
 
 
 async def test_timer_stays(clock):
     """The timer stays when a block ends, so that blocks one after the other need no timer each."""
     await bounded(clock, 100.0, asleep(1))
-    before = timers(clock.loop)
+    before = clock.loop.pending_timers()
     await bounded(clock, 200.0, asleep(1))
-    after = timers(clock.loop)
+    after = clock.loop.pending_timers()
     clock.stop()
-    assert (after, len(before), timers(clock.loop)) == (before, 1, [])
+    assert (after, len(before), clock.loop.pending_timers()) == (before, 1, [])
 
 
 async def test_stopped_while_pending(clock):
@@ -114,7 +110,7 @@ async def test_stopped_while_pending(clock):
     clock.stop()
     ended = await tasks[0]
     soon.set_result("done")
-    assert (ended, await tasks[1], timers(loop)) == ("ended at 2", "done", [])
+    assert (ended, await tasks[1], loop.pending_timers()) == ("ended at 2", "done", [])
 
 
 async def test_works_again_after_rest(clock):

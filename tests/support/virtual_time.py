@@ -44,6 +44,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def advance(self, seconds):
         self._now += seconds
 
+    def pending_timers(self):
+        return [timer for timer in self._scheduled if not timer.cancelled()]
+
     def run_in_executor(self, executor, function, *arguments):
         """Run *function* in a thread; the clock stands still meanwhile."""
         future = super().run_in_executor(executor, function, *arguments)

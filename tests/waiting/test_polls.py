@@ -265,5 +265,5 @@ async def test_nothing_is_kept():
     """When all waits have ended, nothing is known of the reference, and no timer is left."""
     polls, service = Polls(), Service(paid_at=15)
     await asyncio.gather(*(waiting(polls, service) for _ in range(3)))
-    left = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
+    left = asyncio.get_running_loop().pending_timers()
     assert (len(polls), "T1" in polls, left) == (0, False, [])

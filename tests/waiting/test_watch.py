@@ -262,7 +262,7 @@ async def test_nothing_left_at_the_end():
     pay = client(becoming(0))
     await told(pay, ["T0"])
     await pay.aclose()
-    assert _timers() == []
+    assert asyncio.get_running_loop().pending_timers() == []
 
 
 async def test_nothing_to_watch():
@@ -280,11 +280,8 @@ async def test_left_early():
         await anext(seen)
     await pay.aclose()
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    assert (_timers(), tasks, transport.in_flight, pay.stats.in_flight, len(pay._polls)) == ([], set(), 0, 0, 0)
-
-
-def _timers():
-    return [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
+    timers = asyncio.get_running_loop().pending_timers()
+    assert (timers, tasks, transport.in_flight, pay.stats.in_flight, len(pay._polls)) == ([], set(), 0, 0, 0)
 
 
 class Pollster:

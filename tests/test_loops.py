@@ -1,0 +1,42 @@
+"""Real event loops, without virtual time: gaps shorter than the milliseconds in which uvloop counts, over sockets."""
+
+import asyncio
+
+import pytest
+
+from payclient import AsyncClient, Found
+from payclient.testing import FakeService, TokenBucket, serve
+from support.fakes import KEY
+
+pytestmark = pytest.mark.every_loop
+
+
+async def asked(lookups, *, limits=(), max_rate=None, is_streamed=False):
+    """Return how many lookups were answered, and what is in flight at the end."""
+    service = FakeService(api_key=KEY, limits=limits)
+    references = [service.add()["reference"] for _ in range(lookups)]
+    async with serve(service) as url, AsyncClient(api_key=KEY, base_url=url, max_rate=max_rate, deadline=120) as pay:
+        async with asyncio.timeout(120):
+            if is_streamed:
+                async with pay.stream_transactions(references) as outcomes:
+                    answered = [isinstance(outcome, Found) async for outcome in outcomes]
+            else:
+                found = await asyncio.gather(*map(pay.get_transaction, references), return_exceptions=True)
+                answered = [not isinstance(each, BaseException) for each in found]
+        return answered.count(True), pay.stats.in_flight
+
+
+async def test_short_gaps():
+    """With a gap of half a millisecond between attempts, every lookup is answered."""
+    assert await asked(20, max_rate=2000) == (20, 0)
+
+
+async def test_stream():
+    """A stream of 2,000 at that rate has an outcome for each."""
+    assert await asked(2_000, max_rate=2000, is_streamed=True) == (2_000, 0)
+
+
+@pytest.mark.slow
+async def test_hidden_limit():
+    """Against a service that refuses what is above 200 a second, every lookup of a burst is answered."""
+    assert await asked(3_000, limits=[TokenBucket(rate=200)]) == (3_000, 0)
