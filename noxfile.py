@@ -375,7 +375,7 @@ def airflow(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def recipes(session: nox.Session) -> None:
-    """Run the recipes for Django, Litestar, taskiq, Celery, notebooks and trio."""
+    """Run the recipes for Django, Litestar, taskiq, Celery, notebooks and trio, and web applications under uvicorn."""
     install(session, "recipes")
     session.run("pytest", "-m", "recipes", "tests/recipes", *session.posargs)
 
