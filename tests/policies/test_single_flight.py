@@ -189,7 +189,7 @@ async def test_failure_is_shared():
     calls.gate.set()
     results = await ended(*tasks)
     shown = [(type(error), str(error), vars(error)) for error in results]
-    assert (shown, calls.begun) == ([(ServiceError, "down", vars(calls.failure))] * 3, ["a"])
+    assert (shown, calls.begun) == ([(ServiceError, "down [retry after 7 s]", vars(calls.failure))] * 3, ["a"])
 
 
 async def test_failures_are_distinct():
