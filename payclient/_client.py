@@ -108,8 +108,11 @@ class Confirmation:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether all compared fields are equal."""
+        """Whether all compared fields are equal; also what the confirmation itself is in an `if`."""
         return self.transaction is not None and not any(finding.is_decisive for finding in self.findings)
+
+    def __bool__(self) -> bool:
+        return self.is_confirmed
 
 
 class OptionChanges(TypedDict, total=False):

@@ -39,7 +39,7 @@ async def test_confirmed():
     """A claim that is true is confirmed, and says what was compared and with what."""
     found = await confirmed()
     assert (found.is_confirmed, found.findings, found.compared) == (True, (), ("merchant_reff", "amount", "status"))
-    assert (found.reference, found.transaction.amount) == ("T1", 15000)
+    assert (found.reference, found.transaction.amount, bool(found)) == ("T1", 15000, True)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,8 @@ async def test_confirmed():
 async def test_findings(stated, expected):
     """What differs is not confirmed, and has the code of a report."""
     found = await confirmed(**stated)
-    assert (found.is_confirmed, [code for code in codes(found) if code is not Code.SERVICE_ARITHMETIC]) == (
-        False,
-        expected,
-    )
+    assert (found.is_confirmed, bool(found)) == (False, False)
+    assert [code for code in codes(found) if code is not Code.SERVICE_ARITHMETIC] == expected
 
 
 async def test_words_of_a_report():

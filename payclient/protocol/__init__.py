@@ -2,7 +2,7 @@
 
 from payclient.protocol._http import BODY_LIMIT, Request, Response, fresh_references
 from payclient.protocol._json import JSONProblem, is_object, kind, read_json
-from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcome, Transaction, masked
+from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcome, Transaction, WithoutTruth, masked
 from payclient.protocol._phrases import plain
 from payclient.protocol._refusal import telling_headers
 from payclient.protocol._secret import ApiKey
@@ -27,6 +27,7 @@ __all__ = [
     "Request",
     "Response",
     "Transaction",
+    "WithoutTruth",
     "build_request",
     "check_reference",
     "check_references",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from attrs import evolve, field, fields, frozen
 
@@ -138,8 +138,27 @@ class Transaction:
             object.__setattr__(self, name, MappingProxyType(value) if name == "raw" else value)
 
 
+class WithoutTruth:
+    """
+    The base class of results that are neither true nor false.
+
+    Note:
+        One that is true would pass a failure, or a transaction that was not paid, for a success. One that is false
+        would pass "could not ask" for "not there".
+    """
+
+    __slots__ = ()
+
+    def __bool__(self) -> NoReturn:
+        message = (
+            f"{type(self).__name__} is neither true nor false: "
+            "ask isinstance(..., Failed), and then for the status of the transaction"
+        )
+        raise TypeError(message)
+
+
 @frozen
-class Found:
+class Found(WithoutTruth):
     """
     A lookup that found its transaction.
 
@@ -155,7 +174,7 @@ class Found:
 
 
 @frozen
-class Failed:
+class Failed(WithoutTruth):
     """
     A lookup that failed.
 

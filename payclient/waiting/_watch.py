@@ -29,7 +29,7 @@ from payclient._escape import plural
 from payclient._until_done import until_done
 from payclient.errors import PayClientError, WaitDeadlineError
 from payclient.policies import classify
-from payclient.protocol import Failed, Transaction, check_reference
+from payclient.protocol import Failed, Transaction, WithoutTruth, check_reference
 from payclient.waiting._polls import Listener, Polls
 from payclient.waiting._wait import Result, Terms, Wait
 
@@ -39,7 +39,7 @@ AT_ONCE = 10_000
 
 
 @frozen
-class Change:
+class Change(WithoutTruth):
     """
     A new status of a watched reference.
 

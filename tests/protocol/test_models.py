@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import attrs
 import pytest
 
-from payclient import Environment, Failed, Found, Transaction
+from payclient import Change, Environment, Failed, Found, Transaction
 from payclient.errors import TransactionNotFoundError
 
 RAW = {"reference": "R", "amount": 15000, "status": "Canceled", "rate": Decimal("0.7"), "tags": ["a"]}
@@ -131,6 +131,22 @@ def test_outcome_can_be_matched(outcome, expected):
         case Failed(reference, error, index=index):
             actual = ("failed", reference, error.message, index)
     assert actual == expected
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Found("R", TRANSACTION),
+        Failed("R", TransactionNotFoundError("no")),
+        Change("R", None, TRANSACTION, is_last=True),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_no_truth(result):
+    """A result that may be a failure, or unpaid, is neither true nor false: a test of its truth is an error."""
+    for test in (bool, lambda one: all([one]), lambda one: one or None, lambda one: not one):
+        with pytest.raises(TypeError, match=rf"^{type(result).__name__} is neither true nor false: ask isinstance"):
+            test(result)
 
 
 def test_environments():

@@ -158,6 +158,18 @@ def outcome(outcome: Outcome) -> str:
             assert_never(outcome)
 
 
+def truth_of_outcome(outcome: Outcome) -> None:
+    """A checker refuses a test of the truth of an outcome: mypy sees that nothing after it runs."""
+    if outcome:  # pyright: ignore[reportGeneralTypeIssues]
+        print("found?")  # type: ignore[unreachable]
+
+
+def truth_of_change(change: Change | Failed) -> None:
+    """The same of what a watch yields."""
+    if change:  # pyright: ignore[reportGeneralTypeIssues]
+        print("paid?")  # type: ignore[unreachable]
+
+
 def record(attempt: Attempt) -> None:
     """A record per attempt."""
     assert_type(attempt.reference, str)
@@ -284,7 +296,7 @@ async def waits(client: AsyncClient) -> None:
                     assert_never(change)
     found = await client.confirm("a", amount=15000, merchant_reff="INV-7", status={"Paid"})
     assert_type(found, Confirmation)
-    assert_type((found.is_confirmed, found.findings), tuple[bool, tuple[Finding, ...]])
+    assert_type((found.is_confirmed, bool(found), found.findings), tuple[bool, bool, tuple[Finding, ...]])
     assert_type((found.reference, found.compared, found.transaction), tuple[str, tuple[str, ...], Transaction | None])
 
 
