@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # `typing` is imported by what needs it: the command answ
 if TYPE_CHECKING:
     from payclient._client import AsyncClient, Confirmation
     from payclient._telemetry import Attempt, Stats
+    from payclient._transaction import Transaction
     from payclient.errors import (
         AttemptTimeoutError,
         AuthenticationError,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         WaitError,
     )
     from payclient.policies import RetryPolicy
-    from payclient.protocol import Environment, Failed, Found, Outcome, Transaction
+    from payclient.protocol import Environment, Failed, Found, Outcome
     from payclient.waiting import Change
 
 __all__ = [
@@ -85,9 +86,10 @@ __all__ = [
 _HOME = {
     "payclient._client": ("AsyncClient", "Confirmation"),
     "payclient._telemetry": ("Attempt", "Stats"),
+    "payclient._transaction": ("Transaction",),
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
     "payclient.policies._retry": ("RetryPolicy",),
-    "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome", "Transaction"),
+    "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome"),
     "payclient.waiting._watch": ("Change",),
 }
 

@@ -1,13 +1,17 @@
 """Every exception that payclient raises on purpose.
 
-An error holds plain values only: strings, numbers and dictionaries of them. It never holds a
-request, a response or a client, so it can be pickled, copied and logged without the API key.
+An error holds plain values only: strings, numbers, dictionaries of them, and in one place a
+`Transaction`. It never holds a request, a response or a client, so it can be pickled, copied and
+logged without the API key.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from payclient._transaction import Transaction
 
 __all__ = [
     "AttemptTimeoutError",
@@ -262,8 +266,8 @@ class WaitError(PayClientError):
     A wait ended, and what it waited for is not so.
 
     Attributes:
-        transaction: The ten fields that the service stated last, as `Transaction.as_json` gives them, the payment
-            code masked; empty when it stated none.
+        transaction: What the service stated last; None when it stated none. The payment code is masked in the value
+            itself, and `raw` is empty, because errors are logged and stored.
         lookups: How often it was asked.
         waited: Seconds from the beginning of the wait to its end.
         statuses: Each status that was seen, with the seconds from the beginning of the wait to when it was first seen.
@@ -274,13 +278,13 @@ class WaitError(PayClientError):
         message: str = "",
         *,
         attempts: int = 0,
-        transaction: dict[str, str | int | None] | None = None,
+        transaction: Transaction | None = None,
         lookups: int = 0,
         waited: float = 0.0,
         statuses: dict[str, float] | None = None,
     ) -> None:
         super().__init__(message, attempts=attempts)
-        self.transaction: dict[str, str | int | None] = transaction or {}
+        self.transaction = transaction
         self.lookups = lookups
         self.waited = waited
         self.statuses: dict[str, float] = statuses or {}

@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from payclient import errors
+from payclient import Transaction, errors
 
 TREE = {
     errors.PayClientError: (Exception,),
@@ -63,7 +63,7 @@ def made(kind):
     if issubclass(kind, errors.DeadlineExceededError):
         options["seconds"] = {"queued": 1.0, "attempts": 2.0}
     if issubclass(kind, errors.WaitError):
-        options["transaction"] = {"reference": "T1", "amount": 15000, "status": "Pending"}
+        options["transaction"] = Transaction(reference="T1", amount=15000, status="Pending")
         options.update(lookups=4, waited=9.5, statuses={"Pending": 0.5})
     if issubclass(kind, errors.TransportError):
         options["sent"] = "yes"
@@ -128,10 +128,10 @@ def test_copy_is_another_error():
 
 @every_class
 def test_holds_plain_values(kind):
-    """The attributes of an error are text, numbers and dictionaries of them."""
+    """The attributes of an error are text, numbers and dictionaries of them, or the transaction of a wait."""
     found = list(vars(made(kind)).values())
     found += [item for value in found if isinstance(value, dict) for item in (*value, *value.values())]
-    assert {type(value) for value in found} <= {str, int, bool, float, dict}
+    assert {type(value) for value in found} <= {str, int, bool, float, dict, Transaction}
 
 
 @every_class
@@ -159,8 +159,10 @@ def test_dictionaries_are_not_shared():
 
 @every_class
 def test_facts_as_json(kind):
-    """The facts of an error are plain values, so a result backend of JSON can keep them and the error be made again."""
+    """A result backend of JSON can keep the facts of an error, the transaction of a wait by `as_json`."""
     error = made(kind)
-    facts = json.loads(json.dumps(vars(error)))
+    facts = json.loads(json.dumps(vars(error), default=Transaction.as_json))
+    if "transaction" in facts:
+        facts["transaction"] = Transaction.from_json(facts["transaction"])
     again = kind(error.message, **facts)
     assert (vars(again), str(again)) == (vars(error), str(error))

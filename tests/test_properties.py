@@ -14,12 +14,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient import PayClientError, Transaction
+from payclient._transaction import _codec
+from payclient._transaction._codec import read_transaction
+from payclient._transaction._json import JSONProblem, read_json
 from payclient.errors import ResponseError, TransactionNotFoundError
 from payclient.policies._retry import classify
-from payclient.protocol import _codec
-from payclient.protocol._codec import read_transaction
 from payclient.protocol._http import BODY_LIMIT, Response
-from payclient.protocol._json import JSONProblem, read_json
 from payclient.protocol._wire import parse_response
 from payclient.testing import envelope, transaction
 from support.chance import examples

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import itertools
-import json
 import pickle
 from datetime import UTC, datetime, timedelta
 
+import attrs
 import pytest
 
 from payclient import (
@@ -22,6 +23,7 @@ from payclient import (
     UnreachableStatusError,
     WaitDeadlineError,
 )
+from payclient.protocol import masked
 from support.fakes import ScriptedTransport, answer, client, document
 from support.simulated import now
 from support.timeline import DOWN, NOT_FOUND, Timeline, throttled
@@ -103,7 +105,7 @@ async def test_terminal_failure_state_and_nothing_else():
     transport = Timeline({"T1": [(0, "Pending"), (20, "Canceled")]})
     error = await fails(client(transport).wait_for("T1", until=PAID, unless={"Canceled"}, deadline=900.0), Exception)
     assert str(error) == "'T1' is 'Canceled', so the awaited status cannot come any more"
-    assert (error.transaction["reference"], error.transaction["status"]) == ("T1", "Canceled")
+    assert (error.transaction.reference, error.transaction.status) == ("T1", "Canceled")
     assert error.lookups == len(transport.times())
     assert error.waited == pytest.approx(now())
     assert error.statuses == {"Pending": pytest.approx(0.1), "Canceled": pytest.approx(now())}
@@ -115,16 +117,23 @@ async def test_deadline_error_has_what_was_seen():
     error = await fails(client(transport).wait_for("T1", until=PAID, deadline=100.0), WaitDeadlineError)
     assert str(error) == f"'T1' is 'Review' after 100 s and {error.lookups} lookups"
     assert (error.lookups, error.waited) == (len(transport.times()), pytest.approx(100.0))
-    assert (list(error.statuses), error.transaction["status"]) == (["Pending", "Review"], "Review")
+    assert (list(error.statuses), error.transaction.status) == (["Pending", "Review"], "Review")
     assert isinstance(error, TimeoutError)
 
 
-async def test_error_is_plain_and_masks_the_payment_code():
-    """An error of a wait survives pickle and JSON, and shows no payment code."""
-    error = await fails(client(Timeline()).wait_for("T1", until=PAID, deadline=10.0), WaitDeadlineError)
-    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
-    assert json.loads(json.dumps(vars(error))) == vars(error)
-    assert "700140001234" not in repr(vars(error))
+async def test_error_masks_the_payment_code():
+    """The transaction of an error is the one of the service, and no form of the error has its payment code."""
+    transport = Timeline()
+    pay = client(transport)
+    stated = await pay.get_transaction("T1")
+    error = await fails(pay.wait_for("T1", until=PAID, deadline=10.0), WaitDeadlineError)
+    assert stated.payment_code.endswith("1234")
+    assert error.transaction == attrs.evolve(stated, payment_code=masked(stated.payment_code))
+    for duplicate in (error, copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+        assert vars(duplicate) == vars(error)
+        shown = (repr(duplicate), str(duplicate), repr(vars(duplicate)), str(duplicate.transaction.as_json()))
+        kept = (repr(dict(duplicate.transaction.raw)), str(pickle.dumps(duplicate)))
+        assert [text for text in (*shown, *kept) if stated.payment_code in text] == []
 
 
 @pytest.mark.parametrize(("interval", "max_interval"), [(1.0, 1.0), (2.0, 30.0), (60.0, 60.0)])
@@ -244,13 +253,13 @@ async def test_outage_to_the_end():
     """The error of a deadline has the last failure as its cause, and what was seen before."""
     transport = Timeline({"T1": [(0, "Pending"), (10, DOWN)]})
     error = await fails(client(transport).wait_for("T1", until=PAID, deadline=100.0), WaitDeadlineError)
-    assert (error.__cause__.status_code, error.transaction["status"]) == (503, "Pending")
+    assert (error.__cause__.status_code, error.transaction.status) == (503, "Pending")
 
 
 async def test_nothing_seen():
     """A deadline without any answer has no transaction."""
     error = await fails(client(Timeline({"T1": [(0, DOWN)]})).wait_for("T1", until=PAID, deadline=100.0), Exception)
-    assert (error.transaction, error.statuses) == ({}, {})
+    assert (error.transaction, error.statuses) == (None, {})
     assert str(error).startswith("'T1' was not seen after 100 s and ")
 
 

@@ -125,10 +125,10 @@ class _Lines:
                 "is_reached": is_reached,
             }
         error = seen.error
-        stated = error.transaction if isinstance(error, WaitDeadlineError) else {}
+        stated = error.transaction if isinstance(error, WaitDeadlineError) else None
         return {
             "reference": seen.reference,
-            "status": stated.get("status"),
+            "status": stated and stated.status,
             "is_last": True,
             "is_reached": False,
             "error": type(error).__name__,

@@ -1,8 +1,8 @@
 """The protocol without I/O: build requests, and read responses as transactions or errors."""
 
+from payclient._transaction import EMPTY, JSONProblem, Transaction, is_object, kind, masked, read_json
 from payclient.protocol._http import BODY_LIMIT, Request, Response, fresh_references
-from payclient.protocol._json import JSONProblem, is_object, kind, read_json
-from payclient.protocol._models import EMPTY, Environment, Failed, Found, Outcome, Transaction, WithoutTruth, masked
+from payclient.protocol._models import Environment, Failed, Found, Outcome, WithoutTruth
 from payclient.protocol._phrases import plain
 from payclient.protocol._refusal import telling_headers
 from payclient.protocol._secret import ApiKey

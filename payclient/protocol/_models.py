@@ -1,18 +1,14 @@
-"""The frozen values that a lookup returns."""
+"""The frozen values that a lookup returns, around the transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, tzinfo
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
-from attrs import evolve, field, fields, frozen
+from attrs import field, frozen
 
+from payclient._transaction import Transaction
 from payclient.errors import PayClientError
-
-EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Environment(StrEnum):
@@ -20,122 +16,6 @@ class Environment(StrEnum):
 
     LIVE = "live"
     SANDBOX = "sandbox"
-
-
-def masked(code: str) -> str:
-    """Return a payment code with all but the last four characters masked."""
-    return "*" * (len(code) - 4) + code[-4:] if len(code) > 4 else "*" * len(code)
-
-
-def _masked_repr(code: str | None) -> str:
-    return repr(code if code is None else masked(code))
-
-
-@frozen(kw_only=True)
-class Transaction:
-    """
-    One transaction, with the service's own field names.
-
-    Attributes:
-        reference: The service's reference code; always the requested one.
-        merchant_reff: The merchant's own reference.
-        payment_method: Short code of the payment method.
-        payment_name: Human-readable name of the payment method.
-        amount: Total amount. The specification states neither currency nor unit.
-        fee: Fee charged on the transaction.
-        amount_received: Amount received by the merchant.
-        payment_code: Code that the payer pays with; masked in `repr`.
-        expdate: Expiry of the payment, without a time zone because the service states none.
-        status: The service's word for the state, unchanged.
-        raw: The `data` object as received, read-only; numbers with a point are `Decimal`.
-        deviations: Differences from the specification that were tolerated, one sentence each.
-
-    Source:
-        Transaction detail specification, part 2.
-    """
-
-    reference: str
-    merchant_reff: str | None = None
-    payment_method: str | None = None
-    payment_name: str | None = None
-    amount: int
-    fee: int | None = None
-    amount_received: int | None = None
-    payment_code: str | None = field(default=None, repr=_masked_repr)
-    expdate: datetime | None = None
-    status: str
-    raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)
-    deviations: tuple[str, ...] = field(default=(), eq=False)
-
-    def expires_at(self, tz: tzinfo) -> datetime | None:
-        """
-        Return `expdate` as an aware time.
-
-        Args:
-            tz: The zone of the service, such as `ZoneInfo("Asia/Jakarta")`; the specification states
-                none.
-
-        Returns:
-            None if there is no `expdate`.
-        """
-        return None if self.expdate is None else self.expdate.replace(tzinfo=tz)
-
-    def as_json(self, *, with_payment_code: bool = False) -> dict[str, str | int | None]:
-        """
-        Return the ten fields as JSON has them, in the order of the specification.
-
-        Args:
-            with_payment_code: Show it in full, and not its last four characters only.
-
-        Note:
-            `expdate` is text such as `2026-11-21 10:00:00`. `raw` and `deviations` are left out.
-        """
-        code = self.payment_code
-        return {
-            "reference": self.reference,
-            "merchant_reff": self.merchant_reff,
-            "payment_method": self.payment_method,
-            "payment_name": self.payment_name,
-            "amount": self.amount,
-            "fee": self.fee,
-            "amount_received": self.amount_received,
-            "payment_code": code if code is None or with_payment_code else masked(code),
-            "expdate": None if self.expdate is None else self.expdate.isoformat(sep=" "),
-            "status": self.status,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Transaction:
-        """
-        Return the transaction that `as_json` was made from.
-
-        Args:
-            data: The fields, read by the same rules as an answer of the service.
-
-        Note:
-            A payment code that was masked stays so.
-
-        Raises:
-            ValueError: When `reference`, `amount` or `status` is missing, or money is not exact.
-        """
-        from payclient.protocol._codec import read_transaction  # noqa: PLC0415  it imports this module
-
-        return evolve(read_transaction(dict(data)), deviations=())
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        """Make it a field of a pydantic model, and a response model of FastAPI; called by pydantic only."""
-        from payclient.protocol._pydantic import transaction_schema  # noqa: PLC0415  it imports pydantic
-
-        return transaction_schema(cls)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
-        return {**state, "raw": dict(self.raw)}  # a read-only view cannot be pickled
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, MappingProxyType(value) if name == "raw" else value)
 
 
 class WithoutTruth:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from payclient import errors
-from payclient.protocol._json import is_list, is_object, kind
+from payclient._transaction import is_list, is_object, kind
 from payclient.protocol._phrases import Meaning, meaning
 from payclient.protocol._retry_after import retry_after
 

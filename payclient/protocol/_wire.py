@@ -22,11 +22,20 @@ from types import MappingProxyType
 from typing import Any
 
 from payclient import errors
+from payclient._transaction import (
+    FieldProblem,
+    JSONProblem,
+    Transaction,
+    is_list,
+    is_object,
+    kind,
+    named,
+    read_json,
+    read_transaction,
+)
 from payclient.errors import InvalidReferenceError
-from payclient.protocol._codec import FieldProblem, read_transaction
 from payclient.protocol._http import BODY_LIMIT, Request, Response
-from payclient.protocol._json import JSONProblem, is_list, is_object, kind, named, read_json
-from payclient.protocol._models import Environment, Transaction
+from payclient.protocol._models import Environment
 from payclient.protocol._redaction import REMOVED
 from payclient.protocol._refusal import ErrorResponse, refuse
 

@@ -220,7 +220,7 @@ class Wait:
     def _ended(self, kind: type[_Error], message: str, now: float) -> _Error:
         return kind(
             message,
-            transaction=self.transaction.as_json() if self.transaction else None,
+            transaction=self.transaction and Transaction.from_json(self.transaction.as_json()),
             lookups=self._lookups,
             waited=now - self._began_at,
             statuses=dict(self._statuses),

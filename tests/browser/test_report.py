@@ -10,9 +10,9 @@ from datetime import timedelta
 import attrs
 import pytest
 
+from payclient._transaction._codec import read_transaction
 from payclient.cli._dataset import generate
 from payclient.ledger import Entry, RejectedEntry
-from payclient.protocol._codec import read_transaction
 from payclient.reconcile import Bucket, Code, Rules
 from payclient.report import FORMATS, RunDiff
 from payclient.report._diff_page import write_diff_page

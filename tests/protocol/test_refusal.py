@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from payclient import errors
-from payclient.protocol._json import read_json
+from payclient._transaction._json import read_json
 from payclient.protocol._phrases import REFUSED_KEY_MESSAGES
 from payclient.protocol._refusal import _NOT_THE_OPERATION, _UNKNOWN_WORDS, ErrorResponse, _texts, refuse
 

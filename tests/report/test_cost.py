@@ -10,9 +10,9 @@ from contextlib import aclosing, contextmanager
 
 import pytest
 
+from payclient._transaction._codec import read_transaction
 from payclient.cli._dataset import COLUMNS, generate
 from payclient.ledger import open_ledger
-from payclient.protocol._codec import read_transaction
 from payclient.reconcile import Journal, reconcile, replay
 from payclient.reconcile._judge import judge
 from payclient.reconcile._stored import entry_from, observation_from

@@ -6,9 +6,9 @@ import csv
 import io
 
 from payclient import errors
+from payclient._transaction._codec import read_transaction
 from payclient.cli._dataset import COLUMNS, generate
 from payclient.ledger import open_ledger
-from payclient.protocol._codec import read_transaction
 from payclient.reconcile import Tally, reconcile
 from payclient.report._about import About, LedgerAbout
 from payclient.report._html import HtmlReport

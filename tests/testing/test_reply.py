@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from payclient._transaction import Transaction
 from payclient.errors import (
     AuthenticationError,
     RateLimitedError,
@@ -15,7 +16,6 @@ from payclient.errors import (
     UnexpectedResponseError,
 )
 from payclient.protocol._http import Response
-from payclient.protocol._models import Transaction
 from payclient.protocol._wire import parse_response
 from payclient.testing import MALFORMED, FakeService, Reply, changed, without
 from testing.asking import ask

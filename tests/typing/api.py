@@ -322,7 +322,7 @@ def where(error: PayClientError) -> object:
     match error:
         case WaitDeadlineError() | UnreachableStatusError() | StillOpenError() | WaitError():
             assert_type((error.lookups, error.waited, error.statuses), tuple[int, float, dict[str, float]])
-            return assert_type(error.transaction, dict[str, str | int | None])
+            return assert_type(error.transaction, Transaction | None)
         case DeadlineExceededError():
             return assert_type(error.seconds, dict[str, float])
         case ConnectionFailedError() | AttemptTimeoutError() | TLSVerificationError() | TransportError():

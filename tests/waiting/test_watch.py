@@ -101,7 +101,7 @@ async def test_deadline():
     """What is open at the deadline is told as failed, with what was seen; then the iteration ends."""
     async with client(becoming(0, 1000)).watch(["T0", "T1"], until=PAID, deadline=60.0) as changes:
         *_, last = [change async for change in changes]
-    assert (type(last.error), last.index, last.error.transaction["status"]) == (WaitDeadlineError, 1, "Pending")
+    assert (type(last.error), last.index, last.error.transaction.status) == (WaitDeadlineError, 1, "Pending")
     assert (now(), list(last.error.statuses)) == (pytest.approx(60.0), ["Pending"])
 
 

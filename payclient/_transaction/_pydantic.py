@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import core_schema
 
-from payclient.protocol._codec import DOCUMENTED, REQUIRED
+from payclient._transaction._codec import DOCUMENTED, REQUIRED
 
 if TYPE_CHECKING:
-    from payclient.protocol._models import Transaction
+    from payclient._transaction._model import Transaction
 
 _DESCRIPTION = r"^\s+{}: (.+?)(?=^\s+\w+: |^\s*$)"
 
