@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from types import MappingProxyType
 from typing import Any
@@ -93,6 +93,10 @@ class Transaction:
             "expdate": None if self.expdate is None else self.expdate.isoformat(sep=" "),
             "status": self.status,
         }
+
+    def __iter__(self) -> Iterator[tuple[str, str | int | None]]:
+        # As pydantic's models do: `dict(transaction)` works, and so does an answer of FastAPI without a type.
+        return iter(self.as_json().items())
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Transaction:

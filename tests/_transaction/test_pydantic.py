@@ -30,6 +30,10 @@ def make_app():
     async def found() -> Transaction:
         return FOUND
 
+    @app.get("/bare")
+    async def bare():
+        return [FOUND, {"transaction": FOUND}]
+
     @app.post("/several")
     async def several(transaction: Annotated[Transaction, Body()]) -> list[Transaction]:
         return [transaction]
@@ -45,6 +49,12 @@ def test_field_of_a_model():
     """A model takes a transaction as it is, and writes its ten fields, the payment code masked."""
     payment = Payment(transaction=FOUND)
     assert (payment.transaction is FOUND, payment.model_dump()) == (True, {"transaction": MASKED, "others": []})
+
+
+async def test_without_a_type():
+    """A handler without a return type may return transactions too, alone or in lists and dictionaries."""
+    async with browser() as visitor:
+        assert (await visitor.get("/bare")).json() == [MASKED, {"transaction": MASKED}]
 
 
 def test_round_trip():

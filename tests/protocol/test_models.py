@@ -158,6 +158,7 @@ def test_as_json_masks_payment_code():
     """JSON has the ten fields in the order of the specification, and the payment code masked unless asked for."""
     assert TRANSACTION.as_json() == {**TEN_FIELDS, "payment_code": "************0001"}
     assert list(TRANSACTION.as_json(with_payment_code=True).items()) == list(TEN_FIELDS.items())
+    assert dict(TRANSACTION) == TRANSACTION.as_json()
 
 
 @pytest.mark.parametrize("fields", [{}, {"payment_code": None, "expdate": None, "fee": None}, {"amount": -5}], ids=str)

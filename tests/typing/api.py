@@ -314,6 +314,7 @@ def values(transaction: Transaction) -> None:
     """A transaction as JSON, and back."""
     fields = assert_type(transaction.as_json(with_payment_code=True), dict[str, str | int | None])
     assert_type(Transaction.from_json(fields), Transaction)
+    assert_type(dict(transaction), dict[str, str | int | None])
 
 
 def where(error: PayClientError) -> object:
