@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from celery import Celery
+from celery import Celery, Task
 from celery.signals import worker_process_shutdown
 
-from payclient import DeadlineExceededError, ServiceError, TransportError
+from payclient import DeadlineExceededError, RateLimitedError, ServiceError, TransportError
 from payclient.blocking import Client
 
 app = Celery("payments", broker="memory://", backend="cache+memory://")  # replace both with yours
@@ -22,6 +22,10 @@ def close(**_: object) -> None:
         client().close()
 
 
-@app.task(autoretry_for=(ServiceError, TransportError, DeadlineExceededError), retry_backoff=True)
-def look_up(reference: str) -> dict[str, str | int | None]:
-    return client().get_transaction(reference).as_json()
+@app.task(bind=True, max_retries=5)
+def look_up(task: Task, reference: str) -> dict[str, str | int | None]:
+    try:
+        return client().get_transaction(reference).as_json()
+    except (RateLimitedError, ServiceError, TransportError, DeadlineExceededError) as error:
+        seconds = getattr(error, "retry_after", None) or 30 * 2**task.request.retries
+        raise task.retry(exc=error, countdown=seconds) from error

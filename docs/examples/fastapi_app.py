@@ -1,5 +1,7 @@
 """A FastAPI application in which all requests share one client."""
 
+import logging
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, TypedDict
@@ -7,7 +9,16 @@ from typing import Annotated, TypedDict
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from payclient import AsyncClient, InvalidReferenceError, PayClientError, RateLimitedError, TransactionNotFoundError
+from payclient import (
+    AsyncClient,
+    DeadlineExceededError,
+    InvalidReferenceError,
+    PayClientError,
+    RejectedError,
+    ResponseError,
+    TransactionNotFoundError,
+    TransportError,
+)
 
 
 class State(TypedDict):
@@ -33,14 +44,26 @@ async def payment(reference: str, pay: Annotated[AsyncClient, Depends(pay_of)]) 
     return {"reference": transaction.reference, "status": transaction.status, "amount": transaction.amount}
 
 
+# No handler for ConfigurationError and ClientClosedError: a mistake of the application is a 500, and logged.
+
+
 @app.exception_handler(InvalidReferenceError)
 @app.exception_handler(TransactionNotFoundError)
 async def no_such_payment(request: Request, error: PayClientError) -> JSONResponse:
-    return JSONResponse({"detail": "no such payment"}, status_code=404)
+    return JSONResponse({"detail": "no such payment"}, 404)
 
 
-@app.exception_handler(PayClientError)
+@app.exception_handler(RejectedError)
+async def declined(request: Request, error: RejectedError) -> JSONResponse:
+    return JSONResponse({"detail": "the payment service declines this reference"}, 422)
+
+
+@app.exception_handler(DeadlineExceededError)
+@app.exception_handler(ResponseError)
+@app.exception_handler(TransportError)
 async def could_not_ask(request: Request, error: PayClientError) -> JSONResponse:
-    seconds = error.retry_after if isinstance(error, RateLimitedError) else None
-    headers = {} if seconds is None else {"Retry-After": f"{seconds:.0f}"}
-    return JSONResponse({"detail": "the payment service cannot be asked now"}, status_code=503, headers=headers)
+    logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
+    seconds = math.ceil(getattr(error, "retry_after", None) or 5)
+    return JSONResponse(
+        {"detail": "the payment service cannot be asked now"}, 503, headers={"Retry-After": str(seconds)}
+    )

@@ -1,5 +1,7 @@
 """A Starlette application in which all requests share one client."""
 
+import logging
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,7 +10,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from payclient import AsyncClient, PayClientError, TransactionNotFoundError
+from payclient import (
+    AsyncClient,
+    DeadlineExceededError,
+    InvalidReferenceError,
+    RejectedError,
+    ResponseError,
+    TransactionNotFoundError,
+    TransportError,
+)
 
 
 @asynccontextmanager
@@ -26,12 +36,25 @@ async def no_such_payment(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": "no such payment"}, 404)
 
 
+async def declined(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": "the payment service declines this reference"}, 422)
+
+
 async def could_not_ask(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": "the payment service cannot be asked now"}, 503)
+    logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
+    seconds = math.ceil(getattr(error, "retry_after", None) or 5)
+    return JSONResponse({"detail": "the payment service cannot be asked now"}, 503, {"Retry-After": str(seconds)})
 
 
 app = Starlette(
     routes=[Route("/payments/{reference}", payment)],
-    exception_handlers={TransactionNotFoundError: no_such_payment, PayClientError: could_not_ask},
+    exception_handlers={  # not ConfigurationError and ClientClosedError: a mistake of the application is a 500
+        InvalidReferenceError: no_such_payment,
+        TransactionNotFoundError: no_such_payment,
+        RejectedError: declined,
+        DeadlineExceededError: could_not_ask,
+        ResponseError: could_not_ask,
+        TransportError: could_not_ask,
+    },
     lifespan=lifespan,
 )

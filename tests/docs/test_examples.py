@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import runpy
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from payclient.testing import FakeService, Reply, serve
+from payclient import ClientClosedError, ConfigurationError
+from payclient.testing import FakeService, serve
+from support.visits import assert_answers
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -26,60 +29,40 @@ async def service(monkeypatch):
         yield fake
 
 
-@pytest.fixture
-async def browser(service):
-    """A browser of the FastAPI example, whose own lifespan makes the client."""
-    app = runpy.run_path(str(EXAMPLES / "fastapi_app.py"))["app"]
-
+@asynccontextmanager
+async def visiting(name):
+    """Start an example, whose own lifespan makes the client; give a visitor, and what the lifespan has made."""
+    app = runpy.run_path(str(EXAMPLES / f"{name}.py"))["app"]
     async with app.router.lifespan_context(app) as state:
 
         async def with_state(scope, receive, send):
             await app({**scope, "state": dict(state)}, receive, send)
 
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=with_state), base_url="http://test") as browser:
-            yield browser
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=with_state), base_url="http://test") as visitor:
+            yield visitor, state
 
 
-async def test_fastapi_found(browser):
-    """A payment that is found is answered with its status."""
-    answer = await browser.get("/payments/T1")
-    assert answer.json() == {"reference": "T1", "status": "Paid", "amount": 15000}
+every_example = pytest.mark.parametrize("name", ["fastapi_app", "starlette_app"])
 
 
-@pytest.mark.parametrize("reference", ["T2", "%20"], ids=["unknown", "no reference"])
-async def test_fastapi_not_found(browser, reference):
-    """What the service does not have, or cannot have, is a 404."""
-    assert (await browser.get(f"/payments/{reference}")).status_code == 404
+@every_example
+async def test_answers(service, caplog, name):
+    """An example tells an answer, "not found", a refusal and "could not ask" apart."""
+    async with visiting(name) as (visitor, _):
+        await assert_answers(visitor, service, caplog)
 
 
-async def test_fastapi_could_not_ask(browser, service):
-    """That the service cannot be asked now is a 503, which passes on when to come back."""
-    service.script("T1", Reply(status=429, headers={"Retry-After": "60"}))
-    answer = await browser.get("/payments/T1")
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "60")
-
-
-@pytest.fixture
-async def starlette(service):
-    """A browser of the Starlette example."""
-    app = runpy.run_path(str(EXAMPLES / "starlette_app.py"))["app"]
-
-    async with app.router.lifespan_context(app) as state:
-
-        async def with_state(scope, receive, send):
-            await app({**scope, "state": dict(state)}, receive, send)
-
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=with_state), base_url="http://test") as browser:
-            yield browser
-
-
-async def test_starlette(starlette, service):
-    """The Starlette example answers from the lookup, and tells "not found" from "could not ask"."""
-    found = (await starlette.get("/payments/T1")).json()
-    assert (found["status"], found["payment_code"]) == ("Paid", "************0001")
-    assert (await starlette.get("/payments/T2")).status_code == 404
-    service.script("T1", Reply(status=429, headers={"Retry-After": "60"}))
-    assert (await starlette.get("/payments/T1")).status_code == 503
+@every_example
+async def test_mistakes_are_not_answered(service, monkeypatch, name):
+    """A closed client, and variables that were forgotten, are mistakes of the application and not the service's."""
+    async with visiting(name) as (visitor, state):
+        await state["pay"].aclose()
+        with pytest.raises(ClientClosedError):
+            await visitor.get("/payments/T1")
+    monkeypatch.delenv("PAYCLIENT_API_KEY")
+    with pytest.raises(ConfigurationError):
+        async with visiting(name):
+            pass
 
 
 async def test_script(service):

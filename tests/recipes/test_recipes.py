@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
+import shutil
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from payclient.testing import FakeService, Reply, serve
+from payclient import TransactionNotFoundError
+from payclient.testing import FakeService, serve
 from support.in_thread import InThread
+from support.visits import BUSY, CODE, assert_answers
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-CODE = "************0001"
 
 pytestmark = pytest.mark.recipes
 
@@ -57,22 +61,34 @@ async def visiting(app):
         yield visitor
 
 
-async def assert_answers(visitor, service):
-    """A payment that is found, one that is not, and a service that is down."""
-    found = await visitor.get("/payments/T1")
-    assert (found.status_code, found.json()["status"], found.json()["payment_code"]) == (200, "Paid", CODE)
-    assert (await visitor.get("/payments/T9")).status_code == 404
-    service.script("T1", *[Reply(status=429, headers={"Retry-After": "600"})])
-    assert (await visitor.get("/payments/T1")).status_code == 503
-
-
-async def test_litestar(server, monkeypatch):
-    """The application of Litestar answers from the lookup, and tells "not found" from "could not ask"."""
+async def test_litestar(server, monkeypatch, caplog):
+    """The application of Litestar tells answers and errors apart; a mistake of its own is a 500, and logged."""
     from litestar.testing import AsyncTestClient  # noqa: PLC0415  only the session recipes installs it
 
     app = loaded("litestar_app", monkeypatch).app
     async with AsyncTestClient(app) as visitor:
-        await assert_answers(visitor, server.service)
+        logging.getLogger().addHandler(caplog.handler)  # Litestar has configured logging
+        await assert_answers(visitor, server.service, caplog)
+        await app.state.pay.aclose()
+        assert (await visitor.get("/payments/T1")).status_code == 500
+    assert "ClientClosedError" in caplog.text
+
+
+async def test_litestar_transaction(server, monkeypatch):
+    """Litestar cannot write a `Transaction`, so a handler returns `as_json()`, as the page says."""
+    from litestar import Litestar, get  # noqa: PLC0415  only the session recipes installs it
+    from litestar.testing import AsyncTestClient  # noqa: PLC0415  the same
+
+    from payclient import AsyncClient, Transaction  # noqa: PLC0415  beside the others
+
+    @get("/bare", signature_namespace={"Transaction": Transaction})
+    async def bare() -> Transaction:
+        async with AsyncClient() as pay:
+            return await pay.get_transaction("T1")
+
+    async with AsyncTestClient(Litestar([bare])) as visitor:
+        answer = await visitor.get("/bare")
+    assert (answer.status_code, "8800000000000001" in answer.text) == (500, False)
 
 
 async def test_litestar_response_model(server, monkeypatch):
@@ -97,12 +113,54 @@ async def test_litestar_response_model(server, monkeypatch):
     assert (answer["status"], answer["payment_code"], len(answer)) == ("Paid", CODE, 10)
 
 
-async def test_django(server, monkeypatch):
-    """The async view of Django answers from the lookup, and tells "not found" from "could not ask"."""
+async def test_django(server, monkeypatch, caplog):
+    """The async view of Django tells answers and errors apart; a mistake of its own is a 500, and logged."""
     example = loaded("django_app", monkeypatch)
     async with visiting(example.app) as visitor:
-        await assert_answers(visitor, server.service)
-    await example.client().aclose()
+        await assert_answers(visitor, server.service, caplog)
+        await example.client().aclose()
+        assert (await visitor.get("/payments/T1")).status_code == 500
+        example.client.cache_clear()
+        monkeypatch.delenv("PAYCLIENT_API_KEY")
+        assert (await visitor.get("/payments/T1")).status_code == 500
+    assert [name for name in ("ClientClosedError", "ConfigurationError") if name not in caplog.text] == []
+
+
+async def test_django_wsgi(server):
+    """Under WSGI the plain view answers each request, in any thread, and has the same answers to errors."""
+    program = """
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from django.test import Client
+import django_app
+def status(path):
+    return Client().get(path).status_code
+with ThreadPoolExecutor(8) as threads:
+    print(*threads.map(status, ["/plain/payments/T1"] * 120 + ["/plain/payments/T9", "/plain/payments/%20"]))
+django_app.blocking_client().close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=120, cwd=EXAMPLES
+    )
+    assert done.stdout.split() == ["200"] * 120 + ["404"] * 2
+
+
+def test_django_tests(server, tmp_path):
+    """The tests that the page shows pass, each in an event loop of its own; Django's other client is refused."""
+    for name in ("django_app.py", "django_tests.py"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", encoding="utf-8")
+    tests = [sys.executable, "-m", "pytest", "-q", "django_tests.py"]
+    done = subprocess.run(tests, capture_output=True, check=True, text=True, cwd=tmp_path)
+    assert "2 passed" in done.stdout
+    program = """
+from django.test import Client
+import django_app
+print(Client().get("/payments/T1").status_code)
+Client().get("/payments/T1")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, text=True, cwd=tmp_path)
+    assert (done.stdout, "it belongs to another event loop" in done.stderr) == ("200\n", True)
 
 
 async def test_taskiq(server, monkeypatch):
@@ -118,14 +176,27 @@ async def test_taskiq(server, monkeypatch):
 
 
 def test_celery(server, monkeypatch):
-    """A task of Celery looks up with the client of its process, over a broker in memory and a real worker."""
+    """A task looks up with the client of its process; it is retried when the service says, and not after an answer."""
     from celery.contrib.testing.worker import start_worker  # noqa: PLC0415  only the session recipes installs it
+    from celery.signals import task_retry  # noqa: PLC0415  the same
 
-    example = loaded("celery_worker", monkeypatch)
+    example, retries, is_retried = loaded("celery_worker", monkeypatch), [], threading.Event()
+
+    def note(reason, **_):
+        retries.append((type(reason.exc).__name__, reason.when))
+        is_retried.set()
+
+    task_retry.connect(note)
     with start_worker(example.app, pool="solo", perform_ping_check=False):
         found = example.look_up.delay("T1").get(timeout=60)
+        with pytest.raises(TransactionNotFoundError):
+            example.look_up.delay("T9").get(timeout=60)
+        server.service.script("T1", BUSY)
+        example.look_up.delay("T1")
+        assert is_retried.wait(60)
     example.close()
     assert (found["status"], found["payment_code"]) == ("Paid", CODE)
+    assert retries == [("RateLimitedError", 600.0)]
 
 
 def test_notebook(server):

@@ -1,0 +1,32 @@
+"""What the examples of every web framework must answer."""
+
+from __future__ import annotations
+
+from payclient.testing import Reply
+
+CODE = "************0001"
+REFUSED_KEY = Reply(status=401)
+DECLINED = Reply(status=422)
+BUSY = Reply(status=429, headers={"Retry-After": "600"})
+
+
+async def assert_answers(visitor, service, caplog, path="/payments"):
+    """An answer, a reference that is unknown or no reference, a refusal, and "could not ask", which is logged."""
+    for reference, replies in (("T3", [DECLINED] * 9), ("T4", [REFUSED_KEY] * 9), ("T5", [BUSY])):
+        service.script(reference, *replies)
+    found = await visitor.get(f"{path}/T1")
+    assert (found.status_code, found.json()["status"]) == (200, "Paid")
+    assert found.json().get("payment_code", CODE) == CODE
+    asked = ("T9", "%20", "T3", "T4", "T5")
+    answers = {reference: await visitor.get(f"{path}/{reference}") for reference in asked}
+    assert {reference: answer.status_code for reference, answer in answers.items()} == {
+        "T9": 404,
+        "%20": 404,
+        "T3": 422,
+        "T4": 503,
+        "T5": 503,
+    }
+    assert [answers[reference].headers.get("Retry-After") for reference in asked] == [None, None, None, "5", "600"]
+    logged = [record.message for record in caplog.records if record.message.startswith("could not ask")]
+    errors = ["AuthenticationError", "RateLimitedError"]
+    assert [message.split(": ")[1] for message in logged] == errors
