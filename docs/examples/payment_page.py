@@ -8,6 +8,7 @@ lookup; what is lost on the way is found at night.
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 
-from payclient import AsyncClient, Failed, PayClientError
+from payclient import AsyncClient, DeadlineExceededError, Failed, ResponseError, TransportError, WaitDeadlineError
 from payclient.testing import FakeService, serve
 
 PAID = {"Paid"}
@@ -29,7 +30,12 @@ WORDS = {
     "open": "Waiting for your payment. This page changes by itself.",
     "paid": "Paid. Thank you.",
     "over": "This payment can no longer be made.",
+    "checking": "Your payment is being checked. You need not do anything.",
 }
+COULD_NOT_ASK = (ResponseError, TransportError, DeadlineExceededError)
+AGAIN = 15
+"""Seconds until a page opens its events again when they end without a last one, or loads itself without JavaScript."""
+log = logging.getLogger("shop")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -52,6 +58,10 @@ class Order:
     expires: str
     state: str = "open"
 
+    @property
+    def is_settled(self) -> bool:
+        return self.state in ("paid", "over")
+
 
 @dataclass
 class Shop:
@@ -64,29 +74,47 @@ class Shop:
     running: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def settle(self, order: Order) -> None:
-        """Ask whether *order* was paid, as it was ordered, and note it."""
-        confirmation = await self.client.confirm(
-            order.reference, amount=order.amount, merchant_reff=order.merchant_reff, status=PAID
-        )
-        if confirmation.is_confirmed:
-            order.state = "paid"
-        elif confirmation.transaction is not None and confirmation.transaction.status in OVER:
-            order.state = "over"
-
-    async def try_to_settle(self, order: Order) -> None:
-        """Do the same; if the service cannot be asked, the page or the night asks again."""
+        """Ask whether *order* was paid, as it was ordered, and note it; the page or the night may ask again."""
         try:
-            await self.settle(order)
-        except PayClientError as error:
-            print(f"{order.reference} could not be confirmed: {error}")
+            confirmation = await self.client.confirm(
+                order.reference, amount=order.amount, merchant_reff=order.merchant_reff, status=PAID
+            )
+        except COULD_NOT_ASK as error:
+            log.warning("%s could not be confirmed: %s", order.reference, error)
+            return
+        stated = None if confirmation.transaction is None else confirmation.transaction.status
+        if confirmation:
+            order.state = "paid"
+        elif stated in OVER:
+            order.state = "over"
+        elif stated in PAID:  # but not what was ordered: a person has to look at it
+            self.check(order, "; ".join(finding.sentence for finding in confirmation.findings))
+
+    def check(self, order: Order, why: str) -> None:
+        """Leave *order* to a person; it is confirmed again by a callback, and at night."""
+        order.state = "checking"
+        log.error("%s has to be checked: %s", order.reference, why)
+
+    async def follow(self, orders: list[Order], *, deadline: float, interval: float = 2.0) -> None:
+        """Look *orders* up until each is settled or to be checked, ever less often, up to every 30 s."""
+        waiting = {order.reference: order for order in orders}
+        try:
+            async with self.client.watch(
+                list(waiting), until=PAID | OVER, deadline=deadline, interval=interval
+            ) as changes:
+                async for change in changes:
+                    order = waiting[change.reference]
+                    if not isinstance(change, Failed):
+                        if change.is_last:
+                            await self.settle(order)
+                    elif not isinstance(change.error, WaitDeadlineError):
+                        self.check(order, str(change.error))
+        except COULD_NOT_ASK as error:
+            log.warning("%d orders could not be asked for: %s", len(orders), error)
 
     async def settle_open(self, *, deadline: float = 3600.0) -> None:
-        """Watch all orders that are open: for those whose page was closed and whose callback was lost."""
-        waiting = {order.reference: order for order in self.orders.values() if order.state == "open"}
-        async with self.client.watch(list(waiting), until=PAID | OVER, deadline=deadline) as changes:
-            async for change in changes:
-                if not isinstance(change, Failed) and change.is_last:
-                    await self.try_to_settle(waiting[change.reference])
+        """Follow what is not settled: orders whose page was closed and whose callback was lost."""
+        await self.follow([order for order in self.orders.values() if not order.is_settled], deadline=deadline)
 
     async def every_night(self) -> None:
         """Settle what is open, each night at three, UTC."""
@@ -146,7 +174,7 @@ async def page(number: str, shop: InShop) -> HTMLResponse:
     if (order := shop.orders.get(number)) is None:
         return HTMLResponse("<!doctype html><title>Not found</title><p>No such payment.", 404, HEADERS)
     if order.state == "open":
-        await shop.try_to_settle(order)  # so that the page is right without JavaScript too
+        await shop.settle(order)  # so that the page is right without JavaScript too
     return HTMLResponse(page_of(number, order), headers=HEADERS)
 
 
@@ -158,17 +186,11 @@ async def events(number: str, shop: InShop) -> Response:
 
 
 async def states(order: Order, shop: Shop) -> AsyncIterator[str]:
-    """Yield the state as an event, and each new one; ends with the visitor, and with it the lookups."""
+    """Yield the state as an event, and the last one; ends with the visitor, and with it the lookups."""
     yield event_of(order)
-    if order.state != "open":
-        return
-    async with shop.client.watch(
-        [order.reference], until=PAID | OVER, deadline=shop.seconds, interval=shop.interval
-    ) as changes:
-        async for change in changes:
-            if not isinstance(change, Failed) and change.is_last:
-                await shop.try_to_settle(order)
-                yield event_of(order)
+    if order.state == "open":
+        await shop.follow([order], deadline=shop.seconds, interval=shop.interval)
+        yield event_of(order)
 
 
 @router.post("/callback")
@@ -179,8 +201,8 @@ async def callback(request: Request, shop: InShop) -> Response:
     except (ValueError, TypeError, KeyError):
         return Response(status_code=400)
     for order in shop.orders.values():
-        if order.reference == reference and order.state == "open":
-            shop.start(shop.try_to_settle(order))
+        if order.reference == reference and not order.is_settled:
+            shop.start(shop.settle(order))
     return Response(status_code=200)  # at once, or the service sends it again
 
 
@@ -205,11 +227,11 @@ async def style() -> Response:
 
 def event_of(order: Order) -> str:
     told = {"state": order.state, "words": WORDS[order.state], "is_last": order.state != "open"}
-    return f"data: {json.dumps(told)}\n\n"
+    return f"retry: {AGAIN * 1000}\ndata: {json.dumps(told)}\n\n"
 
 
 def page_of(number: str, order: Order) -> str:
-    refresh = '<noscript><meta http-equiv="refresh" content="5"></noscript>' if order.state == "open" else ""
+    refresh = f'<noscript><meta http-equiv="refresh" content="{AGAIN}"></noscript>' if order.state == "open" else ""
     return PAGE.format(
         refresh=refresh,
         number=escape(number),
@@ -267,6 +289,7 @@ main { width: min(30rem, 100vw - 3rem); padding: 1rem 0; }
 h1 { font-size: 1.3rem; margin: 0 0 1rem; }
 #words { padding: .8rem 1rem; border-left: .4rem solid #8a6d00; background: #fff6d6; color: #3d3000; }
 main[data-state="paid"] #words { border-color: #1b7a3d; background: #e2f6e8; color: #0c3d1e; }
+main[data-state="checking"] #words { border-color: #1f5fa8; background: #e4effb; color: #10305a; }
 main[data-state="over"] #words { border-color: #a3261c; background: #fbe6e4; color: #57120c; }
 dl { display: grid; grid-template-columns: auto 1fr; gap: .4rem 1.5rem; margin: 1.5rem 0 0; }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
@@ -275,18 +298,22 @@ dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 
 
 async def main(port: int = 8000) -> None:
-    """Serve three orders of a made-up service: one is paid after 20 s, one expires, one stays open."""
+    """Serve four orders of a made-up service: paid after 20 s, expired, still open, and paid too little."""
+    logging.basicConfig(level=logging.WARNING)
     service = FakeService()
     orders = {}
-    for number, becomes in (("1", [(20, "Paid")]), ("2", [(20, "Expired")]), ("3", [])):
-        made = service.add(reference=f"T{number}SHOP", status="Pending", amount=150_000, becomes=becomes)
-        orders[number] = Order(
-            made["reference"], made["merchant_reff"], made["amount"], made["payment_code"], made["expdate"]
-        )
+    for number, becomes, amount in (
+        ("1", [(20, "Paid")], 150_000),
+        ("2", [(20, "Expired")], 150_000),
+        ("3", [], 150_000),
+        ("4", [(20, "Paid")], 149_000),
+    ):
+        made = service.add(reference=f"T{number}SHOP", status="Pending", amount=amount, becomes=becomes)
+        orders[number] = Order(made["reference"], made["merchant_reff"], 150_000, made["payment_code"], made["expdate"])
     async with serve(service) as url:
         client = AsyncClient(api_key=service.api_key, base_url=url, environment="sandbox", deadline=5.0)
-        words = f"open http://127.0.0.1:{port}/pay/1 (is paid), /pay/2 (expires) or /pay/3 (stays open); Ctrl-C stops"
-        print(words, flush=True)
+        pages = "/pay/1 (is paid), /pay/2 (expires), /pay/3 (stays open) or /pay/4 (is paid too little)"
+        print(f"open http://127.0.0.1:{port}{pages}; Ctrl-C stops", flush=True)
         config = uvicorn.Config(make_app(client, orders), port=port, log_level="warning")
         await uvicorn.Server(config).serve()
 

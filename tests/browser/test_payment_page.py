@@ -17,7 +17,7 @@ from support.in_thread import InThread
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EXAMPLE = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "docs" / "examples" / "payment_page.py")))
-WAITING, PAID, OVER = EXAMPLE.WORDS.values()
+WAITING, PAID, OVER, CHECKING = EXAMPLE.WORDS.values()
 
 pytestmark = [
     pytest.mark.browser,
@@ -36,11 +36,10 @@ class Shop(InThread):
             reference="T1", status="Pending", amount=150_000, becomes=[(30, "Paid")], payment_code="8800123456789012"
         )
         late = self.service.add(reference="T2", status="Pending", amount=75_000, becomes=[(30, "Expired")])
+        less = self.service.add(reference="T3", status="Pending", amount=149_000, becomes=[(30, "Paid")])
         orders = {
-            number: EXAMPLE.Order(
-                one["reference"], one["merchant_reff"], one["amount"], one["payment_code"], one["expdate"]
-            )
-            for number, one in (("1", made), ("2", late))
+            number: EXAMPLE.Order(one["reference"], one["merchant_reff"], amount, one["payment_code"], one["expdate"])
+            for number, one, amount in (("1", made, 150_000), ("2", late, 75_000), ("3", less, 150_000))
         }
         async with serve(self.service) as service_url:
             self.pay = AsyncClient(api_key=self.service.api_key, base_url=service_url, retry=None)
@@ -115,9 +114,9 @@ def test_pending(shop, visit):
     assert page.complaints == []
 
 
-@pytest.mark.parametrize(("number", "words"), [("1", PAID), ("2", OVER)])
+@pytest.mark.parametrize(("number", "words"), [("1", PAID), ("2", OVER), ("3", CHECKING)])
 def test_turns_by_itself(shop, visit, number, words):
-    """While it is watched the page turns to paid, or to expired, without being loaded again."""
+    """While it is watched the page turns to paid, expired or being checked, without being loaded again."""
     page = visit(f"{shop.url}/pay/{number}")
     says(page, WAITING)
     page.evaluate("window.isTheSame = true")

@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from payclient.testing import FakeService, Reply, serve
-from support.fakes import client
+from support.fakes import answer, client, document
+from support.simulated import now
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 EXAMPLE = SimpleNamespace(**runpy.run_path(str(EXAMPLES / "payment_page.py")))
@@ -106,12 +107,85 @@ async def test_turns_by_itself(becomes, state):
         assert (heard, shop.order.state) == ([("open", False), (state, True)], state)
 
 
-async def test_wrong_amount():
-    """A payment of another amount does not make the order paid."""
+@pytest.mark.parametrize(
+    ("fields", "difference"),
+    [
+        ({"amount": 1}, "amount is 15000 in the ledger and 1 at the service"),
+        ({"merchant_reff": "INV-9"}, "merchant_reff is"),
+    ],
+    ids=["amount", "merchant reference"],
+)
+async def test_not_as_ordered(fields, difference, caplog):
+    """What was paid in another way is being checked: it is not paid, the page says so, and the log has why."""
     async with running() as shop:
-        shop.service.add(reference="T1", status="Paid", amount=1)
-        await shop.visitor.get("/pay/1")
-        assert shop.order.state == "open"
+        shop.service.add(reference="T1", **{"status": "Paid", "amount": 15000, **fields})
+        shown = (await shop.visitor.get("/pay/1")).text
+        assert (shop.order.state, "is being checked" in shown, "http-equiv" in shown) == ("checking", True, False)
+        assert "T1 has to be checked: " in caplog.text
+        assert difference in caplog.text
+        shop.service.add(reference="T1", status="Paid", amount=15000)
+        shop.order.merchant_reff = (await shop.pay.get_transaction("T1")).merchant_reff
+        await shop.visitor.post("/callback", json={"reference": "T1"})
+        await shop.settled()
+        assert shop.order.state == "paid"
+
+
+class Payments:
+    """A transport with one order that changes after some seconds, by the event loop's clock."""
+
+    def __init__(self, seconds, then):
+        self.sent = []
+        self.seconds = seconds
+        self.then = then
+
+    async def send(self, _):
+        self.sent.append(now())
+        return answer(document("T1", status="Pending")) if now() < self.seconds else self.then
+
+    async def aclose(self):
+        pass
+
+
+async def play_browser(order, shop, heard):
+    """Do as an `EventSource` and the script of the page: open the events again until the last one was heard."""
+    pause = 3.0
+    while True:
+        async for event in EXAMPLE.states(order, shop):
+            fields = dict(line.split(": ", 1) for line in event.strip().splitlines())
+            pause = float(fields.get("retry", 3000)) / 1000
+            heard.append(json.loads(fields["data"]))
+            if heard[-1]["is_last"]:
+                return
+        await asyncio.sleep(pause)
+
+
+PLAYED = {
+    "paid too little": (3.0, answer(document("T1", status="Paid", amount=1)), "checking", 6),
+    "paid": (3.0, answer(document("T1", status="Paid", amount=15000, merchant_reff="INV-1")), "paid", 6),
+    "unknown": (0.0, answer(b'{"success": false, "message": "Transaction not found"}', 404), "checking", 9),
+    "declined": (0.0, answer(b'{"success": false, "message": "The amount is odd"}', 422), "checking", 4),
+    "refused key": (0.0, answer(b'{"success": false, "message": "Invalid API key"}', 401), "open", 30),
+    "open": (9e9, None, "open", 14),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("case", PLAYED)
+async def test_lookups_of_an_open_page(case):
+    """A page that stays open for 100 s asks ever less often, and not at all when it has heard the last event."""
+    seconds, then, state, most = PLAYED[case]
+    transport, heard = Payments(seconds, then), []
+    order = EXAMPLE.Order("T1", "INV-1", 15000, "88", "2030-01-31 23:59:59")
+    async with client(transport, retry=None) as pay:
+        page = asyncio.create_task(play_browser(order, EXAMPLE.Shop(pay, {"1": order}, 900.0, 2.0), heard))
+        await asyncio.sleep(24.0)
+        settled = len(transport.sent)
+        await asyncio.sleep(76.0)
+        is_over = page.done()
+        page.cancel()
+        await asyncio.gather(page, return_exceptions=True)
+    assert (order.state, heard[-1]["state"], is_over) == (state, state, state != "open")
+    assert (len(transport.sent) <= most, is_over <= (settled == len(transport.sent))) == (True, True), transport.sent
 
 
 async def test_service_down_and_back():
