@@ -32,6 +32,8 @@ python_use_unqualified_type_names = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!payclient\b).*"), (r"py:.*", r"payclient\.(\w+\.)*_.*")]
 
 html_theme = "furo"
+html_static_path = ["_css"]
+html_css_files = ["phone.css"]
 html_title = f"{project} {release}"
 html_copy_source = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -40,7 +42,8 @@ copybutton_prompt_is_regexp = True
 
 def llms_txt(folder):
     """
-    Return the list of all pages for language models: title and first paragraph, by section of the front page.
+    Return the list of all pages, as Markdown, for language models: title and first paragraph, by section of the
+    front page.
 
     Source:
         https://llmstxt.org
@@ -52,7 +55,7 @@ def llms_txt(folder):
         for entry in entries.split():
             text = (folder / f"{entry}.md").read_text(encoding="utf-8")
             title = re.search(r"^# (.+)$", text, re.MULTILINE)[1]
-            lines.append(f"- [{title}]({entry}.html): {_first_paragraph(text)}")
+            lines.append(f"- [{title}]({entry}.md): {_first_paragraph(text)}")
     return "\n".join(lines) + "\n"
 
 
@@ -63,17 +66,43 @@ def _first_paragraph(text):
     return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", words)  # links are relative to their page
 
 
+def _with_layers(text):
+    return text.replace("<!-- the layers of pyproject.toml -->", f"```toml\n{LAYERS}\n```")
+
+
+def _label_cells(app, doctree, page):
+    """Name the column in each cell of a wide table; only a phone shows that, where each row is a card."""
+    from docutils import nodes  # noqa: PLC0415  a test reads this file where Sphinx is not installed
+
+    for table in doctree.findall(nodes.table):
+        head = next(table.findall(nodes.thead), None)
+        names = [entry.astext() for entry in head.findall(nodes.entry)] if head else []
+        if len(names) < 4:
+            continue
+        table["classes"].append("cards")
+        for row in next(table.findall(nodes.tbody)).children:
+            for name, entry in zip(names[1:], row.children[1:], strict=True):
+                if name and entry.children:
+                    entry.children[0].insert(0, nodes.inline("", f"{name}:", classes=["label"]))
+
+
+def _write_markdown(app, error):
+    """Write `llms.txt`, and beside each page its Markdown."""
+    if error is not None or app.builder.format != "html":
+        return
+    source, out = Path(app.srcdir), Path(app.outdir)
+    (out / "llms.txt").write_text(llms_txt(source), encoding="utf-8")
+    for page in app.env.found_docs:
+        text = (source / f"{page}.md").read_text(encoding="utf-8")
+        (out / f"{page}.md").write_text(_with_layers(text), encoding="utf-8")
+
+
 def setup(app):
-    """Show the layers where a page asks for them, and write `llms.txt` beside the pages."""
-
-    def write_list(app, error):
-        if error is None and app.builder.format == "html":
-            (Path(app.outdir) / "llms.txt").write_text(llms_txt(Path(app.srcdir)), encoding="utf-8")
-
-    app.connect("build-finished", write_list)
+    """Show the layers where a page asks for them, label the cells of tables, and write the pages as Markdown too."""
 
     def show_layers(app, page, source):
-        block = f"```toml\n{LAYERS}\n```"
-        source[0] = source[0].replace("<!-- the layers of pyproject.toml -->", block)
+        source[0] = _with_layers(source[0])
 
     app.connect("source-read", show_layers)
+    app.connect("doctree-resolved", _label_cells)
+    app.connect("build-finished", _write_markdown)

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -69,6 +71,18 @@ def test_fits(page, front_page):
     assert (
         blocks.evaluate_all("blocks => Math.max(...blocks.map(b => b.getBoundingClientRect().right)) - innerWidth") <= 0
     )
+
+
+def test_tables_fit(page, front_page):
+    """No table of any page leaves the screen."""
+    leaving = """() => [...document.querySelectorAll('article table')]
+        .filter(table => table.getBoundingClientRect().right > innerWidth + 0.5)
+        .map(table => location.pathname + ' ' + table.textContent.slice(0, 60))"""
+    found = []
+    for file in sorted(Path(url2pathname(urlsplit(front_page).path)).parent.rglob("*.html")):
+        page.goto(file.as_uri())
+        found += page.evaluate(leaving)
+    assert found == []
 
 
 def test_text_is_large_enough(page, front_page):
