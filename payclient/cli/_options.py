@@ -11,12 +11,14 @@ import attrs
 from attrs import frozen
 from cyclopts import Group, Parameter
 
+from payclient._escape import quote
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.ledger import Dialect, Ledger, LedgerError, LedgerFormat, open_ledger
 from payclient.reconcile import (
     STRICT,
     Assumed,
+    Kinds,
     Rules,
     Severity,
     Summary,
@@ -275,14 +277,24 @@ class LedgerOptions:
         except ValueError as error:  # a field that does not exist, or an option that the format does not have
             message = f"the ledger cannot be read like this: {error}"
             raise ConfigurationError(message) from error
+        message = unexplained_kind(found, rules.lines.kind, "lines.kind")
         if rules.grace and found.columns.used and "created_at" not in found.columns.used:
             message = (
                 "grace needs the age of each row, and no column of the ledger is read as created_at; "
                 "choose one with --column created_at=NAME, or leave grace out"
             )
+        if message:
             with found:  # closes it
                 raise ConfigurationError(message)
         return found
+
+
+def unexplained_kind(found: Ledger, kinds: Kinds | None, table: str) -> str:
+    """Return the problem of a ledger whose lines have kinds that *kinds* give no meaning; empty if there is none."""
+    if "kind" not in found.columns.used or kinds is not None:
+        return ""
+    name = quote(found.columns.used["kind"])
+    return f"the column {name} is read as kind; say what its words mean in the table [{table}] of the rules file"
 
 
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:

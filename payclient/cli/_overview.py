@@ -12,7 +12,7 @@ from attrs import asdict, define, field
 from payclient._escape import escape_unprintable, plural
 from payclient.cli._progress import duration
 from payclient.cli._streams import aligned
-from payclient.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, dialect_as_json
+from payclient.ledger import ABSENT, KINDS, Dialect, Entry, Ledger, RejectedEntry, column_names, dialect_as_json
 from payclient.reconcile import Journal
 
 VERSION = 1
@@ -211,7 +211,7 @@ def _columns(ledger: Ledger) -> Iterator[str]:
         yield "columns: none"
         return
     yield "columns:"
-    names = [escape_unprintable(name.strip(), max_length=60) or "(no name)" for name in ledger.columns.header]
+    names = [escape_unprintable(name, max_length=60) for name in column_names(ledger.columns.header)]
     debits = {name: of for of, name in ledger.dialect.debit_columns.items()}
     taken = [
         (f"{debits[name]}, below zero", "") if name in debits else _taken(fields.get(place), ledger.dialect)
@@ -232,12 +232,12 @@ def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
         return name, ", ".join(["whole number" if not units else "number", *marks, *symbols, *units])
     if kind in ("time", "creation"):
         return name, " or ".join(dialect.date_format) or "YYYY-MM-DD HH:MM:SS"
-    return name, "text"
+    return name, "credit or debit" if kind == "direction" else "text"
 
 
 def _shown_names(ledger: Ledger) -> tuple[str, ...]:
     """Return the names of what an entry keeps."""
-    return ("line", *(name for name in ledger.columns.used if name != "currency"))
+    return ("line", *(name for name in ledger.columns.used if name not in ("currency", "direction")))
 
 
 def _plain(value: object) -> object:

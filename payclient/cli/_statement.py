@@ -13,7 +13,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient._escape import plural
-from payclient.cli._options import chosen_columns, duration_option
+from payclient.cli._options import chosen_columns, duration_option, unexplained_kind
 from payclient.errors import ConfigurationError
 from payclient.ledger import CellProblem, Dialect, Entry, Ledger, LedgerError, MoneyReader, RejectedEntry, open_ledger
 from payclient.reconcile import Rules, StatementTotals, with_profiles
@@ -136,7 +136,7 @@ def _opened(path: Path, rules: Rules, *, allow_empty: bool) -> Ledger:
     how = rules.statement
     kind = {} if how.kind is None else {"kind": how.kind.column}
     try:
-        return open_ledger(
+        found = open_ledger(
             path,
             columns={**how.columns, **kind} or None,
             ignore=how.ignore_columns,
@@ -150,6 +150,10 @@ def _opened(path: Path, rules: Rules, *, allow_empty: bool) -> Ledger:
     except ValueError as error:
         message = f"the statement cannot be read like this: {error}"
         raise ConfigurationError(message) from error
+    if message := unexplained_kind(found, how.kind, "statement.kind"):
+        with found:  # closes it
+            raise ConfigurationError(message)
+    return found
 
 
 def _of_statement(name: str, error: LedgerError) -> LedgerError:
@@ -186,7 +190,8 @@ def left_out_sentence(totals: StatementTotals) -> str:
 
 def about_statement(text: str) -> str:
     """Return what was said about a ledger with the options that a statement has instead."""
-    text = text.replace("--column", "--statement-column").replace("--ignore-column", "[statement] ignore_columns")
+    text = text.replace("--column", "--statement-column").replace("[lines.kind]", "[statement.kind]")
+    text = text.replace("--ignore-column", "[statement] ignore_columns")
     if not _OPTION.search(text):
         return text
     return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"

@@ -4,6 +4,7 @@ from payclient._atomic import Fingerprint
 from payclient.ledger._cells import CellProblem as CellProblem
 from payclient.ledger._columns import FIELDS as FIELDS
 from payclient.ledger._columns import Columns
+from payclient.ledger._columns import column_names as column_names
 from payclient.ledger._columns import find_columns as find_columns
 from payclient.ledger._dialect import PLAIN as PLAIN
 from payclient.ledger._dialect import Dialect, Grouping, Negative, Thousands

@@ -8,6 +8,7 @@ spaces become no-break spaces. The original value of such a cell is lost, so it 
 from __future__ import annotations
 
 import re
+import shlex
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +45,16 @@ class Unreadable:
     reason: str
 
 
+def as_option(name: str, value: str) -> str:
+    """Return an option of the command line that can be pasted."""
+    return f"--{name}{'=' if value.startswith('-') else ' '}{as_word(value)}"
+
+
+def as_word(text: str) -> str:
+    """Return *text* as one word of the command line."""
+    return shlex.quote(escape_unprintable(text))
+
+
 def read_code(cell: Any) -> str | None:
     """
     Return an identifier, or None for an empty cell.
@@ -69,7 +80,7 @@ def read_word(cell: Any) -> str | None:
     if hidden := invisible(text):
         raise CellProblem(hidden)
     if text == _NULL:
-        message = f"{quote(text)} is an empty cell to databases; --null {quote(text)} reads it as one"
+        message = f"{quote(text)} is an empty cell to databases; {as_option('null', text)} reads it as one"
         raise CellProblem(message)
     return text or None
 

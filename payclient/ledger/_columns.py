@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import cast
+from typing import TypeAlias, cast
 from unicodedata import combining, normalize
 
-from attrs import field as attribute
 from attrs import frozen
 
 from payclient._escape import quote
@@ -44,7 +43,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "amount_received": (
             *("received", "received_amount", "net", "net_amount", "amount_net", "settled_amount"),
-            *("settlement_amount", "payout", "payout_amount", "diterima", "jumlah_diterima", "netto", "nettobetrag"),
+            *("settlement_amount", "payout_amount", "diterima", "jumlah_diterima", "netto", "nettobetrag"),
             *("auszahlungsbetrag", "montant_net", "montant_recu", "neto", "importe_neto", "monto_neto"),
         ),
         "status": (
@@ -69,16 +68,26 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("created", "created_on", "created_time", "date", "transaction_date", "tanggal", "order_date"),
             *("tanggal_transaksi", "buchungsdatum", "datum", "date_de_creation", "fecha", "fecha_de_creacion"),
         ),
+        "direction": (
+            *("d_c", "c_d", "dc", "dr_cr", "cr_dr", "db_cr", "cr_db", "d_k", "k_d", "s_h", "h_s", "soll_haben"),
+            *("debit_credit", "credit_debit", "debet_kredit", "debit_kredit", "kredit_debit", "debit_or_credit"),
+            *("debit_credit_indicator", "credit_debit_indicator", "credit_or_debit", "dc_indicator", "dc_mark"),
+            *("soll_haben_kennzeichen", "soll_haben_kz", "sign", "vorzeichen", "sens", "debe_haber", "signo"),
+        ),
         "kind": (),  # always chosen, because what it means is up to the rules
         "currency": (*("currency_code", "ccy", "mata_uang", "wahrung", "waehrung", "devise", "moneda", "valuta"),),
     },
 )
 """Other names that people give to each field, as `normalise_name` spells them."""
 
-FIELDS = ("reference", *COMPARED, "created_at", "kind", "currency")
+FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency")
 """The fields that a column can have, in the order of every list."""
 
 _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
+
+
+Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
+"""Finds the columns in a header, with all that is known and chosen about them."""
 
 
 @frozen
@@ -91,14 +100,17 @@ class Columns:
         ignored: The names of the other columns, in their order.
         places: Position of each used column, by field; from 0.
         header: Every cell of the header, in order.
-        samples: Cells of the first rows, by unused column; grows while rows are read.
     """
 
     used: Mapping[str, str]
     ignored: tuple[str, ...]
     places: Mapping[str, int]
     header: tuple[str, ...]
-    samples: dict[str, list[str]] = attribute(factory=dict, eq=False, repr=False)
+
+
+def column_names(header: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns as users give them; one without a name is called by its number, such as `#5`."""
+    return tuple(name.strip() or f"#{number}" for number, name in enumerate(header, 1))
 
 
 def normalise_name(name: str) -> str:
@@ -116,6 +128,7 @@ def find_columns(
     header: Sequence[str],
     chosen: Mapping[str, str] | None = None,
     known: Mapping[str, Sequence[str]] = EMPTY,
+    ignored: Collection[str] = (),
 ) -> Columns:
     """
     Find the column of each field in *header*.
@@ -126,19 +139,22 @@ def find_columns(
         header: The names, as in the file.
         chosen: The column's name by field, as chosen by the user.
         known: The names of columns by field, as a profile has them; those that are not in the header do not matter.
+        ignored: The columns that are only used if they are chosen.
 
     Raises:
         LedgerError: When there is no reference column, a chosen one is missing, or two are for one field.
         ValueError: When *chosen* names a field that does not exist.
     """
-    names = tuple(name.strip() for name in header)
+    names = column_names(header)
     chosen = chosen or {}
     _check_names(chosen)
     if unknown := next((name for name in chosen if name not in FIELDS), None):
         message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
         raise ValueError(message)
-    chosen = {**_preferred(names, known), **chosen}
+    left_out = {name.strip() for name in ignored}
+    chosen = {**_preferred([name for name in names if name not in left_out], known), **chosen}
     taken = {_place(names, field, name) for field, name in chosen.items()}
+    taken |= {place for place, name in enumerate(names) if name in left_out}
     places: dict[str, int] = {}
     for field in FIELDS:
         if field in chosen:
@@ -154,12 +170,12 @@ def find_columns(
         )
         message = f"no column is called reference; the columns are {listed(names)}; {how}"
         raise LedgerError(message, line=1)
-    ignored = tuple(name for place, name in enumerate(names) if place not in places.values())
+    unused = tuple(name for place, name in enumerate(names) if place not in places.values())
     used = MappingProxyType({field: names[place] for field, place in places.items()})
-    return Columns(used, ignored, MappingProxyType(places), tuple(header))
+    return Columns(used, unused, MappingProxyType(places), tuple(header))
 
 
-def _preferred(names: tuple[str, ...], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _preferred(names: Sequence[str], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the first known name of each field that is in the header."""
     spelt = {normalise_name(name): name for name in reversed(names)}
     found = {

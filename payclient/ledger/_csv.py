@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from payclient.ledger._columns import Columns, find_columns
-from payclient.ledger._dialect import Dialect
+from payclient.ledger._cells import as_option
+from payclient.ledger._columns import Columns, Finder
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._header import to_header, with_hint
@@ -26,11 +26,12 @@ from payclient.ledger._rows import RowReader
 from payclient.ledger._scope import Scope
 
 DELIMITERS = (",", ";", "\t")
+OTHERS = ("|", "^", "~")
 _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 """The first line with which Excel is told the delimiter."""
 
 
-def read_csv(chunks: Iterable[bytes], columns: Mapping[str, str] | None, delimiter: str | None, scope: Scope) -> Table:
+def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
     """
     Return the table in a CSV file, whose bytes may be split anywhere.
 
@@ -49,10 +50,12 @@ def read_csv(chunks: Iterable[bytes], columns: Mapping[str, str] | None, delimit
     delimiters = DELIMITERS if delimiter is None and declared is None else (delimiter or declared or "",)
     delimiter, names = _split(header, delimiters)
     try:
-        understood = _understand(names, columns, first, dialect) if first else NO_COLUMNS
+        understood = _understand(names, find, first) if first else NO_COLUMNS
     except LedgerError as error:
         below = ((line, _split(text, delimiters)[1]) for line, text in filled)
-        raise with_hint(error, below, columns, dialect) from None
+        if len(delimiters) > 1:
+            error = _with_delimiter(error, header, names)
+        raise with_hint(error, below, find, dialect, header=names) from None
     reader = RowReader(understood, dialect, scope)
     reader.warnings += warnings
     rows = _rows(_records(lines, delimiter, before=first), reader)
@@ -79,11 +82,21 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
             yield RejectedEntry(line=line, reason=f"has {len(cells)} cells where the header has {width}")
 
 
-def _understand(names: Sequence[str], chosen: Mapping[str, str] | None, line: int, dialect: Dialect) -> Columns:
+def _understand(names: Sequence[str], find: Finder, line: int) -> Columns:
     if not names:
         message = f"line {line}: the quotes of the header do not pair"
         raise LedgerError(message, line=line)
-    return find_columns(names, chosen, dialect.columns)
+    return find(names)
+
+
+def _with_delimiter(error: LedgerError, header: str, names: Sequence[str]) -> LedgerError:
+    """Return *error* with a delimiter that is not recognised, and splits *header* into more cells than *names*."""
+    counts = {other: len(_cells(header, other)) for other in OTHERS}
+    other = max(counts, key=lambda each: counts[each])
+    if counts[other] <= max(1, len(names)):
+        return error
+    message = f"{error}; {as_option('delimiter', other)} splits it into {counts[other]} columns"
+    return LedgerError(message, line=error.line)
 
 
 def _split(header: str, delimiters: Sequence[str]) -> tuple[str, list[str]]:

@@ -13,6 +13,7 @@ from attrs import Attribute, field, fields, frozen
 from attrs.converters import optional
 
 from payclient._escape import quote
+from payclient.ledger._direction import SIDES
 from payclient.ledger._profiles import profiles
 from payclient.ledger._times import TimeFormat
 from payclient.protocol import EMPTY
@@ -71,7 +72,7 @@ class Negative(_Word):
         LEADING: `-15000`, also read with each of the others.
         TRAILING: `15000-`.
         PARENTHESES: `(15000)`.
-        DEBIT: `15000 DB`, next to `15000 CR`, with the letters that banks use.
+        DEBIT: `15000 DB`, next to `15000 CR`, with the words that banks use.
     """
 
     LEADING = "leading"
@@ -91,10 +92,6 @@ _ENCODINGS = frozenset(
     ),
 )
 _MAX_MINOR_UNITS = 4
-SIDES: Mapping[str, int] = MappingProxyType(
-    {**dict.fromkeys(("cr", "c", "k", "h"), 1), **dict.fromkeys(("db", "dr", "d", "s"), -1)}
-)
-"""The letters of credit and debit behind an amount, in English, Indonesian and German, with their sign."""
 _MONEY = ("amount", "fee", "amount_received")
 
 
@@ -263,7 +260,10 @@ class Dialect:
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:
         """The names of columns that the profile knows, by field."""
-        return profiles()[self.profile].columns if self.profile else EMPTY
+        if not self.profile:
+            return EMPTY
+        known = profiles()[self.profile]
+        return {**known.columns, "kind": [known.kind["column"]]} if known.kind else known.columns
 
     @property
     def ignore_columns(self) -> Sequence[str]:

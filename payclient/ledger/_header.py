@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
 from payclient._escape import plural
-from payclient.ledger._columns import find_columns
+from payclient.ledger._columns import Finder, normalise_name
 from payclient.ledger._dialect import Dialect
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._profiles import Profile, profiles
 
 _MAX_SEARCHED = 50
 _Row = TypeVar("_Row")
@@ -46,22 +48,34 @@ def to_header(rows: Iterator[tuple[int, _Row]], dialect: Dialect, *, empty: _Row
 def with_hint(
     error: LedgerError,
     rows: Iterable[tuple[int, Sequence[str]]],
-    chosen: Mapping[str, str] | None,
+    find: Finder,
     dialect: Dialect,
+    *,
+    header: Sequence[str],
 ) -> LedgerError:
-    """Return *error*, which says that a header cannot be used, with the one of the *rows* below that can be."""
+    """Return *error*, which says that a *header* cannot be used, with its profile or the row below that can be used."""
+    if not dialect.profile and (profile := next(filter(partial(_is_of, header), profiles().values()), None)):
+        message = f"{error}; it is that of {profile.about}: --profile {profile.name}"
+        return LedgerError(message, line=error.line)
     if dialect.header_row is not None:
         return error
-    fitting = [line for line, cells in islice(rows, _MAX_SEARCHED) if _is_header(cells, chosen, dialect)]
+    fitting = [line for line, cells in islice(rows, _MAX_SEARCHED) if _is_header(cells, find)]
     if len(fitting) != 1:
         return error
     message = f"{error}; row {fitting[0]} has such columns: --header-row {fitting[0]} makes it the header"
     return LedgerError(message, line=error.line)
 
 
-def _is_header(cells: Sequence[str], chosen: Mapping[str, str] | None, dialect: Dialect) -> bool:
+def _is_of(header: Sequence[str], profile: Profile) -> bool:
+    """Return whether *header* has the columns by which a program is known."""
+    names = set(map(normalise_name, header))
+    known = (map(normalise_name, profile.columns.get(field, ())) for field in ("reference", "amount"))
+    return all(not names.isdisjoint(each) for each in known)
+
+
+def _is_header(cells: Sequence[str], find: Finder) -> bool:
     try:
-        find_columns(cells, chosen, dialect.columns)
+        find(cells)
     except LedgerError:
         return False
     return True

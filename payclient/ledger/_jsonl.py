@@ -12,12 +12,12 @@ Design rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 from payclient._escape import quote
-from payclient.ledger._columns import field_of, find_columns
+from payclient.ledger._columns import Finder, field_of
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._ledger import Table
@@ -27,7 +27,7 @@ from payclient.ledger._scope import Scope
 from payclient.protocol import JSONProblem, is_object, kind, read_json
 
 
-def read_json_lines(chunks: Iterable[bytes], columns: Mapping[str, str] | None, scope: Scope) -> Table:
+def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> Table:
     """
     Return the table in a JSON Lines file, whose bytes may be split anywhere.
 
@@ -48,7 +48,7 @@ def read_json_lines(chunks: Iterable[bytes], columns: Mapping[str, str] | None, 
             "which jq -c makes of objects and jq -c '.[]' of a list"
         )
         raise LedgerError(message, line=line) from None
-    reader = RowReader(find_columns(header, columns, dialect.columns), dialect, scope)
+    reader = RowReader(find(header), dialect, scope)
     return Table(columns=reader.columns, reader=reader, rows=_rows(chain([(line, text)], lines), reader))
 
 

@@ -100,7 +100,7 @@ class Ledger:
             if row is not None:
                 self._has_rows = True
                 yield row
-        check_values(self.columns, ignored=self._ignored)
+        check_values(self.columns, self._table.reader.unused, ignored=self._ignored)
         if not self._has_rows and not self._allow_empty:
             message = f"the ledger {self._emptiness}; --allow-empty accepts that"
             raise LedgerError(message)

@@ -7,14 +7,14 @@ Nothing is guessed. A mark that is not declared is refused, and the reason names
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 from payclient._escape import quote
-from payclient.ledger._cells import BLANK, CellProblem, damage, invisible, shown
-from payclient.ledger._dialect import PLAIN, SIDES, Dialect, Grouping, Negative, Thousands
+from payclient.ledger._cells import BLANK, CellProblem, as_option, damage, invisible, shown
+from payclient.ledger._dialect import PLAIN, Dialect, Grouping, Negative, Thousands
+from payclient.ledger._direction import SIDES
 
 _MAX_DIGITS = 18
 _MAX = 10**_MAX_DIGITS
@@ -32,7 +32,7 @@ _GROUPS = {
     Grouping.INDIAN: r"[0-9]{1,2}(?:(?P<mark>%s)[0-9]{2}(?:(?P=mark)[0-9]{2})*)?(?:(?:%s)[0-9]{3})",
 }
 _NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
-_CURRENCY = re.compile(r"[^\W\d_]{1,5}\.?|[$\u00a3\u00a5\u20a0-\u20bf]")
+_CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
 _DIGITS_ONLY = "write it with digits only, or say how it is written with --decimal and --thousands"
 
 
@@ -134,10 +134,15 @@ def _pattern(dialect: Dialect) -> re.Pattern[str]:
     prefix = f"(?:{_affix(dialect.currency_prefix)}{space})?"
     suffix = f"(?:{space}{_affix(dialect.currency_suffix)})?"
     decimal = dialect.decimal or ("." if dialect.thousands is not Thousands.POINT else None)
-    # Behind a declared decimal mark, a dash stands for "no fraction", as in 15.000,-
-    dashes = "|-{1,2}|[\u2013\u2014]" if dialect.decimal else ""
-    fraction = f"(?:{re.escape(decimal)}(?:(?P<fraction>[0-9]+){dashes}))?" if decimal else "(?P<fraction>(?!))?"
-    number = f"(?P<whole>{groups}|[0-9]+){fraction}"
+    # Behind a declared decimal mark, nothing or a dash stands for "no fraction": 15.000,- and the 15.000.- of Indonesia
+    dash = "(?:-{1,2}|[\u2013\u2014])"
+    nothing = f"|{dash}?" if dialect.decimal else ""
+    fraction = f"{re.escape(decimal)}(?:(?P<fraction>[0-9]+){nothing})" if decimal else "(?P<fraction>(?!))"
+    if dialect.thousands in (Thousands.POINT, Thousands.COMMA):
+        fraction = f"{fraction}|(?(mark){thousands}{dash}|(?!))"
+    fraction = f"(?:{fraction})?"
+    bare = f"|(?={re.escape(dialect.decimal)}[0-9])" if dialect.decimal else ""  # such as .00
+    number = f"(?P<whole>{groups}|[0-9]+{bare}){fraction}"
     sign = "[-+\u2212]"
     text = rf"(?:(?P<before>{sign}){space})?{prefix}(?P<between>{sign}?){number}{suffix}"
     if dialect.negative is Negative.TRAILING:
@@ -174,7 +179,7 @@ def _refusal(text: str, dialect: Dialect) -> str:
         return f"{found}; export the column as whole numbers"
     number = _NUMBER.search(text)
     if number is None:
-        return f"{quote(text)} is not a number; if it stands for an empty cell, --null {quote(text)} says so"
+        return f"{quote(text)} is not a number; if it stands for an empty cell, {as_option('null', text)} says so"
     inside = re.sub(f"[0-9.,'\u2019{_SPACES}]", "", number[0])
     before, behind = text[: number.start()], text[number.end() :]
     if option := next(_missing(before, behind, dialect), ""):
@@ -197,7 +202,7 @@ def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
         yield "if parentheses mean less than zero, declare it with --negative parentheses"
     if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
         yield "a sign behind the digits is declared with --negative trailing"
-    if behind.strip(BLANK).rstrip(".").casefold() in SIDES and dialect.negative is not Negative.DEBIT:
+    if (behind.rstrip(".").split() or [""])[-1].casefold() in SIDES and dialect.negative is not Negative.DEBIT:
         yield "letters for credit and debit are declared with --negative debit"
     for text, name, declared in (
         (before, "prefix", dialect.currency_prefix),
@@ -205,7 +210,7 @@ def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
     ):
         symbol = _CURRENCY.search(text)
         if symbol and symbol[0].casefold().rstrip(".") != declared.casefold().rstrip("."):
-            yield f"a currency is declared with --currency-{name} {shlex.quote(symbol[0].rstrip('.'))}"
+            yield f"a currency is declared with {as_option(f'currency-{name}', symbol[0].rstrip('.'))}"
 
 
 _PLAIN_READER = MoneyReader()

@@ -6,10 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import tzinfo
+from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import get_args
 
+from payclient.ledger._columns import Finder, find_columns
 from payclient.ledger._csv import read_csv
 from payclient.ledger._dialect import PLAIN, UTF_8, Dialect
 from payclient.ledger._errors import LedgerError
@@ -101,7 +103,7 @@ def open_ledger(
         columns: The column's name by field, for names that are not recognised.
         delimiter: For CSV; if not given, comma, semicolon or tab is recognised from the header.
         sheet: For XLSX; the first visible sheet if not given.
-        ignore: Columns to ignore, although they look like money or like a field.
+        ignore: Columns to leave unused, although they look like money, like a field or like what decides a sign.
         require: Fields that must have a column, such as `amount`.
         allow_empty: Whether to accept a ledger without rows, with a warning.
         dialect: How numbers and times are written, in which encoding, and more.
@@ -120,6 +122,7 @@ def open_ledger(
         ValueError: For an option that the format does not have, or an unknown field.
     """
     _check_given(format, delimiter)
+    find = partial(find_columns, chosen=columns, known=dialect.columns, ignored=(*ignore, *dialect.ignore_columns))
     scope = Scope(dialect, time_zone, is_statement=is_statement)
     source = Source(ledger)
     with ExitStack() as on_failure:
@@ -131,14 +134,14 @@ def open_ledger(
         found = recognise(source.name, first, format)
         _check_options(found, delimiter=delimiter, sheet=sheet, dialect=dialect)
         if found == "csv":
-            table = read_csv(chunks, columns, delimiter, scope)
+            table = read_csv(chunks, find, delimiter, scope)
         elif found == "jsonl":
-            table = read_json_lines(chunks, columns, scope)
+            table = read_json_lines(chunks, find, scope)
         elif is_packed:
             message = f"the ledger is {found} inside gzip; decompress it first, because {found} is already compressed"
             raise LedgerError(message)
         else:
-            table = _read_whole(source, chunks, found, columns, sheet, scope)
+            table = _read_whole(source, chunks, found, find, sheet, scope)
         known = {*dialect.ignore_columns, *dialect.debit_columns.values()}
         ignore = (*ignore, *(name for name in table.columns.ignored if name in known))
         chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
@@ -177,7 +180,7 @@ def _read_whole(
     source: Source,
     chunks: Iterator[bytes],
     found: LedgerFormat,
-    columns: Mapping[str, str] | None,
+    find: Finder,
     sheet: str | None,
     scope: Scope,
 ) -> Table:
@@ -188,7 +191,7 @@ def _read_whole(
     if found == "xlsx":
         from payclient.ledger._xlsx import read_xlsx  # noqa: PLC0415
 
-        return read_xlsx(file, columns, sheet, scope)
+        return read_xlsx(file, find, sheet, scope)
     try:
         from payclient.ledger._parquet import read_parquet  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
@@ -196,4 +199,4 @@ def _read_whole(
             raise
         message = "Parquet is read with pyarrow, which is not installed: pip install 'payclient[parquet]'"
         raise LedgerError(message) from error
-    return read_parquet(file, columns, scope)
+    return read_parquet(file, find, scope)

@@ -1,12 +1,12 @@
 """
-Read a ledger from Parquet: only the columns that are used, a few thousand rows at a time.
+Read a ledger from Parquet, a few thousand rows at a time.
 
 The only module that needs pyarrow (extra `parquet`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from itertools import chain
 from typing import IO, Any
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._escape import escape_unprintable
 from payclient.ledger._cells import Unreadable
-from payclient.ledger._columns import Columns, find_columns
+from payclient.ledger._columns import Columns, Finder
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._ledger import Table
@@ -32,7 +32,7 @@ DAMAGE: tuple[type[Exception], ...] = (_arrow.ArrowException, OSError, UnicodeEr
 _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, OverflowError, ValueError)
 
 
-def read_parquet(file: IO[bytes], columns: Mapping[str, str] | None, scope: Scope) -> Table:
+def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> Table:
     """
     Return the table in a Parquet file, which must stay open. Its rows are numbered from 1.
 
@@ -47,11 +47,13 @@ def read_parquet(file: IO[bytes], columns: Mapping[str, str] | None, scope: Scop
         raise damaged(error) from error
     if not header:
         return Table()
-    understood = find_columns(header, columns, scope.dialect.columns)
-    decimals = [each.name for each in parquet.schema_arrow if _arrow.types.is_decimal(each.type)]
-    understood.samples.update({name: ["0.00"] for name in decimals if name in understood.ignored})
-    reader = RowReader(only_used(understood), scope.dialect, scope)
-    return Table(columns=understood, reader=reader, rows=_rows(parquet, reader, tuple(understood.used.values())))
+    understood = find(header)
+    types = {each.name: each.type for each in parquet.schema_arrow if header.count(each.name) == 1}
+    read = only_used(understood, and_of=[name for name, kind in types.items() if not _arrow.types.is_nested(kind)])
+    reader = RowReader(read, scope.dialect, scope)
+    for column in reader.unused:
+        column.has_formatted = _arrow.types.is_decimal(types[column.name])
+    return Table(columns=understood, reader=reader, rows=_rows(parquet, reader, read.header))
 
 
 def damaged(error: Exception) -> LedgerError:
@@ -60,10 +62,11 @@ def damaged(error: Exception) -> LedgerError:
     return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}); export it again")
 
 
-def only_used(columns: Columns) -> Columns:
-    """Return *columns* with positions for rows that have only the used columns."""
+def only_used(columns: Columns, *, and_of: Collection[str] = ()) -> Columns:
+    """Return *columns* with positions for rows that have only the used columns, and behind these some others."""
     places = {field: place for place, field in enumerate(columns.used)}
-    return Columns(columns.used, (), places, tuple(columns.used.values()))
+    others = [name for name in columns.ignored if name in and_of]
+    return Columns(columns.used, (), places, (*columns.used.values(), *others))
 
 
 def _rows(parquet: Any, reader: RowReader, names: tuple[str, ...]) -> Iterator[Entry | RejectedEntry | None]:

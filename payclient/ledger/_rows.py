@@ -8,16 +8,19 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from payclient._escape import quote
-from payclient.ledger._cells import CellProblem, read_code, read_word
-from payclient.ledger._columns import Columns
+from payclient.ledger._cells import CellProblem, as_option, read_code, read_word
+from payclient.ledger._columns import Columns, column_names
 from payclient.ledger._dialect import PLAIN, Dialect
+from payclient.ledger._direction import DirectionReader
 from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._evidence import Evidence
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._scope import Scope
 from payclient.ledger._suggestion import Suggester, Suggestion
 from payclient.ledger._times import TimeReader
 from payclient.ledger._totals import Totals
+from payclient.ledger._unused import is_flow_name
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
@@ -29,6 +32,7 @@ def _readers(dialect: Dialect) -> Mapping[str, CellReader]:
         "code": read_code,
         "money": MoneyReader(dialect).read,
         "word": read_word,
+        "direction": DirectionReader().read,
         "time": times.read,
         "creation": times.read_creation,
     }
@@ -50,6 +54,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "payment_method": "word",
         "payment_code": "code",
         "expdate": "time",
+        "direction": "direction",
         "created_at": "creation",
         "kind": "word",
         "currency": "word",
@@ -57,13 +62,12 @@ KINDS: Mapping[str, str] = MappingProxyType(
 )
 """What each field holds."""
 
-_SAMPLE = 100
-"""Number of rows whose unused cells are sampled, and of characters of each."""
-
 _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
 """The kinds of cells for which a declaration may be suggested."""
 
 _NEEDED = frozenset({"reference", "amount"})
+_DIRECTED = ("amount", "amount_received")
+"""What changes its sign with the direction of a row; a fee does not."""
 
 
 class RowReader:
@@ -78,6 +82,7 @@ class RowReader:
     Attributes:
         columns: As given.
         warnings: Grows while rows are read.
+        unused: What the cells of each unused column may be; grows while rows are read.
     """
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
@@ -85,9 +90,11 @@ class RowReader:
         self.warnings: list[str] = []
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
-        unused = set(range(len(columns.header))) - set(columns.places.values())
-        self._unused = [(columns.header[place].strip(), place) for place in sorted(unused)]
-        self._sampled = 0
+        self.unused = [
+            Evidence(name, place, looks_for_money="amount" not in columns.used or is_flow_name(name))
+            for place, name in enumerate(column_names(columns.header))
+            if place not in columns.places.values()
+        ]
         self._suggester = Suggester(dialect)
         readers = _readers(dialect)
         self._plan = [(field, place, self._noted(field, readers)) for field, place in columns.places.items()]
@@ -104,7 +111,8 @@ class RowReader:
             cells: As many as the header has.
 
         Raises:
-            LedgerError: When the row has another currency than those above, and none was chosen.
+            LedgerError: When the row has another currency than those above, and none was chosen; or when the
+                directions are words above, and a sign here.
         """
         values, problems, refused = self._values(line, cells)
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
@@ -127,8 +135,8 @@ class RowReader:
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
         """Return what can be read by field, the problems, and the first refused cell by kind."""
-        if self._unused and self._sampled < _SAMPLE:
-            self._sample(cells)
+        for column in self.unused:
+            column.add(cells[column.place])
         values: dict[str, Any] = {}
         problems: list[str] = []
         refused: dict[str, Any] = {}
@@ -147,10 +155,30 @@ class RowReader:
             if value is None and field in _NEEDED:
                 problems.append(f"{field}: the cell is empty")
             values[field] = value
+        if "direction" in self.columns.places:
+            self._direct(values, problems)
         if self._scope.is_statement and values.get("amount", 0) is None and values.get("amount_received") is not None:
             problems.remove("amount: the cell is empty")
             del values["amount"]
         return values, problems, refused
+
+    def _direct(self, values: dict[str, Any], problems: list[str]) -> None:
+        """Give the amounts of a row the sign that its direction says; without one that is known they have none."""
+        is_known, sign = "direction" in values, values.pop("direction", None)
+        for field in (name for name in _DIRECTED if values.get(name)):
+            if sign is None:
+                problems += ["direction: the cell is empty, so it is not known whether money came or went"] * is_known
+                is_known = False
+                del values[field]
+            elif values[field] < 0:
+                name = self.columns.used["direction"]
+                leave_out = as_option("ignore-column", name)
+                problems.append(
+                    f"{field}: {values[field]} is below zero, and {quote(name)} says credit or debit as well; "
+                    f"if the sign is right as it is, {leave_out} leaves that column out"
+                )
+            else:
+                values[field] *= sign
 
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Return what to declare, judging by the rows read so far."""
@@ -160,7 +188,7 @@ class RowReader:
         self, readers: Mapping[str, CellReader], dialect: Dialect
     ) -> Mapping[str, tuple[str, int, CellReader]]:
         """Return name, place and reader of each column of debits; those of a profile need not be there."""
-        names = [name.strip() for name in self.columns.header]
+        names = column_names(self.columns.header)
         found: dict[str, tuple[str, int, CellReader]] = {}
         for field, name in dialect.debit_columns.items():
             if name in names and field in self.columns.places:
@@ -200,13 +228,6 @@ class RowReader:
             return read(cell)
 
         return noted
-
-    def _sample(self, cells: Sequence[Any]) -> None:
-        """Store samples of unused columns, because they may hold money."""
-        self._sampled += 1
-        for name, place in self._unused:
-            if cells[place] is not None:
-                self.columns.samples.setdefault(name, []).append(str(cells[place])[:_SAMPLE])
 
     def _tell_odd_creation(self, line: int, problem: CellProblem) -> None:
         """

@@ -8,7 +8,6 @@ remembered of the cells is their shape, so memory does not grow with the ledger.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import product
@@ -18,14 +17,16 @@ import attrs
 from attrs import frozen
 
 from payclient._escape import plural, quote
-from payclient.ledger._cells import BLANK, CellProblem
-from payclient.ledger._dialect import SIDES, Dialect, Grouping, Negative, Thousands
+from payclient.ledger._cells import BLANK, CellProblem, as_option
+from payclient.ledger._dialect import Dialect, Grouping, Negative, Thousands
+from payclient.ledger._direction import SIDES
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._time_shapes import TimeShapes
 
 _MAX_SHAPES = 5000
 _DIGITS = re.compile("[0-9]+")
 _AROUND = re.compile(r"[-+\u2212()\s]+")
+_SIDE = re.compile(rf"(?:^|(?<=[\W_]))(?:{'|'.join(SIDES)})\.?$", re.IGNORECASE)
 _MAX_READINGS = 3
 
 
@@ -43,7 +44,7 @@ class Reading:
     value: str
 
     def __str__(self) -> str:
-        return " ".join(f"{name} {shlex.quote(value)}" for name, value in self.options)
+        return " ".join(as_option(name.removeprefix("--"), value) for name, value in self.options)
 
 
 @frozen(kw_only=True)
@@ -98,7 +99,7 @@ class Suggester:
         if is_needed and text and not _DIGITS.search(text):
             self._hopeless.add("amounts")
         if len(self._shapes) <= _MAX_SHAPES and text and text not in self._dialect.null:
-            self._shapes.setdefault(_DIGITS.sub(_shape, text), text)
+            self._shapes.setdefault(shape_of(text), text)
 
     def add_time(self, cell: str) -> None:
         """Remember a cell of a time, read or refused."""
@@ -134,6 +135,11 @@ class Suggester:
 
 def _said(value: int | None) -> str:
     return "empty" if value is None else str(value)
+
+
+def shape_of(text: str) -> str:
+    """Return *text* with its digits replaced by what matters of them to a reader of amounts."""
+    return _DIGITS.sub(_shape, text)
 
 
 def _shape(match: re.Match[str]) -> str:
@@ -192,32 +198,36 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
     if null:
         given["null"] = (*dialect.null, *null)
     for name, pattern in (("currency_prefix", r"^[^0-9]*"), ("currency_suffix", r"[^0-9]*$")):
-        spelt = [symbol for cell in filled if (symbol := _symbol(pattern, cell))]
+        around = [match[0] if (match := re.search(pattern, cell)) else "" for cell in filled]
+        if name == "currency_suffix":
+            whole, around = around, [_SIDE.sub("", each) for each in around]
+            if whole != around:
+                given["negative"] = Negative.DEBIT
+        spelt = [symbol for each in around if (symbol := _symbol(each))]
         symbols = {symbol.casefold() for symbol in spelt}
         declared = getattr(dialect, name)
-        is_side = name == "currency_suffix" and symbols <= SIDES.keys()
-        if (len(symbols) > 1 and not is_side) or (declared and symbols - {declared.casefold()}):
+        if len(symbols) > 1 or (declared and symbols - {declared.casefold().rstrip(".")}):
             return None
-        if is_side and symbols:
-            given["negative"] = Negative.DEBIT
-            continue
         if symbols and not declared:
             given[name] = spelt[0]
     try:
         attrs.evolve(dialect, **given)
     except ValueError:  # what is around the digits is not a currency
         return None
-    if dialect.negative is Negative.LEADING and "negative" not in given:
+    return {**_sign(filled, dialect), **given}
+
+
+def _sign(filled: list[str], dialect: Dialect) -> Mapping[str, Any]:
+    if dialect.negative is Negative.LEADING:
         if any("(" in cell for cell in filled):
-            given["negative"] = Negative.PARENTHESES
-        elif any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):
-            given["negative"] = Negative.TRAILING
-    return given
+            return {"negative": Negative.PARENTHESES}
+        if any(cell[-1] in "-+\u2212" and cell[-2:-1] not in (",", ".", "-") for cell in filled):
+            return {"negative": Negative.TRAILING}
+    return {}
 
 
-def _symbol(pattern: str, cell: str) -> str:
-    match = re.search(pattern, cell)
-    return _AROUND.sub("", match[0]).strip(".,\u2013\u2014'") if match else ""
+def _symbol(around: str) -> str:
+    return _AROUND.sub("", around).strip(".,\u2013\u2014'")
 
 
 def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ...]:

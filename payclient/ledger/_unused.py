@@ -1,20 +1,22 @@
-"""Refuse a ledger with an unused column that looks like money or like a field, or without a required one."""
+"""Refuse a ledger with an unused column that may be needed, or without a required one."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from types import MappingProxyType
 
 from payclient._escape import quote
-from payclient.ledger._columns import Columns, field_of, listed, normalise_name
+from payclient.ledger._cells import as_option, as_word
+from payclient.ledger._columns import Columns, column_names, field_of, listed, normalise_name
+from payclient.ledger._direction import SIDES
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._evidence import Decides, Evidence
 
 _MONEY = frozenset(
     " ".join(
         (
-            "amount amounts amt total totals subtotal sum gross net fee fees price charge charges payout",
+            "amount amounts amt total totals subtotal sum gross net fee fees price charge charges",
             "jumlah nominal nilai biaya harga bayar diterima bersih",
             "betrag summe gesamt brutto netto gebuhr gebuehr preis",
             "montant somme brut frais prix importe monto valor comision precio",
@@ -26,16 +28,39 @@ _NOT_MONEY = frozenset(
         (
             "at by on date time id no number nr ref reference code type status state currency count quantity qty items",
             "units method channel percent percentage rate name note is has tanggal kode nomor metode",
+            "balance saldo kontostand solde",
         ),
     ).split(),
 )
-_ENDS = ("betrag", "summe", "amount")
-_FORMATTED = re.compile(
-    r"-?(?:(?:[A-Z][A-Za-z]{1,2}\.?|[$€£¥])\s?)?\d{1,3}(?:[.,\s]\d{3})*(?:[.,]\d{1,2})?(?:\s?(?:[A-Z]{3}|[$€£¥]))?",
+_FLOWS = frozenset(
+    " ".join(
+        (
+            "payout payouts settlement settled refund refunds refunded discount tip tax vat deposit deposits",
+            "withdrawal withdrawals inflow outflow debit debits credit credits paid receipts",
+            "mutasi debet kredit setoran penarikan masuk keluar pemasukan pengeluaran diskon potongan ppn",
+            "soll haben gutschrift gutschriften lastschrift lastschriften belastung umsatz eingang ausgang einnahme",
+            "ausgabe mwst ust rabatt debe haber abono abonos cargo cargos ingreso ingresos egreso egresos debito",
+            "credito encaissement decaissement versement retrait recette depense tva iva",
+        ),
+    ).split(),
 )
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
-_CODE = re.compile(r"0\d+|\d{13,}")
-_YEARS = range(1900, 2101)
+"""Words for money that came or went; also for other things, so the cells decide."""
+_ENDS = ("betrag", "summe", "amount")
+_USES: Mapping[Decides, str] = MappingProxyType(
+    {
+        Decides.SIGN: "choose it with --column direction={name}",
+        Decides.KIND: "give its words a meaning in the table [lines.kind] of the rules file",
+        Decides.STATE: "choose it with --column status={name}, list its words in [lines.kind] of the rules file",
+    },
+)
+_MEANT: Mapping[Decides, frozenset[str]] = MappingProxyType(
+    {
+        Decides.SIGN: frozenset({"direction"}),
+        Decides.KIND: frozenset({"kind"}),
+        Decides.STATE: frozenset({"kind", "status"}),
+    },
+)
+"""The fields of which one says the same already."""
 
 
 def check_use(
@@ -55,7 +80,7 @@ def check_use(
     if unknown := next((name for name in required if name not in COMPARED), None):
         message = f"require: there is no field {unknown!r}; the fields are {', '.join(COMPARED)}"
         raise ValueError(message)
-    names = [name.strip() for name in columns.header]
+    names = column_names(columns.header)
     if not names:
         return  # an empty file has nothing to use
     if missing := next((name for name in ignored if name.strip() not in names), None):
@@ -71,18 +96,28 @@ def check_use(
         _refuse(money, "looks like money and is not used", "amount")
 
 
-def check_values(columns: Columns, *, ignored: Collection[str]) -> None:
+def check_values(columns: Columns, unused: Iterable[Evidence], *, ignored: Collection[str]) -> None:
     """
-    Check that no unused column seems to hold money if there is no amount column.
+    Check that no unused column may hold money that is missing, or decides what a row means.
 
     Raises:
-        LedgerError: When a column seems to hold money.
+        LedgerError: When one does; the message says which option helps.
     """
-    left = {name.strip() for name in columns.ignored} - {name.strip() for name in ignored}
-    if "amount" not in columns.used and (
-        money := [name for name, cells in columns.samples.items() if name in left and is_money(cells)]
-    ):
+    left_out = {name.strip() for name in ignored}
+    left = [each for each in unused if each.name not in left_out]
+    if flows := [each.name for each in left if is_flow_name(each.name) and each.has_numbers]:
+        _refuse(flows, "holds what looks like money and is not used", "amount", use=_sides_of(flows, columns))
+    if "amount" not in columns.used and (money := [each.name for each in left if each.has_amounts]):
         _refuse(money, "holds what looks like money and is not used", "amount")
+    for each in left:
+        for what, word in each.decisive():
+            if _MEANT[what].isdisjoint(columns.used):
+                use = _USES[what].format(name=as_word(each.name))
+                message = (
+                    f"the column {quote(each.name)} has {quote(word)}, which decides {what}, and is not used; "
+                    f"{use}, or leave it out with {as_option('ignore-column', each.name)}"
+                )
+                raise LedgerError(message, line=1)
 
 
 def is_money_name(name: str) -> bool:
@@ -92,25 +127,29 @@ def is_money_name(name: str) -> bool:
     return has_money and not _NOT_MONEY.intersection(words)
 
 
-def is_money(cells: Iterable[str]) -> bool:
-    """Return whether *cells* may be amounts: numbers, but not codes, years or running numbers."""
-    filled = [cell.strip().removesuffix(".0") for cell in cells if cell.strip()]
-    if not filled or not all(_NUMBER.fullmatch(cell) or _FORMATTED.fullmatch(cell) for cell in filled):
-        return False
-    if not all(cell.isdecimal() for cell in filled):
-        return True
-    if any(_CODE.fullmatch(cell) for cell in filled):
-        return False
-    numbers = [int(cell) for cell in filled]
-    is_running = len(numbers) > 1 and all(abs(b - a) == 1 for a, b in pairwise(numbers))
-    return max(numbers) >= 1000 and not is_running and not all(number in _YEARS for number in numbers)
+def is_flow_name(name: str) -> bool:
+    """Return whether a column called *name* may hold money that came or went, if its cells are numbers."""
+    words = normalise_name(name).split("_")
+    return not _FLOWS.isdisjoint(words) and _NOT_MONEY.isdisjoint(words)
 
 
-def _refuse(names: Sequence[str], what: str, field: str | None) -> None:
+def _sides_of(names: Sequence[str], columns: Columns) -> str:
+    """Return the options for a column of credits and one of debits; empty if there are not both."""
+    signs = {name: {SIDES.get(word) for word in normalise_name(name).split("_")} for name in names}
+    debit = next((name for name in names if -1 in signs[name]), None)
+    credit = next((name for name in names if 1 in signs[name]), None)
+    if debit is None or (credit is None and "amount" not in columns.used):
+        return ""
+    chosen = "" if credit is None or "amount" in columns.used else f"--column amount={as_word(credit)} "
+    return f"{chosen}--debit-column amount={as_word(debit)}"
+
+
+def _refuse(names: Sequence[str], what: str, field: str | None, *, use: str = "") -> None:
     first = names[0]
+    use = use or f"--column {field}={as_word(first)}"
     others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
     message = (
-        f"the column {quote(first)} {what}{others}; choose it with --column {field}={quote(first)}, "
-        f"or leave it out with --ignore-column {quote(first)}"
+        f"the column {quote(first)} {what}{others}; choose it with {use}, "
+        f"or leave it out with {as_option('ignore-column', first)}"
     )
     raise LedgerError(message, line=1)

@@ -18,7 +18,7 @@ from typing import IO, Any
 from payclient._escape import quote
 from payclient.ledger._archive import Archive, Attributes, Handler
 from payclient.ledger._cells import Unreadable
-from payclient.ledger._columns import find_columns
+from payclient.ledger._columns import Finder
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._header import to_header, with_hint
@@ -35,7 +35,7 @@ _PLACE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
 
 
-def read_xlsx(file: IO[bytes], columns: Mapping[str, str] | None, sheet: str | None, scope: Scope) -> Table:
+def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
     """
     Return the table on one sheet of an XLSX file, which must stay open; on the first visible one if none is named.
 
@@ -52,9 +52,9 @@ def read_xlsx(file: IO[bytes], columns: Mapping[str, str] | None, sheet: str | N
     first, cells, skipped = to_header(rows, dialect, empty=dict[int, Any]())
     header = _names(cells)
     try:
-        understood = find_columns(header, columns, dialect.columns) if first else NO_COLUMNS
+        understood = find(header) if first else NO_COLUMNS
     except LedgerError as error:
-        raise with_hint(error, ((line, _names(each)) for line, each in rows), columns, dialect) from None
+        raise with_hint(error, ((line, _names(each)) for line, each in rows), find, dialect, header=header) from None
     reader = RowReader(understood, dialect, scope)
     reader.warnings += warnings + skipped
     entries = _entries(rows, reader, parser, header_row=first)

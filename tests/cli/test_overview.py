@@ -55,7 +55,7 @@ by status:
 listed again: 1 row
   T1: 2 rows
 rejected: 2 rows
-  1 row, first on line 5: reference: the cell is empty; amount: 'abc' is not a number; if it stands for an empty cell, --null 'abc' says so
+  1 row, first on line 5: reference: the cell is empty; amount: 'abc' is not a number; if it stands for an empty cell, --null abc says so
   1 row, first on line 6: is a totals row: it says 'TOTAL'; its amount is not added to the total
 totals: 37,000 on line 6, which would be counted twice
 """  # noqa: E501  as it is printed

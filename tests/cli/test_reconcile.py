@@ -403,7 +403,7 @@ def test_assumption_is_part_of_the_run(reconcile):
     ("header", "line", "arguments", "message"),
     [
         ("reference,Amount (IDR)", "T1,15000", [], "--ignore-column 'Amount (IDR)'"),
-        ("reference,wert", "T1,15000", [], "--ignore-column 'wert'"),
+        ("reference,wert", "T1,15000", [], "--ignore-column wert"),
         ("reference,status", "T1,Paid", ["--require", "amount,status"], "--column amount=NAME"),
         ("reference,amount", None, [], "--allow-empty"),
         ("reference,amount,date", "T1,1,2026-01-01", ["--from", "2026-11-01"], "--allow-empty"),
@@ -413,6 +413,13 @@ def test_refused_before_asking(reconcile, service, header, line, arguments, mess
     """A ledger with an unusable column is refused before any lookup, with the option that helps."""
     result = reconcile(*arguments, header=header, lines=[] if line is None else [line])
     assert (result.status, message in result.err, len(service.requests)) == (2, True, 0)
+
+
+def test_kind_without_meaning(reconcile, service):
+    """A column that is chosen as the kind, without words in the rules, refuses the ledger: no kind is guessed."""
+    result = reconcile("--column", "kind=type", header="reference,amount,type", lines=["T1,15000,refund"])
+    assert (result.status, "say what its words mean in the table [lines.kind]" in result.err) == (2, True)
+    assert len(service.requests) == 0
 
 
 @pytest.mark.parametrize(

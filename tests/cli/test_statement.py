@@ -135,6 +135,25 @@ def test_told(reconcile):
     assert "for a statement, such options are keys of [statement.reading] in the rules file" in result.err
 
 
+def test_payout_of_ids(reconcile):
+    """A column called payout that holds ids is no amount; with numbers, it is refused until it is named or ignored."""
+    result = reconcile(header="reference,amount,net,payout", lines=["T1,15000,12500,12500"])
+    assert (result.status, "'payout' holds what looks like money and is not used" in result.err) == (2, True)
+    result = reconcile("--payout", "12,500", header="reference,amount,net,payout", lines=["T1,15000,12500,po_1"])
+    assert (result.status, "The payout of 12,500 is the statement's total." in result.out) == (0, True), result.err
+
+
+def test_direction(reconcile):
+    """A debit of the statement takes money back; what decides that is refused with the statement's own option."""
+    result = reconcile(header="reference,amount,Type", lines=["T1,15000,payment", "T1,15000,refund"])
+    assert (result.status, "in the table [statement.kind] of the rules file" in result.err) == (2, True)
+    statement = {"header": "reference,amount,Art", "lines": ["T1,15000,CREDIT", "T2,7000,DEBIT"]}
+    result = reconcile(**statement)
+    assert (result.status, "--statement-column direction=Art" in result.err) == (2, True)
+    result = reconcile("--statement-column", "direction=Art", "--payout", "8,000", **statement)
+    assert "The payout of 8,000 is the statement's total." in result.out, result.err
+
+
 def test_told_what_is_left_out(reconcile, tmp_path):
     """Lines that the rules leave out of the statement are told with their number and sum."""
     rules = tmp_path / "rules.toml"

@@ -150,5 +150,5 @@ def test_null():
         (row,) = ledger
     assert row.reason == (
         r"merchant_reff: '\N' is an empty cell to databases; --null '\N' reads it as one; "
-        "fee: 'NULL' is not a number; if it stands for an empty cell, --null 'NULL' says so"
+        "fee: 'NULL' is not a number; if it stands for an empty cell, --null NULL says so"
     )

@@ -23,7 +23,7 @@ from payclient.ledger._open import SUFFIXES
 from support.chance import examples
 from support.workbooks import by_openpyxl, by_xlsxwriter
 
-FIELDS = tuple(name for name in COLUMNS if name != "currency")  # which an entry does not keep
+FIELDS = tuple(name for name in COLUMNS if name not in ("currency", "direction"))  # which an entry does not keep
 HEADER = ("reference", "amount")
 ROWS = (("T1", 1), ("T2", 2))
 ENTRIES = [("T1", 1), ("T2", 2)]

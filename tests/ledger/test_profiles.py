@@ -43,6 +43,7 @@ FILES = {
                 amount=60000,
                 fee=870,
                 amount_received=59130,
+                kind="charge",
                 payment_method="card",
                 created_at=NAIVE("2026-09-14 10:02:11"),
             ),
@@ -52,6 +53,7 @@ FILES = {
                 amount=-1250,
                 fee=0,
                 amount_received=-1250,
+                kind="refund",
                 payment_method="card",
                 created_at=NAIVE("2026-09-15 10:02:11"),
             ),
@@ -74,6 +76,7 @@ FILES = {
                 merchant_reff="ORDER-1",
                 amount=500,
                 amount_received=488,
+                kind="Settled",
                 payment_method="visa",
                 created_at=NAIVE("2026-06-03 11:26:49"),
             ),
@@ -83,6 +86,7 @@ FILES = {
                 merchant_reff="ORDER-2",
                 amount=-34999,
                 amount_received=-35749,
+                kind="Refunded",
                 payment_method="visa",
                 created_at=NAIVE("2026-06-04 22:37:26"),
             ),
@@ -103,6 +107,7 @@ FILES = {
                 amount=150000,
                 fee=4000,
                 amount_received=145560,
+                kind="PAYMENT",
                 status="SUCCESS",
                 payment_method="BNI",
                 payment_code="8808123400001",
@@ -113,10 +118,10 @@ FILES = {
     "bank-de-camt": (
         (
             "Auftragskonto;Buchungstag;Valutadatum;Buchungstext;Verwendungszweck;Glaeubiger ID;"
-            "Kundenreferenz (End-to-End);Lastschrift Ursprungsbetrag;Zahlungspflichtiger;Betrag;Waehrung\n"
-            "DE00;20.11.26;20.11.26;GUTSCHRIFT;Auszahlung;;PO-17;;Käufer GmbH;12.345,67;EUR\n"
+            "Kundenreferenz (End-to-End);Lastschrift Ursprungsbetrag;Zahlungspflichtiger;Betrag;Waehrung;Info\n"
+            "DE00;20.11.26;20.11.26;GUTSCHRIFT;Auszahlung;;PO-17;;Käufer GmbH;12.345,67;EUR;Umsatz gebucht\n"
         ).encode("cp1252"),
-        [Entry(line=2, reference="PO-17", amount=1234567, created_at=NAIVE("2026-11-20"))],
+        [Entry(line=2, reference="PO-17", amount=1234567, created_at=NAIVE("2026-11-20"), kind="Umsatz gebucht")],
     ),
 }
 

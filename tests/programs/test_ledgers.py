@@ -136,7 +136,7 @@ PANDAS = [
     Case(
         name="pandas-null-text",
         write=by_pandas(lambda: frame(fee=[2500.0, None]), na_rep="NULL"),
-        expected=[("T1", 15000), ("0012", "--null 'NULL'")],
+        expected=[("T1", 15000), ("0012", "--null NULL")],
     ),
     Case(
         name="pandas-null-declared",
@@ -368,7 +368,7 @@ DUCKDB = [
     Case(
         name="duckdb-null",
         write=by_duckdb(options="FORMAT csv, HEADER, NULLSTR 'NULL'"),
-        expected=[("T1", 15000), ("0012", "--null 'NULL'")],
+        expected=[("T1", 15000), ("0012", "--null NULL")],
     ),
     Case(
         name="duckdb-null-declared",

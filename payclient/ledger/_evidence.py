@@ -1,0 +1,210 @@
+"""What the cells of an unused column may be: money, or a word that decides what a row means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+from unicodedata import category
+
+from attrs import define, field
+
+from payclient.ledger._cells import BLANK, CellProblem
+from payclient.ledger._columns import normalise_name
+from payclient.ledger._dialect import Dialect
+from payclient.ledger._direction import SIDES, sign_of
+from payclient.ledger._money import MoneyReader
+from payclient.ledger._suggestion import candidates, shape_of
+
+_MAX_CELLS = 1000
+_MAX_SHAPES = 5000
+_MAX_WORDS = 50
+_MAX_LENGTH = 40
+_MAX_PARTS = 3
+_ANY = Dialect(minor_units=4)
+_FILLED = re.compile("[1-9]")
+_LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
+_CODE = re.compile(r"0\d+|\d{13,}")
+_YEARS = range(1900, 2101)
+_CURRENCIES = frozenset(
+    " ".join(
+        (
+            "aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bhd bif bmd bnd bob brl bsd btn bwp byn bzd cad",
+            "cdf chf clp cny cop crc cup cve czk djf dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gnf gtq",
+            "gyd hkd hnl htg huf idr ils inr iqd irr isk jmd jod jpy kes kgs khr kmf kpw krw kwd kyd kzt lak lbp lkr",
+            "lrd lsl lyd mad mdl mga mkd mmk mnt mop mru mur mvr mwk mxn myr mzn nad ngn nio nok npr nzd omr pab pen",
+            "pgk php pkr pln pyg qar ron rsd rub rwf sar sbd scr sdg sek sgd shp sle sos srd ssp stn svc syp szl thb",
+            "tjs tmt tnd top try ttd twd tzs uah ugx usd uyu uzs ves vnd vuv wst xaf xcd xof xpf yer zar zmw zwg",
+            "rp rs rm kr fr sfr ft k\u010d z\u0142 lei tl",
+        ),
+    ).split(),
+)
+
+
+_NEGATIONS = frozenset({"not", "nicht", "belum"})
+_BOOKED = frozenset({"booked", "gebucht", "posted", "cleared"})
+_FLAGS: Mapping[str, bool] = MappingProxyType(
+    {
+        **dict.fromkeys(("yes", "y", "true", "1", "x", "ja", "j", "ya", "oui", "si"), True),
+        **dict.fromkeys(("no", "n", "false", "0", "nein", "tidak", "non"), False),
+    },
+)
+
+
+class Decides(StrEnum):
+    """What the words of a column may decide."""
+
+    SIGN = "the sign of amounts"
+    KIND = "what a line is"
+    STATE = "whether a line is booked"
+
+
+def _words(what: Decides, *texts: str) -> dict[str, Decides]:
+    return dict.fromkeys(" ".join(texts).split(), what)
+
+
+_MEANINGS: Mapping[str, Decides] = MappingProxyType(
+    {
+        **_words(
+            Decides.KIND,
+            "refund refunds refunded chargeback chargebacks dispute reversal reversed payout payouts withdrawal",
+            "disbursement adjustment fee fees void voided pengembalian pencairan penarikan pembatalan biaya",
+            "storno stornierung erstattung ruckerstattung rueckerstattung rucklastschrift ruecklastschrift auszahlung",
+            "entgelt gebuhr gebuehr",
+            "remboursement annulation frais reembolso devolucion retiro contracargo anulacion comision",
+        ),
+        **_words(
+            Decides.STATE,
+            "pending pdng unbooked uncleared unposted announced expected provisional vorgemerkt angekundigt",
+            "angekuendigt tertunda attente prevu pendiente previsto",
+        ),
+    },
+)
+
+
+@define
+class Evidence:
+    """
+    The cells of one unused column; memory does not grow with the ledger.
+
+    Attributes:
+        name: Of the column.
+        place: Its position.
+        looks_for_money: Whether money is looked for in every cell, and not only words.
+    """
+
+    name: str
+    place: int
+    looks_for_money: bool
+    has_formatted: bool = field(init=False, default=False)
+    """Whether a cell can be read as an amount, and not as a mere number."""
+    _seen: set[str] = field(init=False, factory=set)
+    _shapes: dict[str, bool] = field(init=False, factory=dict)
+    _words: dict[str, str] | None = field(init=False, factory=dict)
+    _numbers: list[int] = field(init=False, factory=lambda: [0, 0])
+    """The greatest whole number, and the last one."""
+    _is_running: bool = field(init=False, default=True)
+    _are_years: bool = field(init=False, default=True)
+    _has_code: bool = field(init=False, default=False)
+    _is_single: bool = field(init=False, default=True)
+
+    def add(self, cell: Any) -> None:
+        """Take a cell of the next row."""
+        if cell is None or (self._words is None and not self.looks_for_money):
+            return
+        text = str(cell).removesuffix(".0")
+        if text in self._seen:
+            return
+        if len(self._seen) < _MAX_CELLS and len(text) <= _MAX_LENGTH:
+            self._seen.add(text)
+        text = text.strip(BLANK)
+        if text:
+            self._add_word(text)
+            if self.looks_for_money and len(text) <= _MAX_LENGTH and _FILLED.search(text):
+                self._add_number(text)
+
+    def _add_word(self, text: str) -> None:
+        if self._words is not None:
+            self._words[normalise_name(text) or text] = text
+            if len(self._words) > _MAX_WORDS or len(text) > _MAX_LENGTH:
+                self._words = None
+
+    def _add_number(self, text: str) -> None:
+        if not text.isdecimal():
+            shape = shape_of(text)
+            if shape not in self._shapes and len(self._shapes) < _MAX_SHAPES:
+                self._shapes[shape] = may_be_money(text)
+            self.has_formatted = self.has_formatted or self._shapes.get(shape, True)
+        elif _CODE.fullmatch(text):
+            self._has_code = True
+        else:
+            number, (greatest, last) = int(text), self._numbers
+            self._is_running = self._is_running and (not greatest or abs(number - last) == 1)
+            self._is_single = self._is_single and not greatest
+            self._are_years = self._are_years and number in _YEARS
+            self._numbers = [max(greatest, number), number]
+
+    @property
+    def has_amounts(self) -> bool:
+        """Whether the column may hold amounts, whatever its name: codes, years and running numbers are none."""
+        are_counts = (self._is_running and not self._is_single) or self._are_years
+        return self.has_formatted or (self._numbers[0] >= 1000 and not self._has_code and not are_counts)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether a column with a name like money may hold amounts: codes and flags are none."""
+        return self.has_formatted or (self._numbers[0] > 1 and not self._has_code)
+
+    def decisive(self) -> Iterator[tuple[Decides, str]]:
+        """Yield what its words may decide, each with the first such word."""
+        words = self._words or {}
+        signs = {word: sign_of(word) for word in words.values()}
+        has_both = {1, -1} <= set(signs.values())
+        if has_both or (set(signs.values()) == {-1} and set(signs) - {"-", "\u2212"}):
+            yield Decides.SIGN, next(word for word, sign in signs.items() if sign == -1)
+        if words and _FLAGS.keys() >= words.keys():
+            yield from self._flagged(words)
+        for word, text in words.items():
+            if (what := _meaning(word)) is not None:
+                yield what, text
+
+    def _flagged(self, words: Mapping[str, str]) -> Iterator[tuple[Decides, str]]:
+        """Yield what a column of yes and no decides by its name."""
+        name = normalise_name(self.name).rpartition("_")[2]
+        what, is_usual = (Decides.STATE, True) if name in _BOOKED else (_MEANINGS.get(name), False)
+        unusual = next((text for word, text in words.items() if _FLAGS[word] is not is_usual), None)
+        if what is not None and unusual is not None:
+            yield what, unusual
+
+
+def _meaning(word: str) -> Decides | None:
+    """Return what a short text in the form of a name decides; None if that is nothing, as with a longer text."""
+    parts = word.split("_")
+    if len(parts) > _MAX_PARTS or not word.replace("_", "").isalpha():
+        return None
+    if SIDES.get(parts[-1], 1) < 0 and len(parts[-1]) > 1:
+        return Decides.SIGN
+    if not _NEGATIONS.isdisjoint(parts):
+        return Decides.STATE
+    return next((what for part in parts if (what := _MEANINGS.get(part)) is not None), None)
+
+
+def may_be_money(text: str) -> bool:
+    """Return whether *text* is an amount in any notation that can be declared; the reader itself is asked."""
+    marks = (mark.strip(".").casefold() for mark in _LETTERS.findall(text))
+    if not all(mark in SIDES or _is_currency(mark) for mark in marks if mark):
+        return False
+    return any(_reads(text, dialect) for dialect in candidates([text], _ANY))
+
+
+def _is_currency(mark: str) -> bool:
+    return mark in _CURRENCIES or (len(mark) <= _MAX_PARTS + 1 and any(category(each) == "Sc" for each in mark))
+
+
+def _reads(text: str, dialect: Dialect) -> bool:
+    try:
+        return MoneyReader(dialect).read(text) is not None
+    except CellProblem:
+        return False

@@ -1,0 +1,103 @@
+"""A debit is never read as a receipt: what says the sign is used, named or refused."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from payclient.ledger import Dialect, LedgerError, open_ledger
+from payclient.ledger._direction import SIDES, sign_of
+
+
+def read(text, **options):
+    with open_ledger(io.StringIO(text), **options) as ledger:
+        return list(ledger)
+
+
+FORMS = {
+    "D/C": ("C", "D"),
+    "S/H": ("H", "S"),
+    "sign": ("+", "-"),
+    "C/D": ("C", "D"),
+    "Debit/Credit": ("RD", "RC"),
+    "DB/CR": ("CR", "DB"),
+    "D/K": ("K", "D"),
+    "Soll/Haben-Kennzeichen": ("Haben", "Soll"),
+    "Credit Debit Indicator": ("CRDT", "DBIT"),
+    "direction": ("Crédito", "DÉBITO"),
+    "Sens": ("crédit", "débit"),
+}
+
+
+def test_recognised():
+    """A column with a known name and known words gives each amount its sign."""
+    misread = {}
+    for name, (credit, debit) in FORMS.items():
+        rows = read(f"reference,amount,net,fee,{name}\nT1,15000,14000,5,{credit}\nT2,20000,19000,5,{debit}\n")
+        found = [(row.amount, row.amount_received, row.fee) for row in rows]
+        if found != [(15000, 14000, 5), (-20000, -19000, 5)]:
+            misread[name] = found
+    assert misread == {}
+
+
+def test_refused_rows():
+    """An unknown word, an empty cell and a second sign reject the row, whose amount has no known sign."""
+    rows = read("reference,amount,D/C\nT1,5,X\nT2,5,\nT3,-5,D\nT4,-5,C\nT5,0,\n")
+    assert [row.reason.partition(";")[0] for row in rows[:4]] == [
+        "direction: 'X' is not known to mean credit or debit",
+        "direction: the cell is empty, so it is not known whether money came or went",
+        "amount: -5 is below zero, and 'D/C' says credit or debit as well",
+        "amount: -5 is below zero, and 'D/C' says credit or debit as well",
+    ]
+    assert [row.amount for row in rows] == [None, None, -5, -5, 0]
+    assert [row.amount for row in read("reference,amount,D/C\nT3,-5,D\n", ignore=["D/C"])] == [-5]
+
+
+@pytest.mark.parametrize("name", ["type", "", "Jenis", "x"])
+@pytest.mark.parametrize(("credit", "debit"), [("CREDIT", "DEBIT"), ("CR", "DB"), ("C", "D"), ("+", "-"), ("H", "S")])
+def test_unknown_name(name, credit, debit):
+    """Such words under another name, or none, refuse the ledger until the column is named or ignored."""
+    text = f"reference,amount,{name}\nT1,15000,{credit}\nT2,20000,{debit}\n"
+    with pytest.raises(LedgerError, match=r"which decides the sign of amounts.*--column direction=.*--ignore-column"):
+        read(text)
+    name = name or "#3"
+    assert [row.amount for row in read(text, columns={"direction": name})] == [15000, -20000]
+    assert [row.amount for row in read(text, ignore=[name])] == [15000, 20000]
+
+
+def test_far_below():
+    """A debit on any row refuses the ledger, beside words that are not known as well."""
+    text = "reference,amount,x\n" + "".join(f"T{n},5,CREDIT\n" for n in range(500)) + "T500,5,other\nT501,5,DEBIT\n"
+    with pytest.raises(LedgerError, match="'DEBIT', which decides the sign of amounts"):
+        read(text)
+
+
+@pytest.mark.parametrize("cells", [("C", "C"), ("-", "-"), ("S", "M"), ("M", "E"), ("", ""), ("CR", "")])
+def test_no_sign(cells):
+    """Words that leave every amount as it is, or that are sizes, grades and dashes, decide nothing."""
+    assert len(read("reference,amount,x\n" + "".join(f"T1,5,{cell}\n" for cell in cells))) == 2
+
+
+def test_one_list():
+    """The words beside an amount are those of the column, and each is understood in any case."""
+    for word, sign in SIDES.items():
+        assert sign_of(word.upper()) == sign
+        text = f"reference,amount\nT1,1.500 {word.upper()}\n"
+        dialect = Dialect(negative="debit", thousands=".")
+        assert [row.amount for row in read(text, dialect=dialect)] == [1500 * sign]
+
+
+def test_words_and_signs():
+    """A dash next to words may stand for an empty cell, so the ledger is refused until that is said."""
+    text = "reference,amount,D/C\nT1,5,C\nT2,7,-\n"
+    with pytest.raises(LedgerError, match=r"both words and signs, such as '-'; .*--null=-"):
+        read(text)
+    kept, rejected = read(text, dialect=Dialect(null="-"))
+    assert (kept.amount, rejected.amount, rejected.reason[:28]) == (5, None, "direction: the cell is empty")
+
+
+def test_received_only():
+    """A statement's line without a known direction is rejected, whatever other amounts it has."""
+    (row,) = read("reference,amount,net,D/C\nT1,5,0,\n", is_statement=True)
+    assert row.reason.startswith("direction: the cell is empty")

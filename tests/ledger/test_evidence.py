@@ -1,0 +1,175 @@
+"""What the reader can read is known to be money, and a word that decides what a row means is not left unread."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.test_suggestion import _cell
+from payclient.ledger import LedgerError, open_ledger
+from payclient.ledger._evidence import may_be_money
+from support.chance import examples
+
+
+def refusal(text, **options):
+    """Return why a ledger is refused; empty if it is read."""
+    try:
+        with open_ledger(io.StringIO(text), **options) as ledger:
+            list(ledger)
+    except LedgerError as error:
+        return str(error)
+    return ""
+
+
+DISGUISED = [
+    *("15000 CR", "15000,-", "15000.", "15000,", "IDR15.000.-", "150000.00", "US$ 15,000.00", "R$ 15.000,00"),
+    *("A$15,000", "(15.000)", "15.000-", "15.000 IDR DB", "1'500.--", "Rp 15.000,00", "12,34,567", "-7", "15 000 €"),
+]
+
+
+def test_money_in_any_cell():
+    """Without an amount column, one cell that any notation reads refuses the ledger, on whatever row it is."""
+    rows = "T1,paid,.00\nT2,paid,\nT3,paid,x\n" + "T4,paid,n/a\n" * 300
+    missed = [
+        cell
+        for cell in DISGUISED
+        if "'wert' holds what looks like money and is not used"
+        not in refusal(f'reference,status,wert\n{rows}T5,paid,"{cell}"\nT6,paid,po_17\n')
+    ]
+    assert missed == []
+
+
+@given(st.integers(1, 10**9), st.sampled_from(["", ".", ",", "'", " "]), st.sampled_from([None, ".", ","]))
+@examples(200)
+def test_one_source(number, mark, decimal):
+    """An amount in any notation that can be declared is known to be one."""
+    if mark != decimal:
+        assert may_be_money(_cell(number, mark, decimal))
+
+
+@pytest.mark.parametrize(
+    "cell", ["INV-15000", "T 15000", "2026-11-21", "21.11.2026", "A1", "15000 items", "12:30", "po_17", "1.2.3", "n/a"]
+)
+def test_not_money(cell):
+    """A code, a day and a count with a word are not amounts."""
+    assert not may_be_money(cell)
+
+
+FLOWS = (
+    "debit",
+    "credit",
+    "Kredit",
+    "Mutasi Debet",
+    "Gutschrift",
+    "Lastschrift",
+    "Soll",
+    "payout",
+    "Settlement",
+    "Débit",
+)
+
+
+def test_flows():
+    """A column called as banks call money that came or went is refused beside an amount if it holds numbers."""
+    wrong = []
+    for name in FLOWS:
+        text = f'reference,amount,{name}\nT1,5,\nT2,5,"{{}}"\n'
+        for cell, is_money in (("15000,-", True), (".00", False), ("7", True), ("po_123", False), ("n/a", False)):
+            found = refusal(text.format(cell))
+            if ("holds what looks like money and is not used" in found) != is_money or (found and not is_money):
+                wrong.append((name, cell, found))
+    assert wrong == []
+
+
+DECISIVE = [
+    ("type", ("payment", "refund"), "'refund', which decides what a line is"),
+    ("type", ("payment", "payout"), "'payout', which decides what a line is"),
+    ("Vorgang", ("Zahlung", "Rückerstattung"), "'Rückerstattung', which decides what a line is"),
+    ("Jenis", ("Pembayaran", "Pengembalian Dana"), "'Pengembalian Dana', which decides what a line is"),
+    ("state of booking", ("booked", "pending"), "'pending', which decides whether a line is booked"),
+    ("Info", ("Umsatz gebucht", "Umsatz vorgemerkt"), "'Umsatz vorgemerkt', which decides whether a line is booked"),
+    ("Tipo", ("Ingreso", "Egreso"), "'Egreso', which decides the sign of amounts"),
+    ("type", ("TRANSFER_IN", "TRANSFER_OUT"), "'TRANSFER_OUT', which decides the sign of amounts"),
+    ("Jenis", ("Uang Masuk", "Uang Keluar"), "'Uang Keluar', which decides the sign of amounts"),
+    ("indicator", ("1", "-1"), "'-1', which decides the sign of amounts"),
+    ("is_refund", ("false", "true"), "'true', which decides what a line is"),
+    ("booked", ("yes", "no"), "'no', which decides whether a line is booked"),
+    ("Stand", ("gebucht", "nicht gebucht"), "'nicht gebucht', which decides whether a line is booked"),
+    ("x", ("BOOK", "PDNG"), "'PDNG', which decides whether a line is booked"),
+]
+
+
+def test_decisive_words():
+    """A column that says what a line is, or whether it is booked, is used or ignored by name."""
+    missed = []
+    for name, cells, reason in DECISIVE:
+        text = f"reference,amount,{name}\nT1,5,{cells[0]}\nT2,5,{{}}\n"
+        if reason not in refusal(text.format(cells[1])) or refusal(text.format(cells[0])):
+            missed.append(name)
+        for options in ({"ignore": [name]}, {"columns": {"kind": name}}):
+            missed += [name] if refusal(text.format(cells[1]), **options) else []
+    assert missed == []
+
+
+def test_free_text():
+    """Texts that people write decide nothing: they are long, or all different."""
+    assert refusal("reference,amount,note\nT1,5,please refund this one soon\nT2,5,refund for INV-7\n") == ""
+    many = "".join(f"T{n},5,note {'x' * n}\n" for n in range(1, 60))
+    assert refusal(f"reference,amount,note\n{many}T60,5,refund\n") == ""
+
+
+def test_other_formats():
+    """The values of JSON Lines are looked at as those of CSV are."""
+    assert "'wert' holds what looks like money" in refusal(
+        json.dumps({"reference": "T1", "wert": 15000}), format="jsonl"
+    )
+    lines = [{"reference": "T1", "amount": 5, "type": "CREDIT"}, {"reference": "T2", "amount": 5, "type": "DEBIT"}]
+    assert "decides the sign of amounts" in refusal("\n".join(map(json.dumps, lines)), format="jsonl")
+
+
+def parquet(**columns):
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    file.seek(0)
+    return file
+
+
+PARQUETS = [
+    ({"wert": ["x", "15.000,00"]}, "'wert' holds what looks like money"),
+    ({"wert": [1500, 7]}, "'wert' holds what looks like money"),
+    ({"wert": [Decimal("5.00"), None]}, "'wert' holds what looks like money"),
+    ({"amount": [5, 5], "type": ["CREDIT", "DEBIT"]}, "decides the sign of amounts"),
+    ({"amount": [5, 5], "type": ["payment", "refund"]}, "decides what a line is"),
+    ({"amount": [5, 5], "note": ["x", "15.000,00"], "tags": [["refund"], []]}, ""),
+]
+
+
+def test_parquet():
+    """The values of columns that are not used are read from Parquet as well, but for lists."""
+    missed = []
+    for columns, reason in PARQUETS:
+        try:
+            with open_ledger(parquet(reference=["T1", "T2"], **columns)) as ledger:
+                list(ledger)
+            found = ""
+        except LedgerError as error:
+            found = str(error)
+        if reason not in found or bool(found) != bool(reason):
+            missed.append((columns, found))
+    assert missed == []
+
+
+def test_ignored_by_name():
+    """A column that is ignored by name is left out although it is recognised, and a chosen one is not."""
+    text = "reference,status,amount\nT1,Paid,5\n"
+    with open_ledger(io.StringIO(text), ignore=["amount"]) as ledger:
+        assert (dict(ledger.columns.used), len(list(ledger))) == ({"reference": "reference", "status": "status"}, 1)
+    with open_ledger(io.StringIO(text), ignore=["amount"], columns={"amount": "amount"}) as ledger:
+        assert [row.amount for row in ledger] == [5]
