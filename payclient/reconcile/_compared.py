@@ -43,6 +43,12 @@ class Compared:
         return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
     @property
+    def are_amounts_left_out(self) -> bool:
+        """Whether rows were compared, and no amount was: the ledger has no column that is used as the amount."""
+        others = any(self.fields.values()) or self.assumed_paid or self.status_left_out
+        return not self.fields["amount"] and bool(others)
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """The fields that were compared in no row."""
         return tuple(
@@ -52,8 +58,11 @@ class Compared:
     @property
     def remark(self) -> str:
         """What was not compared, in one sentence; empty when everything was."""
-        names = [name for name in self.left_out if name != "status" or not self.status_left_out]
+        told = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
+        names = [name for name in self.left_out if not told.get(name)]
         said = [f"Not compared, because the ledger does not state it: {', '.join(names)}."] if names else []
+        if self.are_amounts_left_out:
+            said.insert(0, "Amounts not compared: no column of the ledger is used as the amount.")
         if self.status_left_out:
             said.append(
                 f"Status not compared; {self.not_paid:,} of {self.status_left_out:,} are not paid at the service.",

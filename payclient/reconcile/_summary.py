@@ -46,7 +46,7 @@ class Verdict(StrEnum):
     Attributes:
         EMPTY: Nothing was read, so nothing was compared.
         CLEAN: Every row matched, or is open.
-        PARTIAL: Every row matched, or is open, and the status was not compared.
+        PARTIAL: Every row matched, or is open, and the amounts or the status were not compared.
         BREAKS: Something differs, or a row was rejected.
         INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
     """
@@ -133,7 +133,8 @@ class Summary:
             return Verdict.INCOMPLETE
         if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows or self._is_statement_off:
             return Verdict.BREAKS
-        return Verdict.PARTIAL if self.compared.status_left_out else Verdict.CLEAN
+        is_partial = self.compared.are_amounts_left_out or self.compared.status_left_out
+        return Verdict.PARTIAL if is_partial else Verdict.CLEAN
 
     @property
     def _is_statement_off(self) -> bool:
@@ -152,6 +153,7 @@ class Summary:
             return "Nothing was read, so nothing was compared."
         counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
         what = f"{self.compared.what} of " if self.compared.what else ""
+        what = f"amounts not compared; {what}" if self.compared.are_amounts_left_out else what
         summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
         others = self.settlement.not_in_ledger if self.settlement else 0
         more = f" and {plural(others, 'reference')} that only the statement has" if others else ""

@@ -52,6 +52,12 @@ VERDICTS: Mapping[Verdict, Wording] = {
     ),
 }
 
+_NO_AMOUNTS = Wording(
+    "Partial",
+    "Amounts were not compared, so this says nothing about money. Name the column with --column amount=NAME, if there "
+    "is one.",
+)
+
 _NOTHING_FOUND = Wording(
     "Incomplete",
     "Nothing was found: wrong key or environment? Give a reference that exists with --canary.",
@@ -64,6 +70,8 @@ def verdict_wording(summary: Summary) -> Wording:
         summary.buckets[each].rows for each in (Bucket.BREAK, Bucket.REJECTED)
     ):
         return _NOT_TIED
+    if summary.verdict is Verdict.PARTIAL and summary.compared.are_amounts_left_out:
+        return _NO_AMOUNTS
     return _NOTHING_FOUND if summary.lacking_probe else VERDICTS[summary.verdict]
 
 

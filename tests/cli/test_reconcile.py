@@ -415,6 +415,18 @@ def test_refused_before_asking(reconcile, service, header, line, arguments, mess
     assert (result.status, message in result.err, len(service.requests)) == (2, True, 0)
 
 
+def test_amounts_not_compared(reconcile, report):
+    """Without an amount column the verdict is partial, and the first line says why; so do the page and the summary."""
+    result = reconcile(header="reference,status,Saldo", lines=["T1,Paid,n/a", "T2,Canceled,n/a"])
+    assert (result.status, result.out.splitlines()[0]) == (
+        0,
+        "PARTIAL: amounts not compared; status of 2 ledger rows: 2 matched.",
+    )
+    assert "Amounts not compared: no column of the ledger is used as the amount." in result.out
+    assert "Amounts were not compared, so this says nothing about money." in (report / "report.html").read_text()
+    assert json.loads((report / "summary.json").read_text())["verdict"] == "partial"
+
+
 def test_kind_without_meaning(reconcile, service):
     """A column that is chosen as the kind, without words in the rules, refuses the ledger: no kind is guessed."""
     result = reconcile("--column", "kind=type", header="reference,amount,type", lines=["T1,15000,refund"])

@@ -127,9 +127,13 @@ def assumed(word, assume="paid"):
 def test_assumed():
     """Where the ledger has no status column, the sentence says that its rows were taken as paid."""
     result = summary(assumed("Paid"), assumed("Paid"))
-    assert (result.verdict, result.sentence) == (Verdict.CLEAN, "status (assumed paid) of 2 ledger rows: 2 matched.")
+    assert (result.verdict, result.sentence) == (
+        Verdict.PARTIAL,
+        "amounts not compared; status (assumed paid) of 2 ledger rows: 2 matched.",
+    )
     assert result.compared.remark.startswith(
-        "Not compared, because the ledger does not state it: amount, merchant_reff,",
+        "Amounts not compared: no column of the ledger is used as the amount. "
+        "Not compared, because the ledger does not state it: merchant_reff,",
     )
     assert (
         summary(*map(assumed, ("Canceled", "Refunded", "Failed", "Expired", "Pending"))).breaks[Severity.CRITICAL] == 5
