@@ -10,7 +10,9 @@ transports, `payclient.testing` fakes for tests, `payclient.reconcile` the recon
 
 from payclient._lazy import load_at_first_use
 
-TYPE_CHECKING = False  # `typing` is imported by what needs it: the command answers Ctrl-C only after this file
+# `typing` is imported by what needs it: the command answers Ctrl-C only after this file. The annotation hides the value
+# from jedi, which would otherwise skip the imports below.
+TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient._client import AsyncClient, Confirmation
     from payclient._telemetry import Attempt, Stats

@@ -21,7 +21,7 @@ from payclient._config import (
     resolve_rate,
     resolve_transport_object,
 )
-from payclient._defaults import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT
+from payclient._defaults import STALL_TIMEOUT
 from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
 from payclient._session import Session
@@ -47,19 +47,7 @@ from payclient.transports import (
     make_transport,
     resolve_network,
 )
-from payclient.waiting import (
-    APPEAR,
-    AT_ONCE,
-    INTERVAL,
-    MAX_INTERVAL,
-    Condition,
-    Polls,
-    Seen,
-    Terms,
-    Wait,
-    wait_until_held,
-    watch,
-)
+from payclient.waiting import Condition, Polls, Seen, Terms, Wait, wait_until_held, watch
 
 if TYPE_CHECKING:
     from payclient.reconcile import Finding
@@ -172,11 +160,11 @@ class AsyncClient:
         api_key: str | KeySource | None = None,
         base_url: str | None = None,
         environment: Environment | str | None = None,
-        max_concurrency: int = MAX_CONCURRENCY,
+        max_concurrency: int = 64,
         max_rate: float | None = None,
         workers: int = 1,
-        timeout: float = TIMEOUT,
-        deadline: float | None = DEADLINE,
+        timeout: float = 10.0,
+        deadline: float | None = 30.0,
         retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008  frozen
         transport: Transport | TransportName | None = None,
         http_client: HttpClient | None = None,
@@ -336,7 +324,7 @@ class AsyncClient:
         references: References,
         *,
         concurrency: int | None = None,
-        stall_timeout: float = STALL_TIMEOUT,
+        stall_timeout: float = 900.0,
     ) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
         """
         Look up any number of transactions.
@@ -383,9 +371,9 @@ class AsyncClient:
         until: Condition,
         unless: Condition = frozenset(),
         deadline: float,
-        appear: float = APPEAR,
-        interval: float = INTERVAL,
-        max_interval: float = MAX_INTERVAL,
+        appear: float = 10.0,
+        interval: float = 2.0,
+        max_interval: float = 30.0,
         time_zone: tzinfo | None = None,
         grace: float | None = None,
     ) -> Transaction:
@@ -439,10 +427,10 @@ class AsyncClient:
         *,
         until: Condition,
         deadline: float,
-        appear: float = APPEAR,
-        interval: float = INTERVAL,
-        max_interval: float = MAX_INTERVAL,
-        at_once: int = AT_ONCE,
+        appear: float = 10.0,
+        interval: float = 2.0,
+        max_interval: float = 30.0,
+        at_once: int = 10_000,
     ) -> AbstractAsyncContextManager[AsyncIterator[Seen]]:
         """
         Poll many transactions, and report each new status, until `until` holds for each.

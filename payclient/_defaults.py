@@ -1,4 +1,4 @@
-"""The defaults that the client, the command line, the engines and reconciliation share."""
+"""The defaults of the client that others need; its signatures repeat them, because editors show what is written."""
 
 from __future__ import annotations
 

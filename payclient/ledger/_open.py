@@ -13,7 +13,7 @@ from typing import get_args
 
 from payclient.ledger._columns import Finder, find_columns
 from payclient.ledger._csv import read_csv
-from payclient.ledger._dialect import PLAIN, UTF_8, Dialect
+from payclient.ledger._dialect import UTF_8, Dialect
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._jsonl import read_json_lines
 from payclient.ledger._ledger import Ledger, LedgerFormat, Table
@@ -91,7 +91,7 @@ def open_ledger(
     ignore: Collection[str] = (),
     require: Collection[str] = (),
     allow_empty: bool = True,
-    dialect: Dialect = PLAIN,
+    dialect: Dialect = Dialect(),  # noqa: B008  frozen
     time_zone: tzinfo | None = None,
     is_statement: bool = False,
 ) -> Ledger:

@@ -18,7 +18,6 @@ from typing import TypeAlias
 from attrs import define, field
 
 from payclient._checks import check_callback, check_count, check_seconds
-from payclient._defaults import STALL_TIMEOUT
 from payclient._escape import quote
 from payclient._stream import LookupFunction, stream
 from payclient._until_done import in_thread
@@ -59,7 +58,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     journal: Journal | None = None,
     canary: str | None = None,
     rules: Rules = STRICT,
-    stall_timeout: float = STALL_TIMEOUT,
+    stall_timeout: float = 900.0,
     confirm_after: float = 0.0,
     stop: asyncio.Event | None = None,
     clock: Callable[[], datetime] = utc_now,

@@ -91,8 +91,6 @@ PATHS = ("/api/transaction/detail", "/api-sandbox/transaction/detail")
 """Live and sandbox. Source: Transaction detail specification, part 4."""
 
 _NORMAL = Reply()
-_AT_ONCE = Latency()
-_ASSUMPTIONS = Assumptions()
 
 
 def _utc_now() -> datetime:
@@ -135,10 +133,10 @@ class FakeService:
         self,
         *,
         api_key: str = "fake-api-key",
-        latency: Latency = _AT_ONCE,
+        latency: Latency = Latency(),  # noqa: B008  frozen
         limits: Iterable[Limit] = (),
         faults: Iterable[Fault] = (),
-        assumptions: Assumptions = _ASSUMPTIONS,
+        assumptions: Assumptions = Assumptions(),  # noqa: B008  frozen
         seed: int = 0,
         remember: int = 10_000,
         now: Callable[[], datetime] = _utc_now,

@@ -4,7 +4,7 @@
 
 from payclient._lazy import load_at_first_use
 
-TYPE_CHECKING = False
+TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from payclient.protocol import BODY_LIMIT, Request, Response
     from payclient.transports._choice import TransportName

@@ -1,12 +1,10 @@
 """Wait for transactions: the rules of a wait, shared polls, and watching many at once."""
 
 from payclient.waiting._polls import Polls, wait_until_held
-from payclient.waiting._wait import APPEAR, INTERVAL, MAX_INTERVAL, Condition, Terms, Wait
-from payclient.waiting._watch import AT_ONCE, Change, Seen, watch
+from payclient.waiting._wait import INTERVAL, MAX_INTERVAL, Condition, Terms, Wait
+from payclient.waiting._watch import Change, Seen, watch
 
 __all__ = [
-    "APPEAR",
-    "AT_ONCE",
     "INTERVAL",
     "MAX_INTERVAL",
     "Change",

@@ -33,7 +33,6 @@ Result: TypeAlias = Transaction | PayClientError
 
 _Error = TypeVar("_Error", bound=WaitError)
 
-APPEAR = 10.0
 INTERVAL = 2.0
 MAX_INTERVAL = 30.0
 _GROWTH = 1.5
@@ -91,7 +90,7 @@ class Terms:
     until: Condition = field(converter=_to_words, validator=_is_condition)
     unless: Condition = field(default=frozenset[str](), converter=_to_words, validator=_is_condition)
     deadline: float = field(validator=is_seconds)
-    appear: float = field(default=APPEAR, validator=is_wait)
+    appear: float = field(default=10.0, validator=is_wait)
     interval: float = field(default=INTERVAL, validator=is_seconds)
     max_interval: float = field(default=MAX_INTERVAL, validator=is_seconds)
     time_zone: tzinfo | None = field(default=None, validator=validators.optional(_is_zone))

@@ -35,8 +35,6 @@ from payclient.waiting._wait import Result, Terms, Wait
 
 References: TypeAlias = Iterable[str] | AsyncIterable[str]
 
-AT_ONCE = 10_000
-
 
 @frozen
 class Change(WithoutTruth):
@@ -80,7 +78,7 @@ async def watch(
     *,
     polls: Polls,
     concurrency: int,
-    at_once: int = AT_ONCE,
+    at_once: int,
     random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Seen]]:
     """

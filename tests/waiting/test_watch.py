@@ -300,7 +300,8 @@ class Pollster:
 
     async def watch(self, references):
         terms = Terms(until=PAID, deadline=60.0, interval=10.0, max_interval=10.0)
-        async with watch(self.poll, references, terms, polls=Polls(), concurrency=3, random=lambda: 1.0) as changes:
+        options = {"polls": Polls(), "concurrency": 3, "at_once": 100, "random": lambda: 1.0}
+        async with watch(self.poll, references, terms, **options) as changes:
             return [change async for change in changes]
 
 
