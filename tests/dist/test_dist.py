@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email
+import re
+import subprocess
 import tarfile
 import tomllib
 import zipfile
@@ -89,3 +91,20 @@ def test_front_page(metadata):
 def test_extras(metadata):
     """Every extra is declared in the wheel."""
     assert set(metadata.get_all("Provides-Extra")) == set(DECLARED["optional-dependencies"])
+
+
+@pytest.mark.parametrize("age", ["oldest", "newest"])
+def test_readme_test(age, tmp_path):
+    """*Test your application* of the README runs after the README's own install, without any warning."""
+    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    extras = re.search(r"pip install '\.(\[.+\])'", text)[1]
+    section = re.search(r"^## Test your application\n(.+?)^## ", text, re.MULTILINE | re.DOTALL)[1]
+    for name, language in {"pyproject.toml": "toml", "test_it.py": "python"}.items():
+        (tmp_path / name).write_text(re.search(rf"```{language}\n(.+?)```", section, re.DOTALL)[1], encoding="utf-8")
+    (path,) = (PROJECT / "dist").glob("*.whl")
+    (asyncio,) = (each for each in DECLARED["optional-dependencies"]["testing"] if each.startswith("pytest-asyncio"))
+    asyncio = asyncio.replace(">=", "==") if age == "oldest" else asyncio
+    alone = ["uv", "run", "--quiet", "--isolated", "--no-project", f"--with=payclient{extras} @ {path.as_uri()}"]
+    tested = [*alone, f"--with={asyncio}", "python", "-W", "error", "-m", "pytest"]
+    done = subprocess.run(tested, cwd=tmp_path, capture_output=True, check=False, text=True, timeout=500)
+    assert (done.returncode, "warning" in done.stdout, "1 passed" in done.stdout) == (0, False, True), done

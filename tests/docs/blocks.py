@@ -139,7 +139,7 @@ class Reader:
         """Run the tests that the page has shown; return what pytest said when one failed."""
         if not list(self.folder.glob("test_*.py")):
             return None
-        result = self._command([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."])
+        result = self._command([sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "."])
         return result.stdout if result.returncode else None
 
     def output(self, example):

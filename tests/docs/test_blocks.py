@@ -6,6 +6,8 @@ import inspect
 import logging
 import re
 import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 from sybil.document import PythonDocStringDocument
 
-from docs.blocks import FOR_THE_EYE, NEEDS, RUN, RUN_ELSEWHERE, SAVED, Reader, languages
+from docs.blocks import FOR_THE_EYE, NEEDS, RUN, RUN_ELSEWHERE, SAVED, Reader, is_shown, languages
 from payclient._telemetry import logger
 
 PROJECT = Path(__file__).parents[2]
@@ -87,6 +89,15 @@ def test_page(page, reader):
         for example in reader.parse(page):
             example.evaluate()
     assert reader.finish() is None
+
+
+@pytest.mark.slow
+def test_demo(tmp_path):
+    """The demo prints what README shows of it; the line of progress depends on the machine."""
+    shown = re.search(r"-s demo\n(.+?)nox > ", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[1]
+    demo = [sys.executable, "-m", "payclient", "demo", "--out", str(tmp_path)]
+    printed = subprocess.run(demo, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True, timeout=300)
+    assert is_shown(re.sub("(?m)^asking .+", "…", shown), printed.stdout), printed.stdout
 
 
 def in_docstrings(module):
