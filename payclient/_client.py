@@ -113,6 +113,20 @@ class OptionChanges(TypedDict, total=False):
     tracing: Tracing | None
 
 
+class ClientOptions(OptionChanges, NetworkOptions, total=False):
+    """The options of `AsyncClient`, for those who pass them on."""
+
+    api_key: str | KeySource | None
+    base_url: str | None
+    environment: Environment | str | None
+    max_concurrency: int
+    max_rate: float | None
+    workers: int
+    transport: Transport | TransportName | None
+    http_client: HttpClient | None
+    not_found_messages: Iterable[str]
+
+
 class AsyncClient:
     """
     Looks up transactions, for one API key in one environment.

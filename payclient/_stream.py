@@ -147,12 +147,16 @@ class _Stream:
     _last_error: PayClientError | None = field(default=None, init=False)
     _failure: BaseException | None = field(default=None, init=False)
     _is_draining: bool = field(default=False, init=False)
+    _reader: asyncio.Task[Any] | None = field(default=None, init=False)  # that has seen the end
     _is_over: bool = field(default=False, init=False)
     _is_stopping: bool = field(default=False, init=False)
 
     # What the caller sees
 
     def __aiter__(self) -> _Stream:
+        if self._reader is not None and self._reader is asyncio.current_task():  # others may share what is left
+            message = "this stream has been read to its end; open another one for a second pass"
+            raise RuntimeError(message)
         return self
 
     async def __anext__(self) -> Outcome:
@@ -171,6 +175,7 @@ class _Stream:
             self._is_over = True
             if self._failure is not None:
                 raise self._failure
+        self._reader = asyncio.current_task()
         raise StopAsyncIteration
 
     async def _receive(self) -> Outcome | object:

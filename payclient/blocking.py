@@ -2,36 +2,203 @@
 The client for code without an event loop: scripts, notebooks, WSGI applications, tasks of a worker.
 
 One event loop runs in one daemon thread; every method is the one of `AsyncClient`, waited for.
+
+Design rules:
+
+- No lock: a signal handler may call while its thread is anywhere in this file. A call enters its future in a set and
+  then looks whether the client is closed; the thread marks the client as closed and then fails what is in the set.
+- However the loop ends, the thread that runs it cancels all tasks, closes the client and fails each open call. So
+  closing is to ask the loop to stop, and an interrupted `close` leaves nothing undone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
-from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
-from threading import Lock, Thread, current_thread
-from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
+import sys
+import warnings
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, suppress
+from functools import partial, wraps
+from threading import Thread, current_thread
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
-from payclient._client import AsyncClient
+from payclient._client import AsyncClient, ClientOptions
 from payclient._session import closed, running_loop
+from payclient.errors import ClientClosedError, ConfigurationError
 
 __all__ = ["Client"]
 
 _Result = TypeVar("_Result")
 _Given = ParamSpec("_Given")
+_END: Final = object()
+_IS_CLOSED = "it has been closed"
+
+
+class _LoopThread:
+    """The thread in which the event loop of one client runs, and the calls that wait for it."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.client = client
+        self.problem: str | None = None
+        """Why no call is accepted, or None."""
+        self._process = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._stopping = self._loop.create_future()
+        self._ending: asyncio.Task[None] | None = None
+        self._open: set[Future[Any]] = set()
+        self._ended: Future[None] = Future()
+        self._thread = Thread(target=self._run, name="payclient", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_left_open(self) -> bool:
+        """Whether the thread runs, in this process."""
+        return self.problem is None and self._process == os.getpid()
+
+    def wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Run a coroutine in the loop, and return its result."""
+        self._check_place()
+        coroutine = call()
+        try:
+            answer = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError:  # the loop is closed
+            coroutine.close()
+            raise closed(self.problem or _IS_CLOSED) from None
+        try:
+            self._open.add(answer)
+            if self.problem is None:
+                return answer.result()
+        except CancelledError:
+            pass
+        finally:
+            answer.cancel()  # this thread was interrupted; otherwise it is done
+            self._open.discard(answer)
+        raise closed(self.problem or _IS_CLOSED)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Refuse new calls, and ask the loop to end, at once without those under way; no effect after a fork."""
+        if self._process == os.getpid():
+            self.problem = self.problem or _IS_CLOSED
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._cancel if at_once else self._stop)
+
+    def join(self) -> None:
+        """Wait until the client is closed, and raise what its closing raised; no effect in the thread itself."""
+        if self._process == os.getpid() and current_thread() is not self._thread:
+            error = self._ended.exception()
+            self._thread.join()
+            if error is not None:
+                raise error
+
+    def _check_place(self) -> None:
+        if self._process != os.getpid():  # where the thread does not exist
+            raise closed("it was made in another process; make a client after the fork")
+        if sys.is_finalizing():  # where the thread no longer runs
+            raise closed("Python is about to end")
+        if current_thread() is self._thread or running_loop() is not None:
+            message = "payclient.blocking would block the event loop of this thread; await an AsyncClient instead"
+            raise RuntimeError(message)
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._stopping)
+        except (SystemExit, KeyboardInterrupt) as error:  # which end a loop, out of whatever it runs
+            self.problem = f"{type(error).__name__} has ended its event loop"
+            self._cancel()
+        self._ending = ending = self._loop.create_task(self._end())
+        ending.add_done_callback(lambda _: self._loop.stop())
+        while not ending.done():
+            try:
+                self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                self._cancel()
+        for answer in tuple(self._open):
+            answer.cancel()
+        self._loop.close()
+        self._ended.set_exception(None if ending.cancelled() else ending.exception())
+
+    def _stop(self) -> None:
+        if not self._stopping.done():
+            self._stopping.set_result(None)
+
+    def _cancel(self) -> None:
+        for task in asyncio.all_tasks(self._loop) - {self._ending}:
+            task.cancel()
+
+    async def _end(self) -> None:
+        try:
+            await self.client.aclose()
+        finally:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            self._cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await self._loop.shutdown_asyncgens()
 
 
 def _waited_for(
     method: Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Result]],
 ) -> Callable[Concatenate[Client, _Given], _Result]:
-    @functools.wraps(method)
+    @wraps(method)
     def wait(self: Client, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-        call = functools.partial(method, self._client, *args, **kwargs)  # pyright: ignore[reportPrivateUsage]  a method
-        return self._wait(call)  # pyright: ignore[reportPrivateUsage]  as above
+        thread = self._thread  # pyright: ignore[reportPrivateUsage]  a method
+        return thread.wait(lambda: method(thread.client, *args, **kwargs))
 
     return wait
+
+
+def _iterated(
+    method: Callable[Concatenate[AsyncClient, _Given], AbstractAsyncContextManager[AsyncIterator[_Result]]],
+) -> Callable[Concatenate[Client, _Given], AbstractContextManager[Iterator[_Result]]]:
+    @wraps(method)
+    @contextmanager
+    def iterate(self: Client, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Generator[Iterator[_Result]]:
+        thread = self._thread  # pyright: ignore[reportPrivateUsage]  a method
+
+        async def enter() -> tuple[AbstractAsyncContextManager[AsyncIterator[_Result]], AsyncIterator[_Result]]:
+            block = method(thread.client, *args, **kwargs)
+            return block, await block.__aenter__()
+
+        block, items = thread.wait(enter)
+        try:
+            yield _Items(thread, items)
+        finally:
+            with suppress(ClientClosedError):  # closing has ended the block
+                thread.wait(partial(_leave, block))
+
+    return iterate
+
+
+class _Items(Iterator[_Result], Generic[_Result]):
+    """The iterator over a stream or a watch."""
+
+    def __init__(self, thread: _LoopThread, items: AsyncIterator[_Result]) -> None:
+        self._thread = thread
+        self._items = items
+        self._is_read = False
+
+    def __iter__(self) -> Self:
+        if self._is_read:
+            message = "this iterator has been read to its end; open another one"
+            raise RuntimeError(message)
+        return self
+
+    def __next__(self) -> _Result:
+        item = self._thread.wait(self._next)
+        if item is _END:
+            self._is_read = True
+            raise StopIteration
+        return item  # type: ignore[return-value]  # not the end
+
+    async def _next(self) -> object:
+        return await anext(self._items, _END)
+
+
+async def _leave(block: AbstractAsyncContextManager[Any]) -> None:
+    await block.__aexit__(None, None, None)
 
 
 class Client:
@@ -41,46 +208,52 @@ class Client:
     Create one per process, after a fork, and close it at the end.
 
     Args:
-        client: The client to use, which nothing else may use: `AsyncClient(deadline=5.0)`. One with
-            the default options if not given. It is closed with this one.
+        client: The client to use, which nothing else may use. It is closed with this one. One with *options* if
+            not given.
+        options: Those of `AsyncClient`: `Client(deadline=5.0)`.
+
+    Note:
+        `stream_transactions` and `watch` give plain iterators, for `with` and `for`. Their references are read in the
+        client's own thread, lazily; an input that blocks holds up all calls.
 
     Raises:
-        ConfigurationError: When the default client cannot be created.
+        ConfigurationError: When the client cannot be created.
     """
 
-    def __init__(self, client: AsyncClient | None = None) -> None:
-        self._client = AsyncClient() if client is None else client
-        self._process = os.getpid()
-        self._is_closed = False
-        self._submitting = Lock()  # so that nothing is submitted after the end
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, name="payclient", daemon=True)
-        self._thread.start()
+    def __init__(self, client: AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
+        has_options = bool(options)
+        try:
+            made = cast("object", AsyncClient(**options) if client is None else client)
+        finally:
+            del options  # a traceback with locals would show the key when any option is refused
+        if not isinstance(made, AsyncClient):
+            message = f"client must be an AsyncClient, got {type(made).__name__}; pass options by name"
+            raise ConfigurationError(message)
+        if client is not None and has_options:
+            message = "pass a client or its options, not both"
+            raise ConfigurationError(message)
+        self._thread = _LoopThread(made)
 
     get_transaction: Final = _waited_for(AsyncClient.get_transaction)
     get_transactions: Final = _waited_for(AsyncClient.get_transactions)
+    stream_transactions: Final = _iterated(AsyncClient.stream_transactions)
     wait_for: Final = _waited_for(AsyncClient.wait_for)
+    watch: Final = _iterated(AsyncClient.watch)
     confirm: Final = _waited_for(AsyncClient.confirm)
 
     def close(self) -> None:
         """
         Refuse new calls, let those under way finish for up to `timeout` seconds, and end the thread.
 
-        Closing twice is harmless, and so is closing in another process than the one that made it.
+        Closing twice is harmless, and so is closing in another process than the one that made it. Ctrl-C ends it, and
+        the calls under way with it.
         """
-        if self._process != os.getpid():
-            return
-        with self._submitting:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        self._thread.stop()
         try:
-            ending.result()
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-            self._loop.close()
+        except KeyboardInterrupt:
+            self._thread.stop(at_once=True)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -88,32 +261,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _wait(self, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
-        self._check_place()
-        with self._submitting:
-            if self._is_closed:
-                raise closed()
-            answer = asyncio.run_coroutine_threadsafe(call(), self._loop)
-        try:
-            return answer.result()
-        except CancelledError:
-            pass
-        finally:
-            answer.cancel()  # this thread was interrupted; otherwise it is done
-        raise closed()
-
-    def _check_place(self) -> None:
-        if self._process != os.getpid():  # where the thread does not exist
-            raise closed("it was made in another process; make a client after the fork")
-        if current_thread() is self._thread or running_loop() is not None:
-            message = "payclient.blocking would block the event loop of this thread; await an AsyncClient instead"
-            raise RuntimeError(message)
-
-    async def _end(self) -> None:
-        try:
-            await self._client.aclose()
-        finally:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        if hasattr(self, "_thread") and self._thread.is_left_open:
+            self._thread.stop()
+            warn("unclosed payclient.blocking.Client; use it in `with`, or call close()", ResourceWarning, source=self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 import os
 import signal
@@ -13,6 +14,8 @@ import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from traceback import TracebackException
+from typing import get_type_hints
 
 import pytest
 
@@ -24,8 +27,10 @@ from payclient import (
     TransactionNotFoundError,
     UnreachableStatusError,
 )
+from payclient._client import ClientOptions
 from payclient.blocking import Client
-from support.fakes import ScriptedTransport, answer, client, document
+from payclient.transports import NetworkOptions
+from support.fakes import KEY, ScriptedTransport, answer, client, document
 from support.timeline import NOT_FOUND
 
 
@@ -128,7 +133,12 @@ def run(program):
     code = textwrap.dedent(program)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, check=True, text=True, env=environment
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        check=True,
+        text=True,
+        env=environment,
+        timeout=120,
     )
     return json.loads(done.stdout)
 
@@ -187,3 +197,175 @@ def test_interrupted():
             assert transport.in_flight == 0
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_options():
+    """The options are those of `AsyncClient`, each with its type, and a client or options are given, not both."""
+    assert get_type_hints(ClientOptions).keys() | {"network"} == inspect.signature(AsyncClient).parameters.keys() | set(
+        get_type_hints(NetworkOptions)
+    )
+    with Client(api_key=KEY, base_url="https://pay.example", deadline=5.0, transport=ScriptedTransport()) as pay:
+        assert pay.get_transaction("T1").reference == "T1"
+    with pytest.raises(ConfigurationError, match="pass a client or its options, not both"):
+        Client(client(ScriptedTransport()), deadline=5.0)
+    with pytest.raises(ConfigurationError, match="client must be an AsyncClient, got str; pass options by name"):
+        Client("https://pay.example")
+
+
+def test_refused_option_shows_no_key():
+    """When an option is refused, no frame of the traceback holds the key."""
+    with pytest.raises(ConfigurationError) as caught:
+        Client(api_key=KEY, base_url="https://pay.example", timeout=0)
+    assert KEY not in "".join(TracebackException.from_exception(caught.value, capture_locals=True).format())
+
+
+def test_stream():
+    """A stream is a plain iterator that reads its input lazily; leaving the block early ends the lookups."""
+    transport = ScriptedTransport(latency=0.001)
+    read = []
+    with blocking(transport, max_concurrency=4) as pay:
+        with pay.stream_transactions(f"T{number}" for number in range(100)) as outcomes:
+            assert sorted(outcome.index for outcome in outcomes) == list(range(100))
+        endless = (read.append(number) or f"T{number}" for number in itertools.count())
+        with pay.stream_transactions(endless, concurrency=2) as outcomes:
+            assert isinstance(next(outcomes), Found)
+        assert (transport.in_flight, len(read) < 20) == (0, True)
+        with pytest.raises(TypeError):
+            pay.stream_transactions("T1").__enter__()
+        with pay.stream_transactions(["T1"]) as outcomes:
+            assert len(list(outcomes)) == 1
+            with pytest.raises(RuntimeError, match="has been read to its end"):
+                list(outcomes)
+
+
+def test_watch():
+    """A watch is a plain iterator, too."""
+    transport = ScriptedTransport()
+    transport.script("T1", *[answer(document("T1", status=status)) for status in ("Pending", "Paid")])
+    with (
+        blocking(transport) as pay,
+        pay.watch(["T1"], until={"Paid"}, deadline=60.0, interval=0.01) as changes,
+    ):
+        assert [(change.transaction.status, change.is_last) for change in changes] == [
+            ("Pending", False),
+            ("Paid", True),
+        ]
+
+
+def test_closed_while_a_stream_is_read():
+    """Closing in another thread ends a stream: the iteration says so, and leaving the block is harmless."""
+    pay = blocking(ScriptedTransport())
+    with pay.stream_transactions(f"T{number}" for number in itertools.count()) as outcomes:
+        next(outcomes)
+        pay.close()
+        with pytest.raises(ClientClosedError):
+            list(outcomes)
+
+
+ENDINGS = {
+    "on_attempt": "options = {'on_attempt': lambda _: sys.exit(3)}",
+    "key source": "options = {'api_key': lambda: sys.exit(3)}",
+    "predicate": "call = lambda: pay.wait_for('T1', until=lambda _: sys.exit(3), deadline=60.0)",
+    "watch": "call = lambda: list(pay.watch(['T1'], until=lambda _: sys.exit(3), deadline=60.0).__enter__())",
+    "transport": "transport.script('T1', SystemExit(3))",
+    "interrupt": "transport.script('T1', KeyboardInterrupt())",
+    "twice": "options = {'on_attempt': lambda _: sys.exit(3)}; transport.close = sys.exit",
+    "signal": "call = lambda: (signal.raise_signal(signal.SIGTERM), sys.exit(3))",
+    "interrupted close": "call = lambda: (interrupt_soon(), getattr(pay, 'close')())",
+    "close in a callback": "options = {'on_attempt': lambda _: pay.close()}",
+    "close in a signal": "signal.signal(15, lambda *_: pay.close()); call = lambda: signal.raise_signal(15)",
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a process cannot send itself these signals on Windows")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_loop_ends(ending):
+    """However the loop of a client ends, each call of each thread ends, the client is closed, and so is its thread."""
+    program = f"""
+        import asyncio, json, os, signal, sys, threading, time
+        from payclient import ClientClosedError
+        from payclient.blocking import Client
+        from support.fakes import ScriptedTransport, client
+
+        class Transport(ScriptedTransport):
+            async def aclose(self):
+                await super().aclose()
+                getattr(self, "close", int)()
+
+        def interrupt_soon():
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        async def never():
+            waiting.release()
+            await asyncio.get_running_loop().create_future()
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, lambda *_: pay.get_transaction("T2"))
+        transport, options, waiting, results = Transport(), {{}}, threading.Semaphore(0), []
+        transport.script("T9", never, never)
+        transport.script("T8", never, never)
+        call = lambda: pay.get_transaction("T1")
+        {ENDINGS[ending]}
+        pay = Client(client(transport, **{{"timeout": 600.0, "deadline": None, **options}}))
+
+        def ask(reference):
+            try:
+                pay.get_transaction(reference)
+            except BaseException as error:
+                results.append(type(error).__name__)
+
+        def see_it():
+            deadline = time.monotonic() + 60
+            for thread in others:
+                thread.join(deadline - time.monotonic())
+
+        others = [threading.Thread(target=ask, args=(each,), daemon=True) for each in ("T8", "T9")]
+        if "api_key" not in options and "pay.close" not in {ENDINGS[ending]!r}:
+            for thread in others:
+                thread.start()
+            for _ in others:
+                waiting.acquire()
+        else:
+            others = []
+        ended = "returned"
+        try:
+            call()
+        except BaseException as error:
+            ended = type(error).__name__
+        if {ending!r} == "signal":
+            pay._thread._loop.call_soon_threadsafe(sys.exit)
+        see_it()
+        try:
+            pay.get_transaction("T3")
+        except ClientClosedError as error:
+            last = str(error)
+        pay.close()
+        print(json.dumps([ended, results, last, pay._thread._thread.is_alive()]))
+    """
+    _, results, last, is_alive = run(program)
+    assert (set(results) <= {"ClientClosedError", "SystemExit"}, is_alive) == (True, False)
+    assert last.startswith("this client cannot be used: ")
+
+
+def test_python_ends():
+    """A call at the end of Python that needs a new connection is an error of payclient's; so is one after that."""
+    found = run(
+        """
+        import atexit, json
+        from payclient.blocking import Client
+
+        pays = [Client(api_key="test-key-0123456789", base_url="http://localhost:9", transport=name)
+                for name in ("httpx", "fast")]
+
+        @atexit.register
+        def last():
+            found = []
+            for pay in pays:
+                try:
+                    pay.get_transaction("T1")
+                except Exception as error:
+                    found.append([type(error).__module__, type(error).__name__])
+            print(json.dumps(found))
+        """
+    )
+    assert found == [["payclient.errors", "ClientClosedError"]] * 2

@@ -400,3 +400,23 @@ def test_every_option_is_here():
     options = set(inspect.signature(AsyncClient).parameters) - elsewhere
     table = next(mark for mark in test_option_of_a_client.pytestmark if mark.name == "parametrize").args[1]
     assert options == {name for case in table for name in case[0]}
+
+
+async def test_read_twice():
+    """A second `async for` over a stream or a watch that has been read to its end says so; another task may join."""
+    pay = client(ScriptedTransport())
+    blocks = (
+        pay.stream_transactions(["T1"]),
+        pay.watch(["T1"], until={"Canceled"}, deadline=60.0),
+    )
+    for block in blocks:
+        async with block as items:
+            assert len([item async for item in items]) == 1
+            with pytest.raises(RuntimeError, match="has been read to its end; open another one"):
+                [item async for item in items]
+
+            async def read(items):
+                return [item async for item in items]
+
+            assert await asyncio.create_task(read(items)) == []
+    await pay.aclose()

@@ -15,7 +15,7 @@ from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, plain_text_refused, refused
 from payclient.transports._origin import Origin
 from payclient.transports._proxy import Proxy, Tunnel, TunnelError
-from payclient.transports._socket import socket_options, system_trust
+from payclient.transports._socket import addresses_of, socket_options, system_trust
 from payclient.transports._tls import TlsSession
 from payclient.transports._way import Way, shown_address, shown_addresses
 
@@ -117,7 +117,7 @@ async def _receive(opened: socket.socket) -> bytes:
 async def _open_socket(host: str, port: int, way: Way) -> socket.socket:
     loop = asyncio.get_running_loop()
     way.enter("name", loop.time())
-    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    addresses = await addresses_of(host, port)
     way.enter("connect", loop.time())
     way.address = shown_addresses([address for *_, address in addresses])
     opened = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]  its socket addresses are bare tuples

@@ -6,16 +6,38 @@ import asyncio
 import functools
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from payclient.errors import ClientClosedError
 
 _READ_BYTES = 16 * 1024
 
 
 async def system_trust() -> ssl.SSLContext:
     """Return the SSL context of the process, created in a thread because it reads some hundred certificates."""
-    return await asyncio.to_thread(_system_trust)
+    with _needs_thread():
+        return await asyncio.to_thread(_system_trust)
+
+
+async def addresses_of(host: str, port: int) -> Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]]:
+    """Return the addresses of *host*; the name is resolved in a thread."""
+    loop = asyncio.get_running_loop()
+    with _needs_thread():
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+
+
+@contextmanager
+def _needs_thread() -> Generator[None]:
+    """Translate the error of an executor that starts no thread, because Python or its event loop is about to end."""
+    try:
+        yield
+    except RuntimeError as error:
+        message = f"no new connection can be made: {error}"
+    else:
+        return
+    raise ClientClosedError(message)
 
 
 @functools.cache

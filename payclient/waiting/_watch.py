@@ -126,12 +126,16 @@ class _Watch:
     _count: int = field(init=False, default=0)
     _failure: BaseException | None = field(init=False, default=None)
     _is_read: bool = field(init=False, default=False)
+    _reader: asyncio.Task[Any] | None = field(init=False, default=None)  # that has seen the end
     _is_over: bool = field(init=False, default=False)
     _is_stopping: bool = field(init=False, default=False)
 
     # What the caller sees
 
     def __aiter__(self) -> _Watch:
+        if self._reader is not None and self._reader is asyncio.current_task():  # others may share what is left
+            message = "this watch has been read to its end; open another one"
+            raise RuntimeError(message)
         return self
 
     async def __anext__(self) -> Seen:
@@ -142,6 +146,7 @@ class _Watch:
                 self._end(None)
             if self._is_over:
                 failure, self._failure = self._failure, None
+                self._reader = self._reader if failure else asyncio.current_task()
                 raise failure or StopAsyncIteration
             self._news.clear()
             await self._news.wait()

@@ -96,8 +96,8 @@ def test_demo(tmp_path):
     """The demo prints what README shows of it; the line of progress depends on the machine."""
     shown = re.search(r"-s demo\n(.+?)nox > ", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[1]
     demo = [sys.executable, "-m", "payclient", "demo", "--out", str(tmp_path)]
-    printed = subprocess.run(demo, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True, timeout=300)
-    assert is_shown(re.sub("(?m)^asking .+", "…", shown), printed.stdout), printed.stdout
+    done = subprocess.run(demo, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True, timeout=300)
+    assert is_shown(re.sub("(?m)^asking .+", "…", shown), done.stdout), done.stdout
 
 
 def in_docstrings(module):

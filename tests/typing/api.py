@@ -307,6 +307,10 @@ def without_a_loop() -> None:
         assert_type(pay.get_transactions(["a"], concurrency=2), list[Outcome])
         assert_type(pay.wait_for("a", until={"Paid"}, deadline=9), Transaction)
         assert_type(pay.confirm("a", amount=1, status={"Paid"}), Confirmation)
+    with Client(deadline=5.0, proxy=None) as pay, pay.stream_transactions(["a"], concurrency=2) as outcomes:
+        assert_type(next(outcomes), Outcome)
+        with pay.watch(["a"], until={"Paid"}, deadline=9) as changes:
+            assert_type(list(changes), list[Change | Failed])
     pay.close()
 
 
