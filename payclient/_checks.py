@@ -28,6 +28,13 @@ def check_seconds(name: str, given: object) -> float:
     return given  # type: ignore[return-value]  # a number
 
 
+def check_order(name: str, given: float, bound: str, limit: float, *, defaults: tuple[float, float | None]) -> None:
+    """Refuse *given* above *limit* if neither is its default; a default is bounded by what was given."""
+    if given > limit and given != defaults[0] and limit != defaults[1]:
+        message = f"{name} must not be above {bound}, got {given} and {limit}"
+        raise ConfigurationError(message)
+
+
 def check_callback(name: str, given: object) -> None:
     """
     Refuse what cannot be called, and async functions, whose coroutine would never be awaited.

@@ -149,7 +149,7 @@ class AsyncClient:
         workers: Clients that share the key, this one included: in other tasks, processes or machines.
         timeout: Seconds for one attempt, from the request to the last byte of the body.
         deadline: Seconds for one lookup, with queueing, all attempts and the waits between them. None
-            for no such limit.
+            for no such limit. It bounds the default `timeout`; a longer one of your own is refused.
         retry: When to retry; None for never.
         transport: `httpx`, `fast` (extra `fast`), or your own transport, which you close. If not
             given, `PAYCLIENT_TRANSPORT`, or else `httpx`.
@@ -507,8 +507,7 @@ class AsyncClient:
 
         Raises:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
-            ConfigurationError: When *status* is not a set of words.
-            TypeError: When an argument has another type.
+            ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
         from payclient._confirm import claim, findings_of, words_of  # noqa: PLC0415  it loads reconciliation
 

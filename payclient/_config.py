@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen, validators
 
-from payclient._checks import check_callback, is_loopback, is_seconds
+from payclient._checks import check_callback, check_order, is_loopback, is_seconds
 from payclient._defaults import DEADLINE, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
@@ -36,6 +36,13 @@ _ADDED = {
 
 def _is_callback(_: object, attribute: Any, value: Any) -> None:
     check_callback(attribute.name, value)
+
+
+def _is_tracing(_: object, __: object, value: Any) -> None:
+    check_callback("tracing", value)
+    if isinstance(value, type) and not hasattr(value, "__enter__"):
+        message = f"tracing must be an object such as {value.__name__}(), got the class {value.__name__}"
+        raise ConfigurationError(message)
 
 
 def _is_policy(_: object, __: object, value: Any) -> None:
@@ -65,7 +72,11 @@ class Options:
     deadline: float | None = field(default=DEADLINE, validator=validators.optional(is_seconds))
     retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
     on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(_is_callback))
-    tracing: Tracing | None = field(default=None, validator=validators.optional(_is_callback))
+    tracing: Tracing | None = field(default=None, validator=validators.optional(_is_tracing))
+
+    def __attrs_post_init__(self) -> None:
+        if self.deadline is not None:
+            check_order("timeout", self.timeout, "deadline", self.deadline, defaults=(TIMEOUT, DEADLINE))
 
     @property
     def observers(self) -> tuple[OnAttempt, ...]:

@@ -22,8 +22,14 @@ def claim(reference: str, *, amount: int, merchant_reff: str | None) -> Entry:
     Return what a caller was told, as a ledger would have it; without a status, which has several right answers.
 
     Raises:
-        TypeError: For a value of another type.
+        ConfigurationError: When *amount* or *merchant_reff* is no value that the service could have.
     """
+    if isinstance(amount, bool) or not isinstance(cast("object", amount), int) or amount < 0:
+        message = f"amount must be an integer of 0 or more, in the unit of the service, got {amount!r}"
+        raise ConfigurationError(message)
+    if not isinstance(cast("object", merchant_reff), str | None):
+        message = f"merchant_reff must be a string or None, got {type(merchant_reff).__name__}"
+        raise ConfigurationError(message)
     return Entry(
         line=1, reference=reference, amount=amount, merchant_reff=ABSENT if merchant_reff is None else merchant_reff
     )

@@ -13,8 +13,16 @@ import re
 import httpx
 import pytest
 
-from payclient import AsyncClient, ClientClosedError, ConfigurationError, InvalidReferenceError
+from payclient import (
+    AsyncClient,
+    ClientClosedError,
+    ConfigurationError,
+    InvalidReferenceError,
+    PayClientError,
+    RetryPolicy,
+)
 from payclient.ledger import LedgerError, open_ledger
+from payclient.otel import OpenTelemetryTracing
 from payclient.reconcile import RulesError, parse_rules, reconcile
 from payclient.testing import FakeService
 from payclient.transports import HttpxTransport
@@ -75,6 +83,11 @@ def wrapped(function):
         ({"retry": 3}, "retry must be a RetryPolicy or None, got int"),
         ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
         ({"environment": "prod"}, "environment must be 'live' or 'sandbox', got 'prod'"),
+        ({"timeout": 20, "deadline": 5}, "timeout must not be above deadline, got 20 and 5"),
+        (
+            {"tracing": OpenTelemetryTracing},
+            "tracing must be an object such as OpenTelemetryTracing(), got the class OpenTelemetryTracing",
+        ),
         ({"on_attempt": 3}, "on_attempt must be callable, got int"),
         ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
         ({"on_attempt": generator}, "on_attempt" + ASYNC),
@@ -420,3 +433,61 @@ async def test_read_twice():
 
             assert await asyncio.create_task(read(items)) == []
     await pay.aclose()
+
+
+def test_defaults_do_not_contradict():
+    """A default is bounded by what was given; only two values of the caller contradict each other."""
+    for options in ({"deadline": 5.0}, {"timeout": 60.0}, {"timeout": 5.0, "deadline": 5.0}):
+        client(ScriptedTransport(), **options)
+    client(ScriptedTransport(), deadline=5.0).with_options(timeout=4.0)
+    with pytest.raises(ConfigurationError, match="timeout must not be above deadline, got"):
+        client(ScriptedTransport(), deadline=5.0).with_options(timeout=8.0)
+    assert [RetryPolicy(initial_backoff=9.0).max_backoff, RetryPolicy(max_backoff=0.1).initial_backoff] == [8.0, 0.25]
+    with pytest.raises(ConfigurationError, match="initial_backoff must not be above max_backoff, got"):
+        RetryPolicy(initial_backoff=9.0, max_backoff=4.0)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"amount": -5},
+        {"amount": 1.5},
+        {"amount": "5"},
+        {"amount": True},
+        {"amount": 5, "merchant_reff": 7},
+        {"status": "Paid"},
+    ],
+)
+async def test_claim(claim):
+    """A claim that no transaction could meet is refused before anything is sent, always with the same class."""
+    transport = ScriptedTransport()
+    async with client(transport) as pay:
+        with pytest.raises(ConfigurationError, match="must be"):
+            await pay.confirm("T1", **{"amount": 5, "status": {"Paid"}, **claim})
+    assert transport.sent == []
+
+
+async def test_closed_http_client():
+    """A closed `http_client` is refused at once, and one that is closed later says so."""
+    closed, later = httpx.AsyncClient(), httpx.AsyncClient()
+    await closed.aclose()
+    with pytest.raises(ClientClosedError, match="this http_client cannot be used: it has been closed"):
+        AsyncClient(api_key=KEY, base_url="https://pay.example", http_client=closed)
+    pay = AsyncClient(api_key=KEY, base_url="https://pay.example", http_client=later)
+    await later.aclose()
+    with pytest.raises(ClientClosedError, match="this http_client cannot be used: it has been closed"):
+        await pay.get_transaction("T1")
+
+
+def test_http_client_of_another_loop():
+    """An `http_client` with connections serves one event loop; a second one is told so, and nothing is sent."""
+    http_client = httpx.AsyncClient(trust_env=False)
+
+    async def ask():
+        options = {"api_key": KEY, "base_url": "http://127.0.0.1:9", "retry": None, "http_client": http_client}
+        with pytest.raises(PayClientError) as caught:
+            await AsyncClient(**options).get_transaction("T1")
+        return str(caught.value)
+
+    assert asyncio.run(ask()).startswith("cannot connect")
+    assert asyncio.run(ask()) == "this http_client cannot be used: it belongs to another event loop; make one per loop"

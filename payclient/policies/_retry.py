@@ -13,7 +13,7 @@ from enum import Enum
 from attrs import define, field, frozen
 
 from payclient import errors
-from payclient._checks import is_count, is_wait
+from payclient._checks import check_order, is_count, is_wait
 
 
 class Signal(Enum):
@@ -151,6 +151,9 @@ class RetryPolicy:
     initial_backoff: float = field(default=0.25, validator=is_wait)
     max_backoff: float = field(default=8.0, validator=is_wait)
     max_retry_after: float = field(default=900.0, validator=is_wait)
+
+    def __attrs_post_init__(self) -> None:
+        check_order("initial_backoff", self.initial_backoff, "max_backoff", self.max_backoff, defaults=(0.25, 8.0))
 
 
 _MAX_UNCOUNTED = 50

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import sys
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from types import ModuleType
@@ -12,7 +14,14 @@ from typing import Any, ClassVar
 import httpx
 from attrs import evolve
 
-from payclient.errors import AttemptTimeoutError, ConfigurationError, ConnectionFailedError, Step, TransportError
+from payclient.errors import (
+    AttemptTimeoutError,
+    ClientClosedError,
+    ConfigurationError,
+    ConnectionFailedError,
+    Step,
+    TransportError,
+)
 from payclient.protocol import BODY_LIMIT, Request, Response
 from payclient.transports._cancel import in_own_scope
 from payclient.transports._connection import Connection
@@ -46,6 +55,15 @@ def _library_of(client: object) -> ModuleType:
             return library
     message = f"http_client must be an httpx.AsyncClient, got {type(client).__name__}"
     raise ConfigurationError(message)
+
+
+_loops: weakref.WeakKeyDictionary[HttpClient, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()
+"""The event loop of the first use of each client: its connections belong to that loop."""
+
+
+def _unusable(problem: str) -> ClientClosedError:
+    message = f"this http_client cannot be used: {problem}"
+    return ClientClosedError(message)
 
 
 class _ReusedError(Exception):
@@ -84,19 +102,34 @@ class HttpxClientTransport:
 
     Raises:
         ConfigurationError: When *client* is something else, such as a synchronous client.
+        ClientClosedError: When it has been closed.
     """
 
     def __init__(self, client: HttpClient) -> None:
         self._library = _library_of(client)
         self._client = client
+        self._has_place = False
+        if client.is_closed:
+            raise _unusable("it has been closed")
 
     async def send(self, request: Request) -> Response:
         """Exchange *request* for a response; see `Transport.send`."""
         if self._client.is_closed:
-            raise closed()
+            raise _unusable("it has been closed")
+        if not self._has_place:
+            self._check_place(request)
         if self._is_pooled(request):
             return await self._exchange(request, None)
         return await in_own_scope(self._exchange_anywhere(request))
+
+    def _check_place(self, request: Request) -> None:
+        """Refuse a client with connections that belong to another event loop."""
+        loop = asyncio.get_running_loop()
+        if isinstance(self._mounted(request), (self._library.AsyncHTTPTransport, PooledTransport)):
+            first = _loops.setdefault(self._client, weakref.ref(loop))
+            if first() is not loop:
+                raise _unusable("it belongs to another event loop; make one per loop")
+        self._has_place = True
 
     async def _exchange_anywhere(self, request: Request) -> Response:
         while True:
