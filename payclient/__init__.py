@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from payclient._client import AsyncClient, Confirmation
     from payclient._telemetry import Attempt, Stats
     from payclient._transaction import Transaction
+    from payclient._version import __version__
     from payclient.errors import (
         AttemptTimeoutError,
         AuthenticationError,
@@ -83,12 +84,14 @@ __all__ = [
     "UnreachableStatusError",
     "WaitDeadlineError",
     "WaitError",
+    "__version__",
 ]
 
 _HOME = {
     "payclient._client": ("AsyncClient", "Confirmation"),
     "payclient._telemetry": ("Attempt", "Stats"),
     "payclient._transaction": ("Transaction",),
+    "payclient._version": ("__version__",),
     "payclient.errors": tuple(name for name in __all__ if name.endswith("Error")),
     "payclient.policies._retry": ("RetryPolicy",),
     "payclient.protocol._models": ("Environment", "Failed", "Found", "Outcome"),

@@ -6,7 +6,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import tzinfo
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Self, TypedDict, Unpack
 
 from attrs import evolve, frozen
@@ -15,6 +15,7 @@ from payclient._checks import check_count, check_seconds
 from payclient._config import (
     Options,
     resolve_api_key,
+    resolve_application,
     resolve_base_url,
     resolve_environment,
     resolve_messages,
@@ -53,11 +54,10 @@ if TYPE_CHECKING:
     from payclient.reconcile import Finding
 
 
-@cache
-def _user_agent() -> str:
-    from importlib.metadata import version  # noqa: PLC0415  sixteen modules that nothing else needs
+def _user_agent(application: str | None) -> str:
+    from payclient._version import __version__  # noqa: PLC0415  sixteen modules that nothing else needs
 
-    return f"payclient/{version('payclient')}"
+    return " ".join(filter(None, (resolve_application(application), f"payclient/{__version__}")))
 
 
 def _carrier(
@@ -125,6 +125,7 @@ class ClientOptions(OptionChanges, NetworkOptions, total=False):
     transport: Transport | TransportName | None
     http_client: HttpClient | None
     not_found_messages: Iterable[str]
+    application: str | None
 
 
 class AsyncClient:
@@ -158,6 +159,7 @@ class AsyncClient:
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
+        application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
         network: How the service is reached: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
             `ssl_context`, `keylog_file`; see `payclient.transports.NetworkOptions`.
 
@@ -185,6 +187,7 @@ class AsyncClient:
         on_attempt: OnAttempt | None = None,
         tracing: Tracing | None = None,
         not_found_messages: Iterable[str] = (),
+        application: str | None = None,
         **network: Unpack[NetworkOptions],
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
@@ -206,7 +209,7 @@ class AsyncClient:
             transport=_carrier(transport, http_client, reached),
             url=self._url,
             keys=keys,
-            user_agent=_user_agent(),
+            user_agent=_user_agent(application),
             max_concurrency=concurrency,
             max_rate=rate,
             workers=workers,

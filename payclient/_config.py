@@ -24,6 +24,8 @@ from payclient.protocol import ApiKey, Environment, endpoint, plain
 from payclient.transports import Transport
 
 _MAX_KEY_BYTES = 64 * 1024
+_WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
+_PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
 """A name in lower case; one that ends in a number would be an invalid IPv4 address."""
 _ADDED = {
@@ -177,6 +179,19 @@ def resolve_messages(given: object) -> frozenset[str]:
         message = "not_found_messages must be a list of messages, each with a word in it"
         raise ConfigurationError(message)
     return messages
+
+
+def resolve_application(given: object) -> str | None:
+    """
+    Return *given* if it is a product of a `User-Agent`, or None.
+
+    Source:
+        RFC 9110, part 10.1.5.
+    """
+    if given is not None and not (isinstance(given, str) and _PRODUCT.fullmatch(given)):
+        message = f"application must be a name without spaces, such as 'shop' or 'shop/1.2', got {given!r}"
+        raise ConfigurationError(message)
+    return given
 
 
 def _url_problem(url: object) -> str | None:

@@ -15,7 +15,8 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from payclient._telemetry import Attempt, OnAttempt, Stats, Tracing
-from payclient.errors import PayClientError, TransactionNotFoundError
+from payclient._version import __version__
+from payclient.errors import PayClientError, ResponseError, TransactionNotFoundError
 
 __all__ = ["OpenTelemetryMetrics", "OpenTelemetryTracing"]
 
@@ -35,8 +36,8 @@ class OpenTelemetryTracing:
     """
     Makes a span for each lookup; pass one to `AsyncClient(tracing=…)`.
 
-    The span is named `payclient.get_transaction` and holds the number of attempts and the
-    class of the error, if there was one. Neither reference, amount, URL nor key is in it. A lookup
+    The span is named `payclient.get_transaction` and holds the number of attempts and, as `error.type`, the
+    HTTP status of an error, or else its class. Neither reference, amount, URL nor key is in it. A lookup
     that shares the request of an equal one has a span without attempts. The requests carry the
     span's `traceparent`.
 
@@ -45,7 +46,7 @@ class OpenTelemetryTracing:
     """
 
     def __init__(self, provider: trace.TracerProvider | None = None) -> None:
-        self._tracer = trace.get_tracer("payclient", tracer_provider=provider)
+        self._tracer = trace.get_tracer("payclient", __version__, tracer_provider=provider)
 
     @contextmanager
     def __call__(self) -> Generator[OnAttempt]:
@@ -59,7 +60,8 @@ class OpenTelemetryTracing:
             try:
                 yield _SpanOfLookup(span)
             except PayClientError as error:
-                span.set_attribute("error.type", type(error).__name__)
+                status = error.status_code if isinstance(error, ResponseError) else None
+                span.set_attribute("error.type", _error_type(status, type(error).__name__))
                 if not isinstance(error, TransactionNotFoundError):  # which is an answer
                     span.set_status(trace.StatusCode.ERROR)
                 raise
@@ -80,22 +82,34 @@ class _SpanOfLookup:
 
     def __call__(self, attempt: Attempt) -> None:
         self._span.set_attribute("payclient.attempts", attempt.number)
-        attributes: dict[str, str | int | float] = {"number": attempt.number, "seconds": attempt.seconds}
+        attributes: dict[str, str | int | float] = {"payclient.attempt.duration": attempt.seconds}
+        if attempt.number > 1:
+            attributes["http.request.resend_count"] = attempt.number - 1
         if attempt.status is not None:
             attributes["http.response.status_code"] = attempt.status
         if attempt.error is not None:
-            attributes["error.type"] = attempt.error
-        self._span.add_event("attempt", attributes)
+            attributes["error.type"] = _error_type(attempt.status, attempt.error)
+        self._span.add_event("payclient.attempt", attributes)
+
+
+def _error_type(status: int | None, error: str) -> str:
+    """
+    Return the status of HTTP if it is an error, or else the class.
+
+    Source:
+        OpenTelemetry's semantic conventions for HTTP.
+    """
+    return error if status is None or status < 400 else str(status)
 
 
 class OpenTelemetryMetrics:
     """
     Measures lookups and attempts; pass one to `AsyncClient(tracing=…)`.
 
-    - `http.client.request.duration` in seconds: method, server address and port, status, error class
-    - `payclient.lookup.duration` in seconds: `outcome`, which is `found` or the error class
+    - `http.client.request.duration` in seconds: method, server address and port, status, `error.type`
+    - `payclient.lookup.duration` in seconds: `payclient.outcome`, which is `found` or the error class
     - `payclient.retries` and `payclient.throttled`: counts, without attributes
-    - `payclient.deviations`: a count by `field`
+    - `payclient.deviations`: a count by `payclient.field`
     - `payclient.limit`, and `payclient.paused` in seconds: gauges, only with `observe`
 
     No attribute holds a reference, an amount or a key.
@@ -106,7 +120,7 @@ class OpenTelemetryMetrics:
     """
 
     def __init__(self, provider: metrics.MeterProvider | None = None, *, tracing: Tracing | None = None) -> None:
-        meter = metrics.get_meter("payclient", meter_provider=provider)
+        meter = metrics.get_meter("payclient", __version__, meter_provider=provider)
         self._meter = meter
         self._tracing = tracing
         self._requests = meter.create_histogram(
@@ -121,11 +135,15 @@ class OpenTelemetryMetrics:
             description="Duration of lookups, with queueing, retries and waits.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        self._retries = meter.create_counter("payclient.retries", description="Attempts after the first of a lookup.")
-        self._throttled = meter.create_counter(
-            "payclient.throttled", description="Attempts that the service throttled."
+        self._retries = meter.create_counter(
+            "payclient.retries", unit="{attempt}", description="Attempts after the first of a lookup."
         )
-        self._deviations = meter.create_counter("payclient.deviations", description="Fields not as documented.")
+        self._throttled = meter.create_counter(
+            "payclient.throttled", unit="{attempt}", description="Attempts that the service throttled."
+        )
+        self._deviations = meter.create_counter(
+            "payclient.deviations", unit="{field}", description="Fields not as documented."
+        )
 
     def __call__(self) -> AbstractContextManager[OnAttempt]:
         """Return the context manager for one lookup."""
@@ -138,7 +156,7 @@ class OpenTelemetryMetrics:
         Args:
             client: An `AsyncClient`; one of its views is enough.
         """
-        self._gauge("payclient.limit", "1", "Attempts allowed at once.", client, lambda stats: stats.limit)
+        self._gauge("payclient.limit", "{attempt}", "Attempts allowed at once.", client, lambda stats: stats.limit)
         self._gauge("payclient.paused", "s", "Until the pause ends.", client, lambda stats: stats.paused_seconds)
 
     def _gauge(self, name: str, unit: str, words: str, client: _HasStats, value: Callable[[Stats], float]) -> None:
@@ -157,7 +175,7 @@ class OpenTelemetryMetrics:
         if attempt.error == "RateLimitedError":
             self._throttled.add(1)
         for name in attempt.deviations:
-            self._deviations.add(1, {"field": name})
+            self._deviations.add(1, {"payclient.field": name})
 
 
 @lru_cache(maxsize=128)
@@ -169,7 +187,7 @@ def _attributes(url: str, status: int | None, error: str | None) -> Mapping[str,
     if status is not None:
         attributes["http.response.status_code"] = status
     if error is not None:
-        attributes["error.type"] = error
+        attributes["error.type"] = _error_type(status, error)
     return MappingProxyType(attributes)
 
 
@@ -198,7 +216,7 @@ class _MeasuredLookup:
         try:
             return None if self._traced is None else self._traced.__exit__(kind, error, trace)
         finally:
-            self._durations.record(self._now() - self._began, {"outcome": outcome})
+            self._durations.record(self._now() - self._began, {"payclient.outcome": outcome})
 
 
 class _Both:

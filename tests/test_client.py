@@ -15,6 +15,7 @@ from importlib.metadata import version
 import attrs
 import pytest
 
+import payclient
 from payclient import (
     AsyncClient,
     AttemptTimeoutError,
@@ -64,6 +65,17 @@ async def test_names_itself():
     async with client(transport) as pay:
         await pay.get_transaction("T1")
     assert transport.sent[0].headers["User-Agent"] == f"payclient/{version('payclient')}"
+
+
+async def test_application():
+    """The name of the application comes first in the `User-Agent`; one that could not be a product is refused."""
+    transport = ScriptedTransport()
+    async with client(transport, application="shop/1.2") as pay:
+        await pay.get_transaction("T1")
+    assert transport.sent[0].headers["User-Agent"] == f"shop/1.2 payclient/{payclient.__version__}"
+    for refused in ("", "my shop", "shop/", "a/b/c", "shop\r\nX: y", "läden", 7):
+        with pytest.raises(ConfigurationError, match="application must be a name without spaces"):
+            client(transport, application=refused)
 
 
 def test_defaults():

@@ -11,8 +11,11 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv.attributes import error_attributes, http_attributes, server_attributes
+from opentelemetry.semconv.metrics import http_metrics
 from opentelemetry.trace import StatusCode
 
+import payclient
 from payclient import RetryPolicy, ServiceError, TransactionNotFoundError
 from payclient.otel import OpenTelemetryMetrics, OpenTelemetryTracing
 from payclient.testing import FakeService, serve
@@ -42,7 +45,8 @@ async def test_one_span(spans):
     assert span.name == "payclient.get_transaction"
     assert span.attributes == {"payclient.attempts": 2}
     events = [(e.name, e.attributes["http.response.status_code"], e.attributes.get("error.type")) for e in span.events]
-    assert events == [("attempt", 503, "ServiceError"), ("attempt", 200, None)]
+    assert events == [("payclient.attempt", 503, "503"), ("payclient.attempt", 200, None)]
+    assert [event.attributes.get("http.request.resend_count") for event in span.events] == [None, 1]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ async def test_errors(spans, step, error, status):
         with pytest.raises(error):
             await pay.get_transaction("T1")
     (span,) = finished()
-    assert (span.attributes["error.type"], span.status.status_code) == (error.__name__, status)
+    assert (span.attributes["error.type"], span.status.status_code) == (str(step.status_code), status)
 
 
 async def test_no_payload(spans):
@@ -138,9 +142,12 @@ async def test_durations(meter):
         await pay.get_transaction("T9")
     found = read()
     assert found[request_key(http__response__status_code=200)] == (1, pytest.approx(2.0))
-    assert found[request_key(http__response__status_code=503, error__type="ServiceError")] == (1, pytest.approx(2.0))
-    assert found["payclient.lookup.duration", ("outcome", "found")] == (1, pytest.approx(4.0))
-    assert found["payclient.lookup.duration", ("outcome", "TransactionNotFoundError")] == (1, pytest.approx(2.0))
+    assert found[request_key(http__response__status_code=503, error__type="503")] == (1, pytest.approx(2.0))
+    assert found["payclient.lookup.duration", ("payclient.outcome", "found")] == (1, pytest.approx(4.0))
+    assert found["payclient.lookup.duration", ("payclient.outcome", "TransactionNotFoundError")] == (
+        1,
+        pytest.approx(2.0),
+    )
     assert (found["payclient.retries",], ("payclient.throttled",) in found) == (1, False)
 
 
@@ -204,3 +211,32 @@ async def test_metrics_and_tracing(spans, meter):
     assert (span.attributes, "traceparent" in transport.sent[0].headers) == ({"payclient.attempts": 1}, True)
     (scope,) = reader.get_metrics_data().resource_metrics[0].scope_metrics
     assert {metric.name for metric in scope.metrics} >= {"http.client.request.duration", "payclient.lookup.duration"}
+
+
+async def test_published_convention(spans):
+    """Each name is in the published convention or in our namespace; scopes have a version, instruments a unit."""
+    tracing, finished = spans
+    reader = InMemoryMetricReader()
+    metrics = OpenTelemetryMetrics(MeterProvider([reader]), tracing=tracing)
+    transport = ScriptedTransport()
+    transport.script("T1", DOWN, throttled(0))
+    async with client(transport, tracing=metrics, retry=RetryPolicy(initial_backoff=0)) as pay:
+        metrics.observe(pay)
+        await pay.get_transaction("T1")
+    (span,) = finished()
+    (scope,) = (scope for resource in reader.get_metrics_data().resource_metrics for scope in resource.scope_metrics)
+    assert {span.instrumentation_scope.version, scope.scope.version} == {payclient.__version__}
+    assert [metric.name for metric in scope.metrics if not metric.unit] == []
+    published = {
+        value
+        for module in (error_attributes, http_attributes, server_attributes, http_metrics)
+        for value in vars(module).values()
+        if isinstance(value, str)
+    }
+    names = {name for each in (span, *span.events) for name in each.attributes} | {
+        metric.name for metric in scope.metrics
+    }
+    names |= {name for metric in scope.metrics for point in metric.data.data_points for name in point.attributes}
+    assert {name for name in names - published if not name.startswith("payclient.")} == set()
+    kinds = {each.attributes["error.type"] for each in span.events if "error.type" in each.attributes}
+    assert kinds == {"503", "429"}

@@ -56,7 +56,7 @@ def service_of(**options):
 @pytest.mark.virtual_time
 async def test_no_deadline(carry_out):
     """A row may take longer than the deadline of a single lookup: its turn comes when it comes."""
-    verdict, _ = await carry_out(service_of(latency=Latency(seconds=60)), deadline=1)
+    verdict, _ = await carry_out(service_of(latency=Latency(seconds=60)), timeout=90)
     assert verdict is Verdict.PARTIAL
 
 

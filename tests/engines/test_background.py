@@ -70,7 +70,10 @@ def test_network():
     url = "https://pay.example"
     spec = LookupSpec(base_url=url, transport="fast", network={"proxy": "http://proxy:3128", "trust_env": False})
     assert hash(pickle.loads(pickle.dumps(spec))) == hash(spec)
-    assert repr(background_client(spec).client._session._transport._connections._dialer._proxy) == "Proxy('http://proxy:3128')"
+    assert (
+        repr(background_client(spec).client._session._transport._connections._dialer._proxy)
+        == "Proxy('http://proxy:3128')"
+    )
 
 
 def limiter_of(spec):

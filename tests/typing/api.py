@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import httpx
 
+import payclient
 from payclient import (
     AsyncClient,
     Attempt,
@@ -253,7 +254,7 @@ def clients() -> list[AsyncClient]:
             tracing=tracing,
         ),
         AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
-        AsyncClient(not_found_messages=["unknown code"]),
+        AsyncClient(not_found_messages=["unknown code"], application="shop/1.2"),
         AsyncClient(transport=builtin),
         AsyncClient(transport=fast),
         AsyncClient(transport=name),
@@ -356,6 +357,7 @@ def branches() -> None:
     value: ValueError = errors.ConfigurationError("x")
     late: TimeoutError = errors.AttemptTimeoutError("x", attempts=1, sent="unknown")
     closed: RuntimeError = errors.ClientClosedError("x")
+    assert_type(payclient.__version__, str)
     print(builtin, value, late, closed)
 
 
