@@ -266,7 +266,7 @@ ENDINGS = {
     "on_attempt": "options = {'on_attempt': lambda _: sys.exit(3)}",
     "key source": "options = {'api_key': lambda: sys.exit(3)}",
     "predicate": "call = lambda: pay.wait_for('T1', until=lambda _: sys.exit(3), deadline=60.0)",
-    "watch": "call = lambda: list(pay.watch(['T1'], until=lambda _: sys.exit(3), deadline=60.0).__enter__())",
+    "watch": "call = lambda: list(blocks.enter_context(pay.watch(['T1'], until=lambda _: sys.exit(3), deadline=60.0)))",
     "transport": "transport.script('T1', SystemExit(3))",
     "interrupt": "transport.script('T1', KeyboardInterrupt())",
     "twice": "options = {'on_attempt': lambda _: sys.exit(3)}; transport.close = sys.exit",
@@ -282,7 +282,7 @@ ENDINGS = {
 def test_loop_ends(ending):
     """However the loop of a client ends, each call of each thread ends, the client is closed, and so is its thread."""
     program = f"""
-        import asyncio, json, os, signal, sys, threading, time
+        import asyncio, contextlib, json, os, signal, sys, threading, time
         from payclient import ClientClosedError
         from payclient.blocking import Client
         from support.fakes import ScriptedTransport, client
@@ -299,6 +299,7 @@ def test_loop_ends(ending):
             waiting.release()
             await asyncio.get_running_loop().create_future()
 
+        blocks = contextlib.ExitStack()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, lambda *_: pay.get_transaction("T2"))
         transport, options, waiting, results = Transport(), {{}}, threading.Semaphore(0), []

@@ -29,7 +29,6 @@ def script(text):
         ("from payclient import AsyncClient\nclient = AsyncClient()\n", "client.wait_for"),
         ("from payclient.transports import HttpxTransport\n", "HttpxTransport"),
         ("from payclient.testing import FakeService\n", "FakeService"),
-        ("from payclient.blocking import Client\n", "Client"),
     ],
 )
 def test_signature(start, called):

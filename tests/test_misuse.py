@@ -88,6 +88,10 @@ def wrapped(function):
             {"tracing": OpenTelemetryTracing},
             "tracing must be an object such as OpenTelemetryTracing(), got the class OpenTelemetryTracing",
         ),
+        (
+            {"application": "my shop"},
+            "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
+        ),
         ({"on_attempt": 3}, "on_attempt must be callable, got int"),
         ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
         ({"on_attempt": generator}, "on_attempt" + ASYNC),

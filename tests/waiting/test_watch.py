@@ -250,13 +250,6 @@ async def test_after_the_block():
         await anext(changes)
 
 
-async def test_after_the_end():
-    """After the end, reading it again ends at once."""
-    async with client(becoming(0)).watch(["T0"], until=PAID, deadline=9.0) as changes:
-        assert [change.is_last async for change in changes] == [True]
-        assert [change async for change in changes] == []
-
-
 async def test_nothing_left_at_the_end():
     """A watch that has ended by itself leaves no timer, however far its deadline is."""
     pay = client(becoming(0))
