@@ -28,7 +28,6 @@ from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
 from payclient.transports._failures import (
     broken,
-    closed,
     not_connected,
     reason_of,
     refused,
