@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from payclient._checks import check_count, check_seconds
 from payclient._config import (
+    OnOutage,
     Options,
     resolve_api_key,
     resolve_application,
@@ -26,10 +27,10 @@ from payclient._defaults import STALL_TIMEOUT
 from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
 from payclient._session import Session
-from payclient._stream import References, stream
+from payclient._stream import References, in_bulk, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
 from payclient.errors import ConfigurationError, TransactionNotFoundError
-from payclient.policies import Clock, RetryPolicy, SingleFlight
+from payclient.policies import Clock, Outage, RetryPolicy, SingleFlight
 from payclient.protocol import (
     Environment,
     Outcome,
@@ -111,6 +112,7 @@ class OptionChanges(TypedDict, total=False):
     retry: RetryPolicy | None
     on_attempt: OnAttempt | None
     tracing: Tracing | None
+    on_outage: OnOutage
 
 
 class ClientOptions(OptionChanges, NetworkOptions, total=False):
@@ -157,6 +159,9 @@ class AsyncClient:
         http_client: Your own `httpx.AsyncClient` to send with; never closed by payclient.
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
+        on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
+            `fail` within a second, with an `OutageError`, or `wait` until `deadline`. Streams, waits and watches
+            always wait.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
@@ -186,6 +191,7 @@ class AsyncClient:
         http_client: HttpClient | None = None,
         on_attempt: OnAttempt | None = None,
         tracing: Tracing | None = None,
+        on_outage: OnOutage = "fail",
         not_found_messages: Iterable[str] = (),
         application: str | None = None,
         **network: Unpack[NetworkOptions],
@@ -198,7 +204,9 @@ class AsyncClient:
         finally:
             # A traceback with locals would show the key, or the password in a URL, when any argument is refused.
             del api_key, base_url, network
-        self._options = Options(timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing)
+        self._options = Options(
+            timeout=timeout, deadline=deadline, retry=retry, on_attempt=on_attempt, tracing=tracing, on_outage=on_outage
+        )
         environment = resolve_environment(environment)
         self._url = endpoint(address, environment)
         self._keys = keys
@@ -216,15 +224,14 @@ class AsyncClient:
             not_found_messages=resolve_messages(not_found_messages),
             name=repr(self) if is_ours else None,
         )
-        self._calls: SingleFlight[Transaction] = SingleFlight()
-        self._polls = Polls()
+        self._calls, self._polls = SingleFlight[Transaction](), Polls()
 
     def with_options(self, **changes: Unpack[OptionChanges]) -> AsyncClient:
         """
         Return a view of this client with other options.
 
         Args:
-            changes: Any of `timeout`, `deadline`, `retry`, `on_attempt` and `tracing`.
+            changes: Any of `timeout`, `deadline`, `retry`, `on_attempt`, `tracing` and `on_outage`.
 
         Note:
             A view shares connections, limiter and counters with its client. Closing either closes
@@ -297,6 +304,7 @@ class AsyncClient:
             DeadlineExceededError: When `deadline` seconds were not enough.
             KeySourceError: When the function that gives the API key failed.
             TransportError: When no usable answer came.
+            OutageError: At once, when the service answers no lookup at present.
             ResponseError: When the answer is not a transaction; its subclasses say more.
             ClientClosedError: When the client is closed, or used in another event loop or after a fork.
 
@@ -304,7 +312,7 @@ class AsyncClient:
             Transaction detail specification, part 4.
         """
         clock = self._session.check_usable()
-        return await self._look_up(reference, clock, until=self._deadline(clock))
+        return await self._look_up(reference, clock, until=self._deadline(clock), outage=self._outage())
 
     async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
         """
@@ -325,9 +333,9 @@ class AsyncClient:
         """
         check_references(references)
         clock = self._session.check_usable()
-        until = self._deadline(clock)
+        until, outage = self._deadline(clock), self._outage()
         async with stream(
-            lambda reference: self._look_up(reference, clock, until=until),
+            lambda reference: self._look_up(reference, clock, until=until, outage=outage),
             references,
             concurrency=self._concurrency(concurrency),
             stall_timeout=STALL_TIMEOUT,
@@ -517,7 +525,9 @@ class AsyncClient:
         entry, words = claim(reference, amount=amount, merchant_reff=merchant_reff), words_of(status)
         clock = self._session.check_usable()
         try:
-            transaction = await self._look_up(reference, clock, until=self._deadline(clock), is_newer=True)
+            transaction = await self._look_up(
+                reference, clock, until=self._deadline(clock), outage=self._outage(), is_newer=True
+            )
         except TransactionNotFoundError:
             transaction = None
         return Confirmation(
@@ -546,6 +556,11 @@ class AsyncClient:
         seconds = self._options.deadline
         return None if seconds is None else clock.now() + seconds
 
+    def _outage(self) -> Outage | None:
+        """Return by what an awaited lookup may be refused, if at all."""
+        is_refused = self._options.on_outage == "fail" and not in_bulk.get()
+        return self._session.refusals.outage if is_refused else None
+
     def _concurrency(self, given: int | None) -> int:
         return self._session.max_concurrency if given is None else check_count("concurrency", given)
 
@@ -556,10 +571,12 @@ class AsyncClient:
         *,
         until: float | None = None,
         budget: float | None = None,
+        outage: Outage | None = None,
         is_newer: bool = False,
     ) -> Transaction:
         check_reference(reference)
-        lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=self._options.observers)
+        observers = self._options.observers
+        lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
         lookup.needs_fresh_connection = reference in fresh_references.get()
         if is_newer or lookup.needs_fresh_connection:  # what confirms an answer comes after it
             lookup.after = clock.now()
@@ -568,12 +585,16 @@ class AsyncClient:
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
         """Share the answer of an equal lookup in flight, or make the lookup itself."""
         while (other := self._calls.joinable(lookup.reference, after=lookup.after)) is not None:
+            self._session.refusals.check(lookup)
             with lookup.phase("queued"):
                 transaction = await other.join()
             if transaction is not None:
                 return transaction
         with self._calls.start(lookup.reference, lambda: lookup.sent_at) as call:
-            return call.set_result(await self._session.look_up(lookup, self._options))
+            try:
+                return call.set_result(await self._session.look_up(lookup, self._options))
+            finally:
+                call.is_cut_short = self._session.refusals.concerns(lookup)  # an equal lookup in bulk is not
 
     async def _poll(self, clock: Clock, reference: str, until: float) -> Transaction:
         observers = self._options.observers

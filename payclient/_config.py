@@ -10,7 +10,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from attrs import field, frozen, validators
@@ -22,6 +22,9 @@ from payclient.errors import ConfigurationError
 from payclient.policies import RetryPolicy
 from payclient.protocol import ApiKey, Environment, endpoint, plain
 from payclient.transports import Transport
+
+OnOutage: TypeAlias = Literal["fail", "wait"]
+"""What an awaited lookup does in an outage."""
 
 _MAX_KEY_BYTES = 64 * 1024
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
@@ -53,6 +56,12 @@ def _is_policy(_: object, __: object, value: Any) -> None:
         raise ConfigurationError(message)
 
 
+def _is_on_outage(_: object, __: object, value: Any) -> None:
+    if value not in ("fail", "wait"):
+        message = f"on_outage must be 'fail' or 'wait', got {value!r}"
+        raise ConfigurationError(message)
+
+
 def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
     return RetryPolicy(max_attempts=1) if policy is None else policy
 
@@ -68,6 +77,7 @@ class Options:
         retry: When to retry.
         on_attempt: Gets a record per attempt.
         tracing: Entered around each lookup.
+        on_outage: Whether a lookup that is awaited is refused in an outage, or waits for its end.
     """
 
     timeout: float = field(default=TIMEOUT, validator=is_seconds)
@@ -75,6 +85,7 @@ class Options:
     retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
     on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(_is_callback))
     tracing: Tracing | None = field(default=None, validator=validators.optional(_is_tracing))
+    on_outage: OnOutage = field(default="fail", validator=_is_on_outage)
 
     def __attrs_post_init__(self) -> None:
         if self.deadline is not None:

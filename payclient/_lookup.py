@@ -14,11 +14,12 @@ from payclient._telemetry import Attempt, OnAttempt
 from payclient.errors import (
     AttemptTimeoutError,
     DeadlineExceededError,
+    OutageError,
     PayClientError,
     TransactionNotFoundError,
     TransportError,
 )
-from payclient.policies import Clock, Timeout, names_no_reference
+from payclient.policies import Clock, Outage, Timeout, names_no_reference
 from payclient.transports import Way, way_of
 
 Unbelieved: TypeAlias = tuple[PayClientError, bool]
@@ -35,13 +36,32 @@ class LookupPhase(Timeout):
     _name: PhaseName
     _began: float
     _at_most: float | None
+    _is_refused: bool = False
+
+    def refused_at(self, allowed: float) -> float:
+        """Return when an outage ends the block, for an attempt *allowed* seconds after its lookup began."""
+        lookup = self._lookup
+        if lookup.outage is None or lookup.is_probe:
+            return math.inf
+        return lookup.began_at + allowed if self._name == "attempts" else -math.inf
+
+    def refuse(self) -> None:
+        """End the block, because there is an outage."""
+        self._is_refused = True
+        self._clock.cancel(self)
+        self.fire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> Literal[False]:
         is_over = super().__exit__(kind, error, None)
         self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
         if not is_over:
             return False
-        failure = self._lookup.exceeded(self._at_most, way_of(error))
+        lookup, way = self._lookup, way_of(error)
+        failure: PayClientError
+        if self._is_refused:
+            failure = lookup.refused(way if self._name == "attempts" else None)
+        else:
+            failure = lookup.exceeded(self._at_most, way)
         try:
             raise failure
         finally:
@@ -61,6 +81,8 @@ class Lookup:
         budget: Seconds of attempts and back-off, queueing excluded: the limit of a lookup in bulk,
             which may queue for long. None for no limit.
         observers: Each gets a record per attempt.
+        outage: By which the lookup may be refused; None if it waits for the end of every outage.
+        began_at: Start time on the clock.
         is_poll: Whether it can wait: then its attempts queue behind all others.
         after: The answer must have been asked for after this time; it shares no request that was sent before.
         needs_fresh_connection: Whether each attempt is sent over a new connection.
@@ -70,6 +92,7 @@ class Lookup:
         attempts: How many were made.
         last_error: Of the attempts.
         is_fresh: Whether the last answer came over a fresh connection.
+        is_probe: Whether it asks for all others, in an outage.
         headers: What the trace sends on.
         seconds: Spent in each phase.
     """
@@ -79,17 +102,23 @@ class Lookup:
     until: float | None
     budget: float | None
     observers: tuple[OnAttempt, ...]
+    outage: Outage | None = None
     is_poll: bool = False
     after: float = -math.inf
     needs_fresh_connection: bool = False
+    began_at: float = field(init=False)
     sent_at: float | None = field(default=None, init=False)
     key_number: int = field(default=0, init=False)
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: PayClientError | None = field(default=None, init=False)
     is_fresh: bool = field(default=False, init=False)
+    is_probe: bool = field(default=False, init=False)
     headers: Mapping[str, str] | None = field(default=None, init=False)
     seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.began_at = self.clock.now()
 
     def phase(self, name: PhaseName, *, at_most: float | None = None) -> LookupPhase:
         """
@@ -138,6 +167,15 @@ class Lookup:
         if self.budget is None or phase == "queued":
             return math.inf
         return now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
+
+    def refused(self, way: Way | None = None) -> OutageError:
+        """Return the error for the lookup in an outage; *way* is how far the attempt came that it ends."""
+        assert self.outage is not None  # noqa: S101  by which it is refused
+        error = self.outage.refuse(self.clock.now())
+        if way is not None:
+            error.sent, error.step, error.address = way.sent, way.step, way.address
+        self.fail(error)
+        return error
 
     def exceeded(self, at_most: float | None, way: Way) -> DeadlineExceededError | AttemptTimeoutError:
         """Return the error for an attempt that may take *at_most* seconds, or else for the whole lookup."""

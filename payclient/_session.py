@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import random
 import warnings
@@ -27,6 +28,7 @@ from attrs import asdict, define, evolve, fields_dict
 from payclient._config import Options
 from payclient._keys import Keys
 from payclient._lookup import Lookup, Unbelieved, is_believed
+from payclient._refusals import Refusals
 from payclient._telemetry import Attempt, Stats, logger
 from payclient._until_done import finish
 from payclient.errors import (
@@ -34,12 +36,23 @@ from payclient.errors import (
     ClientClosedError,
     DeadlineExceededError,
     KeySourceError,
+    OutageError,
     PayClientError,
     RateLimitedError,
     ResponseError,
     TransportError,
 )
-from payclient.policies import Again, Clock, Limiter, Retries, Signal, classify, names_no_reference
+from payclient.policies import (
+    Again,
+    Clock,
+    Limiter,
+    Retries,
+    Signal,
+    Ticket,
+    classify,
+    is_answer,
+    names_no_reference,
+)
 from payclient.protocol import (
     Request,
     Response,
@@ -110,6 +123,7 @@ class Session:
         self._not_found_messages = not_found_messages
         self._random = random
         self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
+        self.refusals = Refusals(self._limiter)
         self._counts = _Counters()
         self._under_way = 0
         self._drained, self._closing = asyncio.Event(), asyncio.Event()
@@ -164,6 +178,7 @@ class Session:
         except TimeoutError:
             logger.debug("closing with %d lookups under way", self._under_way)
         finally:
+            self.refusals.stop()
             clock.stop()
             if self._name is not None:
                 await finish(self._transport.aclose())
@@ -180,12 +195,15 @@ class Session:
 
     def stats(self) -> Stats:
         """Return a snapshot of the counters."""
-        limiter = self._limiter
+        limiter, outage = self._limiter, self.refusals.outage
         return Stats(
             **asdict(self._counts),
             in_flight=limiter.in_flight,
             limit=limiter.limit,
             paused_seconds=limiter.paused_seconds(),
+            refused=outage.refused,
+            outage_seconds=0.0 if self._clock is None else outage.seconds(self._clock.now()),
+            last_failure=outage.last_failure,
         )
 
     # Lookups
@@ -217,7 +235,7 @@ class Session:
                     await self._renew_key(refused, refusal, lookup)
                     unbelieved = None
                 return await self._attempt(lookup, options)
-            except DeadlineExceededError:
+            except (DeadlineExceededError, OutageError):
                 raise
             except PayClientError as error:
                 lookup.fail(error)
@@ -229,7 +247,8 @@ class Session:
                     refused, refusal = lookup.key_number, error  # once per lookup
                     continue
                 retries = retries or Retries(options.retry, random=self._random)
-                delay = retries.delay(classify(error))
+                # In an outage, the next attempt is that of another lookup.
+                delay = None if self.refusals.concerns(lookup) else retries.delay(classify(error))
                 if delay is None or self._is_closed:
                     raise
             if delay:
@@ -277,20 +296,15 @@ class Session:
         raise RateLimitedError(message, retry_after=pause)
 
     async def _attempt(self, lookup: Lookup, options: Options) -> Transaction:
-        ticket = self._limiter.acquire_now(lookup.is_poll)
-        if ticket is None:
-            with lookup.phase("queued"):
-                ticket = await self._limiter.acquire(lookup.is_poll)
-        lookup.sent_at = ticket.started_at
-        lookup.attempts += 1
-        self._counts.attempts += 1
-        self._counts.retries += lookup.attempts > 1
+        ticket, allowed = await self._admit(lookup)
         response: Response | None = None
         transaction: Transaction | None = None
         signal, pause, name = Signal.SILENT, None, "cancelled"
+        failure, is_over = None, False  # if the attempt is given up
         try:
+            self.refusals.sent(ticket, lookup)
             request = self._request(lookup)
-            with lookup.phase("attempts", at_most=options.timeout):
+            with lookup.phase("attempts", at_most=min(options.timeout, allowed)):
                 response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh
             transaction = parse_response(
@@ -299,15 +313,16 @@ class Session:
                 redact=lookup.redact,
                 not_found_messages=self._not_found_messages,
             )
-            signal, name = Signal.ACCEPTED, ""
-        except DeadlineExceededError:
+            signal, name, failure = Signal.ACCEPTED, "", ""
+        except (DeadlineExceededError, OutageError) as error:
+            is_over = isinstance(error, DeadlineExceededError)
             raise  # which cancelled the attempt
         except PayClientError as error:
             error.args = (lookup.redact(error.message),)  # a transport may quote what came
             if isinstance(error, TransportError):
                 error.seconds = lookup.clock.now() - ticket.started_at
             classification, name = classify(error), type(error).__name__
-            signal = classification.signal
+            signal, failure = classification.signal, "" if is_answer(error) else f"{name}: {error}"
             if signal is Signal.THROTTLED and isinstance(error, ResponseError):
                 self._counts.throttled += 1
                 pause = error.retry_after
@@ -320,11 +335,42 @@ class Session:
             return transaction
         finally:
             paused = self._limiter.paused_seconds() if pause else 0.0
-            self._limiter.release(ticket, signal, retry_after=pause)
+            try:
+                self.refusals.ended(ticket, lookup, failure, signal=signal, is_over=is_over, pause=pause)
+            finally:
+                self._limiter.release(ticket, signal, retry_after=pause)
             if pause:
                 self._log_pause(paused, response)
             if lookup.observers or logger.isEnabledFor(logging.DEBUG):
                 self._report(lookup, response, ticket.started_at, name, transaction)
+
+    async def _admit(self, lookup: Lookup) -> tuple[Ticket, float]:
+        """Return a ticket for the next attempt of *lookup*, which is counted, and the seconds that it may take."""
+        allowed = math.inf
+        if self.refusals.concerns(lookup):
+            ticket, allowed = self.refusals.probe(lookup)
+        else:
+            ticket = self._limiter.acquire_now(lookup.is_poll) or await self._queue(lookup)
+        lookup.sent_at = ticket.started_at
+        lookup.attempts += 1
+        self._counts.attempts += 1
+        self._counts.retries += lookup.attempts > 1
+        return ticket, allowed
+
+    async def _queue(self, lookup: Lookup) -> Ticket:
+        try:
+            with lookup.phase("queued"):
+                return await self._limiter.acquire(lookup.is_poll)
+        except DeadlineExceededError as error:
+            error.args = (f"{error.message}; {self._reason_to_queue()}",)
+            raise
+
+    def _reason_to_queue(self) -> str:
+        limit = f"{self._limiter.limit:.2g} attempts allowed in flight"
+        if pause := self._limiter.paused_seconds():
+            return f"the service asked for a pause, of which {pause:.0f} s remain; {limit}"
+        failure = self.refusals.outage.last_failure
+        return f"the last failure of this client was {failure}; {limit}" if failure else limit
 
     def _log_pause(self, before: float, response: Response | None) -> None:
         """Log the pause that the service asks for, once instead of once per attempt in flight."""

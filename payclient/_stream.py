@@ -17,6 +17,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +31,9 @@ from payclient.protocol import Failed, Found, Outcome, Transaction
 
 LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
 References: TypeAlias = Iterable[str] | AsyncIterable[str]
+
+in_bulk: Final = ContextVar("in_bulk", default=False)
+"""Whether a lookup is a row that waits out an outage: if it were refused, it would only be asked again later."""
 
 _DEFERRED_PER_WORKER = 16
 _END: Final = object()
@@ -257,6 +261,7 @@ class _Stream:
             self._results.put_nowait(_END)
 
     async def _work(self) -> None:
+        in_bulk.set(self._deferral.is_on)
         while (row := await self._next_row()) is not None:
             if self._started < self._concurrency and not (self._is_draining or self._deferral.is_one_enough):
                 self.start()
@@ -345,6 +350,7 @@ class _Stream:
             self._begin(self._work_on_what_is_due(due))
 
     async def _work_on_what_is_due(self, due: float) -> None:
+        in_bulk.set(self._deferral.is_on)
         # Includes rows that become due meanwhile, whose own call found no free slot.
         while self._deferred and self._deferred[0][0] <= max(due, self._clock.now()) and not self._is_draining:
             await self._work_on(self._pop_deferred()[1])

@@ -54,6 +54,9 @@ class Stats:
         in_flight: Attempts in flight now.
         limit: Attempts that the limiter allows in flight now; below 1, one at a time with gaps.
         paused_seconds: Seconds left of the pause that the service asked for; 0 if there is none.
+        refused: Lookups that were refused in an outage.
+        outage_seconds: For how long nothing was answered, in an outage; 0 if there is none.
+        last_failure: Class and text of the last failed attempt since the last answer; "" if there is none.
     """
 
     lookups: int
@@ -63,6 +66,14 @@ class Stats:
     in_flight: int
     limit: float
     paused_seconds: float
+    refused: int = 0
+    outage_seconds: float = 0.0
+    last_failure: str = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a lookup that is made now is sent: there is no outage."""
+        return not self.outage_seconds
 
 
 OnAttempt: TypeAlias = Callable[[Attempt], object]

@@ -22,6 +22,7 @@ __all__ = [
     "DeadlineExceededError",
     "InvalidReferenceError",
     "KeySourceError",
+    "OutageError",
     "PayClientError",
     "PermissionDeniedError",
     "ProxyRefusedError",
@@ -151,6 +152,42 @@ class ConnectionFailedError(TransportError):
 
 class AttemptTimeoutError(TransportError, TimeoutError):
     """One attempt took longer than `timeout`."""
+
+
+class OutageError(TransportError):
+    """
+    The service does not answer this client at present, and this lookup was not sent.
+
+    A web application answers 503, with `retry_after` as `Retry-After`.
+
+    Attributes:
+        last_failure: Class and text of the last failed attempt, of whatever lookup.
+        outage_seconds: For how long nothing was answered.
+        retry_after: Seconds until the service is asked again.
+        refused: Lookups that were refused in this outage, this one included.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        last_failure: str = "",
+        outage_seconds: float = 0.0,
+        retry_after: float = 0.0,
+        refused: int = 0,
+        **attempt: object,
+    ) -> None:
+        super().__init__(message, **attempt)  # type: ignore[arg-type]  # the attributes of TransportError
+        self.last_failure = last_failure
+        self.outage_seconds = outage_seconds
+        self.retry_after = retry_after
+        self.refused = refused
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()} (for {self.outage_seconds:.1f} s; {self.refused} refused; "
+            f"next try in {self.retry_after:.1f} s: answer 503 with Retry-After)"
+        )
 
 
 class TLSVerificationError(TransportError):

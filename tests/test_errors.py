@@ -20,6 +20,7 @@ TREE = {
     errors.TransportError: (errors.PayClientError,),
     errors.ConnectionFailedError: (errors.TransportError,),
     errors.AttemptTimeoutError: (errors.TransportError, TimeoutError),
+    errors.OutageError: (errors.TransportError,),
     errors.TLSVerificationError: (errors.TransportError,),
     errors.ProxyRefusedError: (errors.TransportError,),
     errors.ResponseError: (errors.PayClientError,),
@@ -67,6 +68,8 @@ def made(kind):
         options.update(lookups=4, waited=9.5, statuses={"Pending": 0.5})
     if issubclass(kind, errors.TransportError):
         options["sent"] = "yes"
+    if issubclass(kind, errors.OutageError):
+        options.update(last_failure="ServiceError: down", outage_seconds=9.5, retry_after=0.5, refused=7)
     if issubclass(kind, errors.ResponseError):
         options.update(copy.deepcopy(ANSWER))
     if issubclass(kind, errors.TransactionNotFoundError):

@@ -102,6 +102,7 @@ def wrapped(function):
         ({"on_attempt": wrapped(asynchronous)}, "on_attempt" + ASYNC),
         ({"tracing": asynchronous}, "tracing" + ASYNC),
         ({"tracing": generator}, "tracing" + ASYNC),
+        ({"on_outage": None}, "on_outage must be 'fail' or 'wait', got None"),
         ({"transport": "htpx"}, "transport must be 'httpx', 'httpx2' or 'fast', got 'htpx'"),
         ({"transport": 5}, TRANSPORT + "int"),
         ({"transport": HttpxTransport}, TRANSPORT + "the class HttpxTransport, not an instance of it"),
@@ -138,15 +139,16 @@ async def test_coroutine_of_a_callback():
     [
         (
             {"time_out": 3},
-            "with_options cannot change time_out; it changes timeout, deadline, retry, on_attempt, tracing",
+            "with_options cannot change time_out; it changes timeout, deadline, retry, on_attempt, tracing, on_outage",
         ),
         (
             {"api_key": KEY},
-            "with_options cannot change api_key; it changes timeout, deadline, retry, on_attempt, tracing",
+            "with_options cannot change api_key; it changes timeout, deadline, retry, on_attempt, tracing, on_outage",
         ),
         (
             {"time_out": 3, "api_key": KEY},
-            "with_options cannot change api_key, time_out; it changes timeout, deadline, retry, on_attempt, tracing",
+            "with_options cannot change api_key, time_out; it changes "
+            + ", ".join(("timeout", "deadline", "retry", "on_attempt", "tracing", "on_outage")),
         ),
     ],
     ids=["typo", "other", "both"],

@@ -54,11 +54,13 @@ class Ticket:
         number: Consecutive number of the ticket.
         started_at: Time of the grant, on the event loop's clock.
         load: Attempts in flight at that time, this one included.
+        is_probe: Whether it was granted beside the limit, in an outage.
     """
 
     number: int
     started_at: float
     load: int
+    is_probe: bool = False
 
 
 class ConcurrencyController:

@@ -134,6 +134,8 @@ class Deferral:
 
 def _has_reached(error: errors.PayClientError) -> bool:
     """Return whether the service may have received a request of this lookup."""
+    if isinstance(error, errors.OutageError):
+        return False
     if not isinstance(error, errors.DeadlineExceededError):
         return True
     last = error.__cause__

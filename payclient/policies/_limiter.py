@@ -8,6 +8,8 @@ The queue of attempts: which one may start, and when. The controller decides how
 3.  A pause that the service asks for stops all attempts and is never shortened.
 4.  `max_rate` is kept by a gap between grants, shortened only to compensate for a late timer. Workers start at random
     offsets.
+5.  A probe of an outage does not queue, and takes no slot of the limit, so it changes nothing for those that queue.
+    It keeps to `max_concurrency`, `max_rate` and pauses. That it fails is not held against the limit.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ class Limiter:
         self.controller: ConcurrencyController = ConcurrencyController(
             max_concurrency=max_concurrency, initial=initial, workers=workers
         )
+        self._max = max_concurrency
         self._random = random
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed: Callable[[], Exception] | None = None
@@ -72,6 +75,7 @@ class Limiter:
         self._fires_at = math.inf
         self._timer_was_due = -math.inf  # when the timer that runs now was due
         self._in_flight = 0
+        self._probing = 0  # beside those in flight
         self._granted = 0
         self._gap = 0.0  # seconds between two grants; 0: none
         self._due_at = self._paused_until = -math.inf  # when the last gap, and the last pause, ends
@@ -89,7 +93,7 @@ class Limiter:
     @property
     def in_flight(self) -> int:
         """Tickets granted and not yet released."""
-        return self._in_flight
+        return self._in_flight + self._probing
 
     @property
     def waiting(self) -> int:
@@ -117,6 +121,19 @@ class Limiter:
             return None
         return self._grant(now)
 
+    def probe(self) -> Ticket | None:
+        """Return a ticket beside the limit, or None if that must not be now; error as in `acquire_now`."""
+        if self._closed is not None:
+            raise self._closed()
+        now = self._now()
+        if self.in_flight >= self._max or self._closed_until > now:
+            return None
+        if self._gap:
+            self._pace(now)
+        self._probing += 1
+        self._granted += 1
+        return Ticket(self._granted, now, 1, is_probe=True)
+
     async def acquire(self, is_poll: bool = False) -> Ticket:
         """Return a ticket when the next attempt may start; argument and error as in `acquire_now`."""
         return self.acquire_now(is_poll) or await self._wait_for_turn(self._polls if is_poll else self._queue)
@@ -126,18 +143,21 @@ class Limiter:
         Give a ticket back, with the result of its attempt.
 
         Args:
-            ticket: From `acquire`; released once.
+            ticket: From `acquire` or `probe`; released once.
             signal: What the attempt showed about the service.
             retry_after: Seconds to wait, if the service stated them.
         """
-        self._in_flight -= 1
+        if ticket.is_probe:
+            self._probing -= 1
+        else:
+            self._in_flight -= 1
         try:
             if signal is Signal.ACCEPTED:
                 self.controller.accepted(ticket, self._now())
             elif signal is Signal.THROTTLED:
                 is_paused = retry_after is not None and _is_wait(retry_after)
                 self.controller.throttled(ticket, self._now(), granted=self._granted, is_paused=is_paused)
-            elif signal is Signal.OVERLOADED:
+            elif signal is Signal.OVERLOADED and not ticket.is_probe:
                 self.controller.overloaded(ticket, self._now(), granted=self._granted)
             if retry_after is not None:
                 self.pause(retry_after)
@@ -190,6 +210,8 @@ class Limiter:
     def _opens_at(self) -> float:
         """Return when the next ticket may be granted if none is released before; infinite: then only."""
         whole = self.controller.whole
+        if self._probing and self.in_flight >= self._max:
+            return math.inf
         if self._in_flight < whole:
             return self._closed_until
         if self._in_flight > whole or self.controller.limit == whole:

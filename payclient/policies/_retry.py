@@ -78,7 +78,7 @@ _THROTTLED = Classification(Signal.THROTTLED, Again.UNCOUNTED)
 _TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.COUNTED)
 _BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
 _GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
-_OUT_OF_TIME = Classification(Signal.SILENT, Again.COUNTED)
+_NOT_ANSWERED = Classification(Signal.SILENT, Again.COUNTED)
 _NO_KEY = Classification(Signal.SILENT, Again.COUNTED)
 
 # The first matching class decides, so a subclass is above its parent.
@@ -91,9 +91,10 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
     (errors.ReferenceMismatchError, _GARBLED),
     (errors.TLSVerificationError, _FATAL),
     (errors.ProxyRefusedError, _FATAL),
+    (errors.OutageError, _NOT_ANSWERED),
     (errors.TransportError, _BROKEN),
     (errors.WaitError, _OURS),
-    (errors.DeadlineExceededError, _OUT_OF_TIME),
+    (errors.DeadlineExceededError, _NOT_ANSWERED),
     (errors.InvalidReferenceError, _OURS),
     (errors.KeySourceError, _NO_KEY),
     (errors.ClientClosedError, _FATAL),

@@ -55,12 +55,14 @@ class InFlight(Generic[_Value]):
     Attributes:
         sent_at: As given to `SingleFlight.start`.
         waiters: Callers that wait for its result.
+        is_cut_short: Whether the caller gives up earlier than others would, so that its failure is its own.
     """
 
     _key: str
     _others: dict[str, InFlight[_Value]]
     sent_at: Callable[[], float | None]
     _value: _Value | None = field(default=None, init=False)
+    is_cut_short: bool = field(default=False, init=False)
     waiters: list[asyncio.Future[_Result[_Value]]] = field(factory=list, init=False)
 
     async def join(self) -> _Value | None:
@@ -94,7 +96,8 @@ class InFlight(Generic[_Value]):
             return
         # The deadline was the caller's own, so waiters with more time try again.
         is_own_time = isinstance(error, DeadlineExceededError)
-        failure = error if isinstance(error, PayClientError) and not is_own_time else None
+        is_own = is_own_time or self.is_cut_short
+        failure = error if isinstance(error, PayClientError) and not is_own else None
         for waiter in self.waiters:
             if not waiter.done():  # done: its waiter was cancelled
                 waiter.set_result((self._value, failure))

@@ -11,11 +11,19 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 from attrs import define, field
 
 _MIN_INTERVAL = 0.005
 """Seconds between two scans of the time-outs; otherwise many late time-outs would cause one scan each."""
+
+
+class Timed(Protocol):
+    """What fires at a time."""
+
+    def fire(self) -> None:
+        """Do what is due."""
 
 
 class Clock:
@@ -29,18 +37,22 @@ class Clock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.now: Callable[[], float] = loop.time  # an attribute, because each lookup reads it ten times
-        self._timeouts: dict[Timeout, float] = {}
+        self._timeouts: dict[Timed, float] = {}
         self._timer: asyncio.Handle | None = None
         self._fires_at = math.inf
         self._is_stopped = False
 
-    def schedule(self, timeout: Timeout, when: float) -> None:
+    def schedule(self, timeout: Timed, when: float) -> None:
         """Fire *timeout* at *when*, or as soon as possible after it; never if infinite."""
         self._timeouts[timeout] = when
         if when < self._fires_at:
             self._schedule(when)
 
-    def cancel(self, timeout: Timeout) -> None:
+    def pending(self) -> list[Timed]:
+        """Return what has not fired yet, in the order in which it was scheduled."""
+        return list(self._timeouts)
+
+    def cancel(self, timeout: Timed) -> None:
         """Cancel *timeout*; no effect if it has fired."""
         self._timeouts.pop(timeout, None)
         if self._is_stopped:
@@ -63,8 +75,8 @@ class Clock:
         now = max(self.now(), self._fires_at)  # the event loop may be early by the resolution of its clock
         self._timer, self._fires_at = None, math.inf
         for timeout in [timeout for timeout, when in self._timeouts.items() if when <= now]:
-            del self._timeouts[timeout]
-            timeout.fire()
+            if self._timeouts.pop(timeout, None) is not None:  # else one before it has cancelled it
+                timeout.fire()
         following = min(self._timeouts.values(), default=math.inf)
         if following < math.inf:
             self._schedule(max(following, now + _MIN_INTERVAL))

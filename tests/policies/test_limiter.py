@@ -669,3 +669,28 @@ async def test_worker_grows_slowly(change):
     give_back(limiter, await take(limiter, 1), Signal.ACCEPTED)
     steepness = 0.02 / 8
     assert limiter.limit == pytest.approx(0.5 + steepness * (1 - (0.25 / steepness) ** (1 / 3)) ** 3)
+
+
+@pytest.mark.virtual_time
+async def test_probe():
+    """A probe takes no slot of the limit, but keeps to the maximum, the rate and pauses; that it fails cuts nothing."""
+    limiter = Limiter(max_concurrency=5, initial=1.0, max_rate=2.0)
+    ticket = await limiter.acquire()
+    assert limiter.probe() is None  # the rate
+    await asyncio.sleep(0.5)
+    probe = limiter.probe()
+    assert (limiter.in_flight, probe.is_probe, limiter.limit) == (2, True, 1.0)
+    for _ in range(3):
+        await asyncio.sleep(0.5)
+        assert limiter.probe() is not None
+    await asyncio.sleep(0.5)
+    assert limiter.probe() is None  # the maximum
+    limiter.release(probe, Signal.OVERLOADED)
+    assert (limiter.in_flight, limiter.limit) == (4, 1.0)
+    limiter.pause(3.0)
+    await asyncio.sleep(2.9)
+    assert limiter.probe() is None
+    limiter.release(ticket, Signal.ACCEPTED)
+    waiting = asyncio.create_task(limiter.acquire())
+    await asyncio.sleep(0.2)
+    assert waiting.done()  # of the three probes in flight, none takes its slot

@@ -13,11 +13,13 @@ from functools import partial
 
 from attrs import evolve, field, frozen
 
+import payclient._refusals
 import payclient._session
 import payclient._stream
 import payclient.policies._concurrency
 import payclient.policies._deferral
 import payclient.policies._limiter
+import payclient.policies._outage
 import payclient.policies._single_flight
 import payclient.policies._timeouts
 import payclient.protocol._secret
@@ -167,6 +169,16 @@ CONTROLS = (
     Control("the rate is kept", "policies._limiter:Limiter._grant", "if self._gap:", "if False:"),
     Control("one congestion cuts the limit once", "policies._concurrency:ConcurrencyController._refused",
             "if ticket.number > self._last_cut:", "if True:"),
+    # Outages
+    Control("who waits in an outage is told", "_refusals:Refusals._refuse_pending", "phase.refuse()", "pass",
+            works=("lookups",), oracle="waits"),
+    Control("who comes in an outage is told", "_refusals:Refusals.concerns",
+            "self.outage.is_on and lookup.outage is not None", "False", works=("lookups",), oracle="waits"),
+    Control("an answer ends an outage", "policies._outage:Outage.answered", "self._forget()", "pass",
+            oracle="recovers"),
+    Control("one probe a second", "_refusals:Refusals.probe",
+            "None if self.outage.probe_due_in(now) else self._limiter.probe()", "self._limiter.probe()",
+            oracle="probes"),
     # Time
     Control("an earlier time-out moves the timer", "policies._timeouts:Clock.schedule",
             "if when < self._fires_at:", "if self._timer is None:"),

@@ -31,6 +31,11 @@ PASSING = (
     errors.UnexpectedResponseError,
 )
 """What a lookup may end with when something goes wrong that passes."""
+FAILURES = (
+    *("ServiceError", "ConnectionFailedError", "AttemptTimeoutError", "TLSVerificationError", "ProxyRefusedError"),
+    *("UnexpectedResponseError", "ReferenceMismatchError"),
+)
+"""What attempts end with that say nothing of the service but that it did not answer."""
 FINAL = (errors.TLSVerificationError, errors.ProxyRefusedError)
 """What it may end with for a reason that does not pass; only a proxy gives one here."""
 
@@ -38,6 +43,47 @@ FINAL = (errors.TLSVerificationError, errors.ProxyRefusedError)
 def slack(world):
     """Return the seconds by which what follows at once may be late: by the steps in between, and the shared timer."""
     return SCAN + STEPS * world.plan.tick
+
+
+class KnownOutage:
+    """
+    What a client knows from its own attempts, told apart from what it makes of that.
+
+    Attributes:
+        since: When it has seen enough to call it an outage; None while it has not.
+    """
+
+    def __init__(self, world):
+        self._world = world
+        self.since = None
+        self._slowest, self._answered_at = 0.0, 0.0
+        self._failures = []
+
+    def hear(self, attempt):
+        """Take in one attempt that has ended."""
+        now = self._world.loop.time()
+        is_elsewhere = attempt.status is not None and 300 <= attempt.status < 500
+        if attempt.error == "cancelled":
+            return
+        if attempt.error not in FAILURES or (attempt.error == "UnexpectedResponseError" and is_elsewhere):
+            self._failures, self.since, self._answered_at = [], None, now
+            self._slowest = max(self._slowest, attempt.seconds)
+        else:
+            began = max(now - attempt.seconds, self._answered_at)
+            self._failures.append((began, attempt.reference))
+            is_enough = len(self._failures) >= 3 and len({reference for _, reference in self._failures}) >= 2
+            if is_enough and self.since is None:
+                began = min(began for began, _ in self._failures)
+                self.since = max(now, began + max(0.8, 2 * self._slowest))
+
+    def check(self, reference, began, asked, error):
+        """Complain of a caller who has waited for what was known, and did not ask meanwhile."""
+        if self.since is None:
+            return
+        now = self._world.loop.time()
+        waited = now - max(began, self.since) - asked - self._world.loop.jumped
+        if waited > 1.0 + slack(self._world):
+            self._world.fail("waits", f"{reference} for {waited:.3f} s in a known outage: {type(error).__name__}")
 
 
 class ObservedController(ConcurrencyController):
@@ -79,6 +125,7 @@ class ObservedLimiter(Limiter):
         self._expected_gap = None if max_rate is None else workers / max_rate
         self._granted_at = deque(maxlen=40)
         self._outstanding = set()
+        self._probed_at = None
         self.paused_by_service_until = float("-inf")
         self.pause_begins = float("inf")
         super().__init__(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, **options)
@@ -111,6 +158,24 @@ class ObservedLimiter(Limiter):
                 self._world.fail("rate", f"{count + 1} grants in {seconds:.3f} s at a gap of {self._expected_gap:.3f}")
                 return
 
+    def probe(self):
+        ticket = super().probe()
+        if ticket is None:
+            return None
+        now, fail = ticket.started_at, self._world.fail
+        self._outstanding.add(ticket.number)
+        self._world.count("probes")
+        if self.in_flight > self._most:
+            fail("limiter", f"{self.in_flight} attempts in flight, a probe among them, where {self._most} are allowed")
+        if now < self.paused_by_service_until - 1e-6:
+            fail("pause", f"a probe {self.paused_by_service_until - now:.3f} s before the end of a pause")
+        self._check_rate(now)
+        self._granted_at.append(now)
+        if self._probed_at is not None and now - self._probed_at < 1 - 1e-6:
+            fail("probes", f"two within {now - self._probed_at:.3f} s")
+        self._probed_at = now
+        return ticket
+
     async def _wait_for_turn(self, queue):
         try:
             return await super()._wait_for_turn(queue)
@@ -138,7 +203,8 @@ def check_answer(world, reference, answer):
             world.fail("another transaction", f"{answer.reference}, {answer.amount} was returned for {reference}")
         return
     check_secret(world, answer)
-    if world.proxy is not None and isinstance(answer, errors.TransportError):
+    is_of_connection = isinstance(answer, errors.TransportError) and not isinstance(answer, errors.OutageError)
+    if world.proxy is not None and is_of_connection:
         check_hop(world, reference, answer)
         check_sent(world, reference, answer)
     kind = reference[0]

@@ -84,6 +84,7 @@ class _Clients:
         world = self.world
         view = client.with_options(deadline=HEALTHY, timeout=HEALTHY / 10)
         references = [f"T{number}" for number in range(100, 100 + 2 * world.plan.concurrency)]
+        await self._end_outage(view)
         answers = await asyncio.gather(*(view.get_transaction(each) for each in references), return_exceptions=True)
         for reference, answer in zip(references, answers, strict=True):
             if isinstance(answer, BaseException):
@@ -91,6 +92,22 @@ class _Clients:
             else:
                 oracles.check_answer(world, reference, answer)
         oracles.check_pools(world, client)
+
+    async def _end_outage(self, view):
+        """Ask as a web application does, again when it is told to, until there is no outage any more."""
+        loop, calm_at = self.world.loop, self.world.loop.time()
+        while loop.time() < calm_at + HEALTHY:
+            try:
+                await view.get_transaction("T99")
+            except errors.OutageError as error:
+                await asyncio.sleep(error.retry_after)
+            except errors.PayClientError as error:
+                if view.stats.is_ready:  # else it was the probe, with less time than others
+                    self.world.fail("recovers", f"T99 after all faults: {type(error).__name__}: {error}")
+                    return
+            else:
+                return
+        self.world.fail("recovers", "there is an outage after all faults")
 
 
 async def _lookups(world):
@@ -118,7 +135,7 @@ async def _user(world, clients, reference):
     await asyncio.sleep(world.plan.spread * world.chance.random())
     client = clients.of(reference)
     loop = world.loop
-    began, jumped = loop.time(), loop.jumped
+    began, jumped, asked = loop.time(), loop.jumped, world.asked.get(reference, 0.0)
     try:
         answer = await client.get_transaction(reference)
     except errors.ClientClosedError as error:
@@ -127,6 +144,8 @@ async def _user(world, clients, reference):
         return
     except errors.PayClientError as error:
         answer = error
+    outage = world.outages[world.clients.index(client)]
+    outage.check(reference, began, world.asked.get(reference, 0.0) - asked, answer)
     late = loop.time() - began - world.plan.deadline - (loop.jumped - jumped)
     if late > oracles.slack(world):
         world.fail("deadline", f"{reference} ended {late:.3f} s after its deadline, with {type(answer).__name__}")

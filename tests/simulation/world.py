@@ -104,6 +104,7 @@ class World:
         self.problems = []
         self.limiters, self.clients = [], []
         self.counts, self.signals = {}, {}
+        self.outages, self.asked = [], {}
         self.is_closing = False
         self._graves = []
         self._wall_offset = 0.0
@@ -218,12 +219,15 @@ class World:
             **options,
         )
         self.clients.append(client)
+        self.outages.append(oracles.KnownOutage(self))
         return client, also
 
     def _on_attempt(self, number):
         def on_attempt(attempt):
             self.loop.note("attempt", attempt.reference, attempt.status, attempt.error)
             self.count(f"{attempt.error or 'found'}")
+            self.outages[number].hear(attempt)
+            self.asked[attempt.reference] = self.asked.get(attempt.reference, 0.0) + attempt.seconds
             # httpx's own pool may have given a connection in doubt to another lookup before it is closed.
             is_certain = self.plan.transport != "injected" or all(each[0] == "T" for each in self.plan.references)
             if self.is_quiet and is_certain and attempt.error in ("ConnectionFailedError", "AttemptTimeoutError"):
@@ -332,7 +336,7 @@ class World:
             sock.close()
         self._graves.append((self.loop, self.network, self.clients, self.limiters))
         now, trace = self.loop.time(), self.loop.trace
-        self.clients, self.limiters = [], []
+        self.clients, self.limiters, self.outages = [], [], []
         self._new_loop(now)
         self.loop.note(trace)
         self.service.move(self.loop)

@@ -29,6 +29,7 @@ from payclient import (
     Found,
     InvalidReferenceError,
     KeySourceError,
+    OutageError,
     Outcome,
     PayClientError,
     PermissionDeniedError,
@@ -187,6 +188,8 @@ def counters(stats: Stats) -> None:
     assert_type((stats.lookups, stats.attempts, stats.retries), tuple[int, int, int])
     assert_type((stats.throttled, stats.in_flight), tuple[int, int])
     assert_type((stats.limit, stats.paused_seconds), tuple[float, float])
+    assert_type((stats.refused, stats.outage_seconds), tuple[int, float])
+    assert_type((stats.last_failure, stats.is_ready), tuple[str, bool])
 
 
 @contextmanager
@@ -252,6 +255,7 @@ def clients() -> list[AsyncClient]:
             transport=transport,
             on_attempt=record,
             tracing=tracing,
+            on_outage="wait",
         ),
         AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
         AsyncClient(not_found_messages=["unknown code"], application="shop/1.2"),
@@ -331,6 +335,9 @@ def where(error: PayClientError) -> object:
             return assert_type(error.transaction, Transaction | None)
         case DeadlineExceededError():
             return assert_type(error.seconds, dict[str, float])
+        case OutageError():
+            assert_type((error.last_failure, error.outage_seconds), tuple[str, float])
+            return assert_type((error.retry_after, error.refused), tuple[float, int])
         case ConnectionFailedError() | AttemptTimeoutError() | TLSVerificationError() | TransportError():
             return assert_type(error.sent, errors.Sent)
         case ReferenceMismatchError() | UnexpectedResponseError():
@@ -375,6 +382,7 @@ def remaining() -> list[type[errors.PayClientError]]:
         errors.ServiceError,
         errors.TLSVerificationError,
         errors.ProxyRefusedError,
+        errors.OutageError,
         errors.TransactionNotFoundError,
         errors.TransportError,
         errors.UnexpectedResponseError,

@@ -1,0 +1,188 @@
+"""
+Whether the service answers at all: learnt from the result of every attempt of a client, without a queue or a clock.
+
+1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
+    fails without a response, or with one that says nothing (5xx, 408, 425, malformed).
+2.  The time allowed is 0.8 s, or twice the slowest of the recent answers, if that is longer: a service that takes a
+    second is allowed two. An attempt that has no answer after it waits in vain; one that is given up then has failed.
+    Before the first answer, slow is not told from silent: only errors, time-outs and deadlines count.
+3.  An outage begins when nothing was answered for the time allowed, and three attempts in a row for two references, or
+    ten for one, have failed or wait in vain. A few failures among answers are none, and neither is one lookup that
+    fails alone: it has its retries. The first answer ends it.
+4.  In an outage lookups are refused, except one a second, the probe: a second after the last attempt of anybody, and
+    after a pause that the service asked for. Whether the probe before has ended does not matter.
+5.  A probe has the time allowed. Every ten seconds one has the whole time-out of an attempt, so that a service that
+    comes back slowly, or is asked rarely, is found too.
+
+Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
+breaker of "Release It!" (Nygard), without a state in which it is half open: the limiter starts slowly.
+"""
+
+from __future__ import annotations
+
+import math
+
+from payclient.errors import OutageError, PayClientError, ResponseError, ServiceError
+from payclient.policies._concurrency import Ticket
+from payclient.policies._retry import Signal, classify
+
+_MIN_ALLOWED = 0.8  # seconds; a caller has an error within a second
+_SLOWER = 2.0  # times the slowest of the recent answers
+_FORGETTING = 0.1  # weight of a faster answer; a slower one counts at once
+_MIN_ROUND_TRIP = 1e-6  # seconds; in a test an answer may take no time
+_ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
+_PROBE_GAP = 1.0  # seconds
+_LONG_PROBE_GAP = 10.0
+
+
+def is_answer(error: PayClientError) -> bool:
+    """Return whether *error* shows that the service is alive."""
+    is_failure = isinstance(error, ServiceError) or classify(error).signal is Signal.OVERLOADED
+    return isinstance(error, ResponseError) and not is_failure
+
+
+def _are_enough(attempts: int, references: set[str]) -> bool:
+    return attempts >= (_ATTEMPTS if len(references) >= _REFERENCES else _ATTEMPTS_OF_ONE)
+
+
+class Outage:
+    """
+    What a client knows about an outage; all times are on the event loop's clock.
+
+    Attributes:
+        allowed: Seconds that an answer may take.
+        is_on: Whether there is an outage.
+        last_failure: Class and text of the last failed attempt since the last answer; "" if there is none.
+        refused: Lookups that were refused, in all outages together.
+    """
+
+    __slots__ = (
+        "_answered_at", "_failures", "_in_flight", "_long_probe_at", "_probe_due_at", "_references", "_refused_before",
+        "_since", "_slowest", "allowed", "is_on", "last_failure", "refused",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.allowed = _MIN_ALLOWED
+        self.is_on = False
+        self.refused = self._refused_before = 0
+        self._slowest = 0.0  # of the recent answers; 0: none yet
+        self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
+        self._answered_at = self._probe_due_at = self._long_probe_at = -math.inf
+        self._forget()
+
+    def _forget(self) -> None:
+        self.is_on, self.last_failure = False, ""
+        self._failures = 0  # in a row
+        self._references: set[str] = set()  # that failed; two are enough
+        self._since = math.inf  # start of the first attempt that failed
+
+    def seconds(self, now: float) -> float:
+        """Return how long the outage has lasted; 0.0 if there is none."""
+        return now - self._since if self.is_on else 0.0
+
+    # Attempts
+
+    def sent(self, ticket: Ticket, reference: str) -> None:
+        """Record the start of an attempt."""
+        self._in_flight[ticket.number] = ticket.started_at, reference
+        self._probe_due_at = max(self._probe_due_at, ticket.started_at + _PROBE_GAP)
+
+    def answered(self, ticket: Ticket, now: float, *, is_accepted: bool) -> bool:
+        """
+        Record an answer, and return whether it ends an outage in which lookups were refused.
+
+        Args:
+            ticket: The attempt's ticket.
+            now: Time of its end.
+            is_accepted: Whether it took as long as answers take; a throttle comes sooner.
+        """
+        del self._in_flight[ticket.number]
+        if is_accepted:
+            took = now - ticket.started_at
+            self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
+            self.allowed = max(_MIN_ALLOWED, _SLOWER * self._slowest)
+        self._answered_at = now
+        has_refused = self.is_on and self.refused > self._refused_before
+        if self._failures or self.is_on:
+            self._forget()
+        return has_refused
+
+    def failed(self, ticket: Ticket, now: float, failure: str, *, pause: float = 0.0) -> None:
+        """
+        Record a failed attempt; it may begin an outage.
+
+        Args:
+            ticket: The attempt's ticket.
+            now: Time of its end.
+            failure: Class and text of the error.
+            pause: Seconds that the service asked to wait.
+        """
+        began, reference = self._in_flight.pop(ticket.number)
+        self._failures += 1
+        if len(self._references) < _REFERENCES:
+            self._references.add(reference)
+        self._since = min(self._since, max(began, self._answered_at))
+        self._probe_due_at = max(self._probe_due_at, now + pause)
+        self.last_failure = failure
+        if _are_enough(self._failures, self._references) and now >= self._since + self.allowed:
+            self._begin(now)
+
+    def given_up(self, ticket: Ticket, now: float, *, is_over: bool) -> None:
+        """Record an attempt that was cancelled, or, if *is_over*, ended by the deadline of its lookup."""
+        took = now - ticket.started_at
+        if took >= self.allowed and (is_over or self._slowest):
+            self.failed(ticket, now, self.last_failure or f"no answer within {took:.1f} s")
+        else:
+            del self._in_flight[ticket.number]
+
+    # The beginning
+
+    def due_at(self) -> float:
+        """Return when an outage begins if nothing is answered until then; infinite if that takes more attempts."""
+        attempts, references, since = self._failures, {*self._references}, self._since
+        waiting = iter(self._in_flight.values() if self._slowest else ())
+        while not _are_enough(attempts, references):
+            since, reference = next(waiting, (math.inf, ""))
+            if since == math.inf:
+                break
+            attempts += 1
+            references.add(reference)
+        return max(since, self._answered_at) + self.allowed
+
+    def check(self, now: float) -> None:
+        """Begin an outage if it is due."""
+        if not self.is_on and self.due_at() <= now:
+            self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        if self.is_on:
+            return
+        self.is_on, self._refused_before, self._long_probe_at = True, self.refused, now
+        oldest, _ = next(iter(self._in_flight.values()), (math.inf, ""))
+        self._since = min(self._since, max(oldest, self._answered_at))
+        self.last_failure = self.last_failure or f"no answer to {len(self._in_flight)} attempts in flight"
+
+    # Lookups in an outage
+
+    def probe_due_in(self, now: float) -> float:
+        """Return the seconds until the next probe."""
+        return max(0.0, self._probe_due_at - now)
+
+    def probe(self, now: float) -> float:
+        """Return the seconds that a probe may take that is sent now."""
+        if now < self._long_probe_at + _LONG_PROBE_GAP:
+            return self.allowed
+        self._long_probe_at = now
+        return math.inf
+
+    def refuse(self, now: float) -> OutageError:
+        """Return the error of a lookup that is refused, and count it."""
+        self.refused += 1
+        return OutageError(
+            f"the service does not answer; the last failure was {self.last_failure}",
+            sent="no",
+            last_failure=self.last_failure,
+            outage_seconds=self.seconds(now),
+            retry_after=self.probe_due_in(now) or _PROBE_GAP,
+            refused=self.refused - self._refused_before,
+        )

@@ -1,0 +1,104 @@
+"""A service that goes away and comes back, and the callers of a web application, on the event loop's clock."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+
+from attrs import define, field, frozen
+
+from payclient import errors
+from support.fakes import answer, document
+
+ADDRESS = "192.0.2.7:443"
+
+
+def refused():
+    return errors.ConnectionFailedError("connection refused", sent="no", step="connect", address=ADDRESS)
+
+
+def untrusted():
+    return errors.TLSVerificationError("certificate has expired", sent="no", step="tls", address=ADDRESS)
+
+
+KINDS = {
+    "503": (0.1, lambda: answer(b'{"success": false, "message": "try later"}', 503), "HTTP 503"),
+    "refused": (0.001, refused, "connection refused"),
+    "black hole": (math.inf, None, "no (whole )?answer"),
+    "TLS": (0.02, untrusted, "certificate has expired"),
+}
+"""How it fails: after how many seconds, with what, and what errors have to say."""
+
+
+@define
+class AbsentService:
+    """
+    A transport to a service that is away for some time.
+
+    Attributes:
+        kind: One of `KINDS`.
+        absences: From when to when it is away, on the clock of the event loop.
+        latency: Seconds that an answer takes.
+        slow_until: Until then, an answer takes ten times as long.
+        sent: When each request came, and for which reference.
+    """
+
+    kind: str
+    absences: tuple[tuple[float, float], ...] = ()
+    latency: float = 0.1
+    slow_until: float = 0.0
+    sent: list[tuple[float, str]] = field(factory=list)
+
+    async def send(self, request):
+        reference, now = json.loads(request.body)["reference"], asyncio.get_running_loop().time
+        self.sent.append((now(), reference))
+        if not any(begin <= now() < end for begin, end in self.absences):
+            await asyncio.sleep(self.latency * (10 if now() < self.slow_until else 1))
+            return answer(document(reference, status="Paid"))
+        seconds, failure, _ = KINDS[self.kind]
+        await (asyncio.get_running_loop().create_future() if failure is None else asyncio.sleep(seconds))
+        failed = failure()
+        if isinstance(failed, Exception):
+            raise failed
+        return failed
+
+    def sent_between(self, begin, end, prefix=""):
+        return [at for at, reference in self.sent if begin <= at < end and reference.startswith(prefix)]
+
+    async def aclose(self):
+        pass
+
+
+@frozen
+class Call:
+    """When a caller asked, how long that took, and the error; None when the call was answered."""
+
+    at: float
+    seconds: float
+    error: errors.PayClientError | None
+
+
+async def crowd(client, *, rate, until, prefix="V"):
+    """Have callers ask for a reference each, *rate* a second, until a time; return what they were told."""
+    loop, calls = asyncio.get_running_loop(), []
+
+    async def call(number):
+        began, error = loop.time(), None
+        try:
+            await client.get_transaction(f"{prefix}{number}")
+        except errors.PayClientError as caught:
+            error = caught.with_traceback(None)
+        calls.append(Call(began, loop.time() - began, error))
+
+    first, number = loop.time(), 0
+    async with asyncio.TaskGroup() as callers:
+        while (at := first + number / rate) < until:
+            await asyncio.sleep(at - loop.time())
+            callers.create_task(call(number))
+            number += 1
+    return sorted(calls, key=lambda call: call.at)
+
+
+def percentile(values, share):
+    return sorted(values)[math.ceil(len(values) * share) - 1]

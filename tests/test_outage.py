@@ -1,0 +1,221 @@
+"""In an outage nobody waits for what the client knows; and the first caller after its end is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from itertools import pairwise
+
+import pytest
+
+from payclient import (
+    DeadlineExceededError,
+    Found,
+    OutageError,
+    PayClientError,
+    RateLimitedError,
+    RetryPolicy,
+    ServiceError,
+)
+from support.fakes import ScriptedTransport, answer, client
+from support.outages import KINDS, AbsentService, crowd, percentile
+
+BEGINS = 5.0
+
+
+async def played(kind, *, rate, seconds, **options):
+    """Return what came of an outage: complaints, and figures."""
+    ends = BEGINS + seconds
+    service = AbsentService(kind, absences=((BEGINS, ends),))
+    async with client(service, **options) as pay:
+        calls = await crowd(pay, rate=rate, until=ends + 10)
+    meanwhile = [call for call in calls if BEGINS <= call.at < ends]
+    failed = [call for call in calls if call.error is not None]
+    p99 = percentile([call.seconds for call in meanwhile], 0.99)
+    sent = service.sent_between(BEGINS + 1, ends)
+    recovered = min(call.at + call.seconds for call in calls if call.error is None and call.at >= ends - 1) - ends
+    afterwards = [call for call in calls if call.at >= ends + 1.5]
+    complaints = {
+        "p99 of a caller": p99 if p99 > 1.0 else None,
+        "requests within a second": [now for last, now in pairwise(sent) if now - last < 0.999],
+        "names no cause": {str(call.error) for call in failed if not re.search(KINDS[kind][2], str(call.error))},
+        "first success after": recovered if recovered > 1.5 else None,
+        "not answered afterwards": [call for call in afterwards if call.error is not None or call.seconds > 2.0],
+        "in flight at the end": pay.stats.in_flight,
+    }
+    return {what: found for what, found in complaints.items() if found}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("rate", [20, 200])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_outage(kind, rate):
+    """Callers fail within a second and are told why, one request a second is sent, and the end is soon noticed."""
+    assert await played(kind, rate=rate, seconds=10.0) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("rate", [20, 200])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_long_outage(kind, rate):
+    """The same for ten minutes."""
+    assert await played(kind, rate=rate, seconds=600.0) == {}
+
+
+@pytest.mark.virtual_time
+async def test_lone_lookup():
+    """A lookup that is the first to meet an outage has its retries; the next one is the probe, and is told at once."""
+    service = AbsentService("503", absences=((0.0, 60.0),))
+    async with client(service, retry=RetryPolicy()) as pay:
+        with pytest.raises(ServiceError) as first:
+            await pay.get_transaction("T1")
+        assert pay.stats.is_ready
+        await asyncio.sleep(1)
+        with pytest.raises(ServiceError) as second:
+            await pay.get_transaction("T2")
+        with pytest.raises(OutageError, match=r"ServiceError: .*503") as third:
+            await pay.get_transaction("T3")
+    assert [caught.value.attempts for caught in (first, second, third)] == [4, 1, 0]
+    assert (third.value.sent, third.value.refused) == ("no", 1)
+
+
+@pytest.mark.virtual_time
+async def test_stats():
+    """The counters say whether the client is ready, since when it is not, why, and how many were refused."""
+    service = AbsentService("refused", absences=((1.0, 4.0),))
+    async with client(service) as pay:
+        asking = asyncio.create_task(crowd(pay, rate=20, until=6.0))
+        await asyncio.sleep(3.5)
+        stats = pay.stats
+        assert (stats.is_ready, stats.last_failure) == (False, f"ConnectionFailedError: {stats_of_refusal(stats)}")
+        assert stats.outage_seconds == pytest.approx(2.5, abs=0.1)
+        assert stats.refused > 20
+        await asking
+        assert (pay.stats.is_ready, pay.stats.outage_seconds, pay.stats.last_failure) == (True, 0.0, "")
+
+
+def stats_of_refusal(stats):
+    return re.search(r"connection refused \[step connect, 192.0.2.7:443, after [0-9.]+ s\]", stats.last_failure)[0]
+
+
+@pytest.mark.virtual_time
+async def test_slow_service():
+    """A service that takes a second is no outage, nor is one that becomes ten times as slow for ever."""
+    for latency, slow_until in ((1.0, 0.0), (0.2, 1000.0)):
+        service = AbsentService("503", latency=latency, slow_until=slow_until)
+        async with client(service) as pay:
+            calls = await crowd(pay, rate=20, until=asyncio.get_running_loop().time() + 30)
+        assert [call.error for call in calls if call.error is not None] == []
+
+
+@pytest.mark.virtual_time
+async def test_comes_back_slowly():
+    """A service that answers after 2 s when it is back is found by the probe that has the time."""
+    service = AbsentService("black hole", absences=((5.0, 15.0),), latency=0.2)
+    async with client(service) as pay:
+        asyncio.get_running_loop().call_at(15.0, setattr, service, "slow_until", 60.0)
+        calls = await crowd(pay, rate=20, until=50.0)
+    answered = [call.at for call in calls if call.error is None and call.at > 15.0]
+    assert answered[0] < 26.5
+    assert [call for call in calls if call.error is not None and call.at > 30.0] == []
+
+
+@pytest.mark.virtual_time
+async def test_joined_in_bulk():
+    """A row of a stream that shares a refused lookup asks for itself, and is answered after the outage."""
+    service = AbsentService("black hole", absences=((1.0, 8.0),))
+    async with client(service, deadline=60.0) as pay:
+        warm = asyncio.create_task(crowd(pay, rate=20, until=1.0))
+        await asyncio.sleep(1.01)
+        crowded = asyncio.create_task(crowd(pay, rate=20, until=2.5))
+        joined = asyncio.create_task(pay.get_transaction("T1"))
+        await asyncio.sleep(0)
+        async with pay.stream_transactions(["T1"]) as outcomes:
+            found = [outcome async for outcome in outcomes]
+        await asyncio.gather(warm, crowded)
+        with pytest.raises(OutageError):
+            await joined
+    assert [type(outcome) for outcome in found] == [Found]
+
+
+@pytest.mark.virtual_time
+async def test_wherever_it_waits():
+    """A lookup in the queue, in back-off, in flight or joined to another one fails when the outage is known."""
+    service = AbsentService("503", absences=((0.0, 60.0),))
+    async with client(service, max_concurrency=3, retry=RetryPolicy(initial_backoff=30.0, max_backoff=30.0)) as pay:
+        calls = await asyncio.gather(
+            *(pay.get_transaction(f"T{number % 10}") for number in range(40)), return_exceptions=True
+        )
+        assert asyncio.get_running_loop().time() == pytest.approx(0.8, abs=0.01)
+        assert {type(call) for call in calls} == {OutageError}
+        assert {call.sent for call in calls} == {"yes", "no"}  # by whether it was ever sent
+        outcomes = await pay.get_transactions(["T1", "T2"])
+        with pytest.raises(OutageError):
+            await pay.confirm("T1", amount=1, status={"Paid"})
+    assert [type(outcome.error) for outcome in outcomes] == [OutageError] * 2
+
+
+@pytest.mark.virtual_time
+async def test_view_that_waits():
+    """A view that waits queues through the outage; its deadline names the last failure, and the limit."""
+    service = AbsentService("refused", absences=((1.0, 21.0),))
+    async with client(service) as pay:
+        await crowd(pay, rate=20, until=1.0)
+        waiting = pay.with_options(on_outage="wait", deadline=4.0, retry=RetryPolicy(max_attempts=100))
+        told = await asyncio.gather(*(waiting.get_transaction(f"T{n}") for n in range(30)), return_exceptions=True)
+        assert {type(error) for error in told} == {DeadlineExceededError}
+        queued = [str(error) for error in told if "attempts allowed in flight" in str(error)]
+        assert queued
+        assert all("last failure of this client was ConnectionFailedError: connection refused" in _ for _ in queued)
+        patient = pay.with_options(on_outage="wait", deadline=60.0, retry=RetryPolicy(max_attempts=100))
+        assert (await patient.get_transaction("T1")).reference == "T1"
+    assert asyncio.get_running_loop().time() > 21.0
+
+
+@pytest.mark.virtual_time
+async def test_deadline_names_pause():
+    """A deadline that ends in the queue names the pause that the service asked for, and the limit."""
+    transport = ScriptedTransport()
+    transport.script("T1", *[answer(status=429, retry_after="2")] * 9)
+    async with client(transport, deadline=5.0, max_concurrency=1) as pay:
+        told = [asyncio.create_task(pay.get_transaction(f"T{n}")) for n in (1, 2)]
+        await asyncio.sleep(0.1)
+        late = pay.with_options(deadline=2.5)
+        transport.default = lambda: answer(status=429, retry_after="2")
+        with pytest.raises((DeadlineExceededError, RateLimitedError)) as caught:
+            await late.get_transaction("T3")
+        await asyncio.gather(*told, return_exceptions=True)
+    assert re.search(r"pause, of which \d s remain; [0-9.]+ attempts allowed in flight|\d s remain", str(caught.value))
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", ["503", "refused", "black hole"])
+async def test_bulk_beside(kind):
+    """A stream beside callers sends the same requests at the same times in an outage, and has the same outcomes."""
+
+    async def streamed(*, has_callers):
+        loop = asyncio.get_running_loop()
+        random.seed(7)
+        began = loop.time()
+        service = AbsentService(kind, absences=((began + 5.0, began + 65.0),))
+        async with client(service, timeout=5.0, retry=RetryPolicy(initial_backoff=0.0)) as pay:
+            try:
+                async with pay.stream_transactions((f"B{n}" for n in range(3000)), concurrency=8) as outcomes:
+                    rows = [await anext(outcomes)]
+                    if has_callers:
+                        delay = 12.0 if kind == "black hole" else 6.0  # there is an outage then
+                        loop.call_at(began + delay, come, crowd(pay, rate=20, until=began + 64.0))
+                    rows += [outcome async for outcome in outcomes]
+            except PayClientError as error:
+                rows.append(error)
+            await asyncio.gather(*tasks)
+        bulk = [(round(at - began, 6), reference) for at, reference in service.sent if reference[0] == "B"]
+        return sorted(request for request in bulk if request[0] < 64.0), sorted(map(str, rows))
+
+    tasks, come = [], lambda callers: tasks.append(asyncio.create_task(callers))
+    alone, beside = await streamed(has_callers=False), await streamed(has_callers=True)
+    (calls,) = await asyncio.gather(*tasks)
+    assert len(calls) > 1000
+    assert alone == beside
