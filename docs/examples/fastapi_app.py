@@ -44,6 +44,14 @@ async def payment(reference: str, pay: Annotated[AsyncClient, Depends(pay_of)]) 
     return {"reference": transaction.reference, "status": transaction.status, "amount": transaction.amount}
 
 
+@app.get("/health")
+async def health(pay: Annotated[AsyncClient, Depends(pay_of)]) -> dict[str, str | float]:
+    stats = pay.stats
+    if stats.is_ready:
+        return {"payments": "ready"}
+    return {"payments": "outage", "seconds": stats.outage_seconds, "last_failure": stats.last_failure}
+
+
 # No handler for ConfigurationError and ClientClosedError: a mistake of the application is a 500, and logged.
 
 

@@ -15,7 +15,7 @@ Whether the service answers at all: learnt from the result of every attempt of a
     comes back slowly, or is asked rarely, is found too.
 
 Sources: "Site Reliability Engineering", chapter "Handling Overload": clients reject requests locally; the circuit
-breaker of "Release It!" (Nygard), without a state in which it is half open: the limiter starts slowly.
+breaker of "Release It!" (Nygard), without a half-open state: the limiter starts slowly.
 """
 
 from __future__ import annotations

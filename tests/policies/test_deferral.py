@@ -203,3 +203,9 @@ def test_deadline_is_no_contact():
     """A spent deadline does not show that the service was reached."""
     late = errors.DeadlineExceededError("x")
     assert dispositions(deferral(), REFUSED, late, REFUSED, REFUSED)[-1] is FATAL
+
+
+def test_refused_in_an_outage():
+    """A row that an outage refused says nothing of the address: one that is wrong ends the stream all the same."""
+    refused = errors.OutageError("x", sent="no")
+    assert dispositions(deferral(), REFUSED, refused, REFUSED, refused, REFUSED) == [LATER, LATER, LATER, LATER, FATAL]
