@@ -144,7 +144,7 @@ async def test_joined_in_bulk():
 async def test_wherever_it_waits():
     """A lookup in the queue, in back-off, in flight or joined to another one fails when the outage is known."""
     service = AbsentService("503", absences=((0.0, 60.0),))
-    async with client(service, max_concurrency=3, retry=RetryPolicy(initial_backoff=30.0, max_backoff=30.0)) as pay:
+    async with client(service, max_concurrency=3, retry=RetryPolicy(initial_backoff=3000.0, max_backoff=3000.0)) as pay:
         calls = await asyncio.gather(
             *(pay.get_transaction(f"T{number % 10}") for number in range(40)), return_exceptions=True
         )
@@ -219,3 +219,15 @@ async def test_bulk_beside(kind):
     (calls,) = await asyncio.gather(*tasks)
     assert len(calls) > 1000
     assert alone == beside
+
+
+@pytest.mark.virtual_time
+async def test_blocked_loop():
+    """An event loop that was blocked has not read the answers that have come, so it knows of no outage."""
+    loop = asyncio.get_running_loop()
+    async with client(AbsentService("503")) as pay:
+        await crowd(pay, rate=20, until=1.0)
+        lookups = [asyncio.create_task(pay.get_transaction(f"T{number}")) for number in range(5)]
+        await asyncio.sleep(0.05)
+        loop.advance(5.0)
+        assert [found.reference for found in await asyncio.gather(*lookups)] == [f"T{number}" for number in range(5)]

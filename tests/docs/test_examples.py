@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from payclient import ClientClosedError, ConfigurationError
-from payclient.testing import FakeService, serve
+from payclient.testing import FakeService, Reply, serve
 from support.visits import assert_answers
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -63,6 +63,21 @@ async def test_mistakes_are_not_answered(service, monkeypatch, name):
     with pytest.raises(ConfigurationError):
         async with visiting(name):
             pass
+
+
+async def test_fastapi_outage(service):
+    """In an outage visitors get 503 with `Retry-After`, and the health page says so, as 200, and why."""
+    async with visiting("fastapi_app") as (visitor, _):
+        assert (await visitor.get("/health")).json() == {"payments": "ready"}
+        for number in range(6):
+            service.script(f"D{number}", *[Reply(status=503)] * 9)
+        for _ in range(3):
+            answers = await asyncio.gather(*(visitor.get(f"/payments/D{number}") for number in range(6)))
+        assert {answer.status_code for answer in answers} == {503}
+        assert "1" in {answer.headers.get("Retry-After") for answer in answers}
+        health = await visitor.get("/health")
+    assert (health.status_code, health.json()["payments"]) == (200, "outage")
+    assert "ServiceError" in health.json()["last_failure"]
 
 
 async def test_script(service):
