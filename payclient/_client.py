@@ -211,16 +211,14 @@ class AsyncClient:
         self._url = endpoint(address, environment)
         self._keys = keys
         self._shown = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
-        concurrency = check_count("max_concurrency", max_concurrency)
-        rate, workers = resolve_rate(max_rate), check_count("workers", workers)
         self._session = Session(
             transport=_carrier(transport, http_client, reached),
             url=self._url,
             keys=keys,
             user_agent=_user_agent(application),
-            max_concurrency=concurrency,
-            max_rate=rate,
-            workers=workers,
+            max_concurrency=check_count("max_concurrency", max_concurrency),
+            max_rate=resolve_rate(max_rate),
+            workers=check_count("workers", workers),
             not_found_messages=resolve_messages(not_found_messages),
             name=repr(self) if is_ours else None,
         )

@@ -212,7 +212,7 @@ class World:
             max_concurrency=plan.concurrency,
             max_rate=plan.max_rate,
             workers=plan.clients,
-            timeout=plan.timeout,
+            timeout=plan.timeout if plan.deadline is None else min(plan.timeout, plan.deadline),
             deadline=plan.deadline,
             retry=RetryPolicy(),
             on_attempt=self._on_attempt(len(self.limiters)),
