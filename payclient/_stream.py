@@ -26,7 +26,7 @@ from attrs import define, field
 from payclient._defaults import STALL_TIMEOUT
 from payclient._until_done import until_done
 from payclient.errors import DeadlineExceededError, PayClientError
-from payclient.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout, classify
+from payclient.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout
 from payclient.protocol import Failed, Found, Outcome, Transaction
 
 LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
@@ -321,7 +321,7 @@ class _Stream:
         """
         is_dry = self._source.is_exhausted or self._source.is_awaited or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
-        if not (is_alone and self._known is not None and classify(error).is_passing):
+        if not (is_alone and self._known is not None and self._deferral.is_passing(error)):
             return
         with suppress(PayClientError):  # the row's own error is reported instead
             await self._lookup(self._known)

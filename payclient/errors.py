@@ -287,11 +287,16 @@ class UnexpectedResponseError(ResponseError):
 
     Attributes:
         problem: The place and what was found there, such as `data.amount: 15000.5 is not a whole number`.
+        is_about_reference: Whether the service answered about the reference that was asked for. A web page, an empty
+            body or a redirect is about none, so asking later may help.
     """
 
-    def __init__(self, message: str = "", *, problem: str = "", **answer: object) -> None:
+    def __init__(
+        self, message: str = "", *, problem: str = "", is_about_reference: bool = False, **answer: object
+    ) -> None:
         super().__init__(message, **answer)  # type: ignore[arg-type]  # the attributes of ResponseError
         self.problem = problem
+        self.is_about_reference = is_about_reference
 
 
 class ReferenceMismatchError(UnexpectedResponseError):

@@ -90,7 +90,16 @@ class Deferral:
 
     def passes(self, error: errors.PayClientError) -> int:
         """Return the number of failed passes after which *error* is final."""
-        return self.malformed_passes if classify(error).again is Again.ONCE else PASSES
+        is_malformed = classify(error).again is Again.ONCE or isinstance(error, errors.UnexpectedResponseError)
+        return self.malformed_passes if is_malformed else PASSES
+
+    def is_passing(self, error: errors.PayClientError) -> bool:
+        """
+        Return whether the same lookup may succeed later.
+
+        A redirect, or a 404 of another program, means a wrong address only until the service has answered at it.
+        """
+        return classify(error).is_passing or (self.answers > 0 and _is_elsewhere(error))
 
     def decide(self, row: PendingRow, error: errors.PayClientError) -> Disposition | float:
         """Return what *error* ends, or the seconds after which *row*, which failed with it, is retried."""
@@ -98,9 +107,10 @@ class Deferral:
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
             return Disposition.FINAL
-        if verdict.is_fatal or self._is_hopeless(error):
+        is_passing = self.is_passing(error)
+        if (verdict.is_fatal and not is_passing) or self._is_hopeless(error):
             return Disposition.FATAL
-        if not (self.is_on and verdict.is_passing):
+        if not (self.is_on and is_passing):
             return Disposition.FINAL
         return self._defer(row, error)
 
@@ -130,6 +140,11 @@ class Deferral:
 
     def _spread(self, seconds: float) -> float:
         return seconds * (0.5 + self.random())
+
+
+def _is_elsewhere(error: errors.PayClientError) -> bool:
+    """Return whether *error* is a response that suggests a wrong address."""
+    return isinstance(error, errors.UnexpectedResponseError) and classify(error).is_fatal
 
 
 def _has_reached(error: errors.PayClientError) -> bool:

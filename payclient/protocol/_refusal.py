@@ -106,9 +106,11 @@ class ErrorResponse:
         problem: str,
         *,
         kind: type[errors.UnexpectedResponseError] = errors.UnexpectedResponseError,
+        is_about_reference: bool = False,
     ) -> errors.UnexpectedResponseError:
         """Return the error for an answer of an undocumented shape."""
-        return self.error(kind, f"unexpected answer: {problem}", problem=self.clean(problem, _EXCERPT))
+        shown = self.clean(problem, _EXCERPT)
+        return self.error(kind, f"unexpected answer: {problem}", problem=shown, is_about_reference=is_about_reference)
 
     def clean(self, text: str, length: int) -> str:
         """Return *text* on one line: without the key, control and direction characters, shortened."""
@@ -166,7 +168,7 @@ def refuse(answer: ErrorResponse, value: object, reference: str) -> errors.Respo
         return error
     if is_envelope and status == 404:
         answer = evolve(answer, words=answer.words or "no message")
-        return answer.unexpected(f"{_UNKNOWN_WORDS}: {answer.words}")
+        return answer.unexpected(f"{_UNKNOWN_WORDS}: {answer.words}", is_about_reference=True)
     if answer.words or is_envelope:
         return answer.error(errors.RejectedError, f"the service declined: {answer.words or 'no message'}")
     return answer.unexpected(_problem(answer, value))

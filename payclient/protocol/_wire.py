@@ -232,12 +232,12 @@ def _outcome(
     try:
         transaction = read_transaction(data, notes=notes)
     except FieldProblem as fault:
-        return answer().unexpected(f"data.{fault}")
+        return answer().unexpected(f"data.{fault}", is_about_reference=str(data.get("reference")) == reference)
     if transaction.reference != reference:
         found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
         return answer().unexpected(found, kind=errors.ReferenceMismatchError)
     if not is_clean and REMOVED in transaction.status:
-        return answer().unexpected("data.status: contains the API key")
+        return answer().unexpected("data.status: contains the API key", is_about_reference=True)
     return transaction
 
 

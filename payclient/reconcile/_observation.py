@@ -11,7 +11,6 @@ from functools import partial
 from attrs import frozen
 
 from payclient import errors
-from payclient.policies import classify
 from payclient.protocol import Found, Outcome, Transaction, check_reference
 from payclient.reconcile._errors import UnknownCanaryError
 
@@ -24,8 +23,8 @@ class Answer(Enum):
         FOUND: There is such a transaction.
         NOT_FOUND: The service says that there is none.
         UNASKABLE: The reference is invalid and was not sent, so the ledger row is at fault.
-        UNUSABLE: Nothing: the service declined, or its answer cannot be read.
-        FAILED: Nothing; the lookup failed.
+        UNUSABLE: Nothing: the service declined, or a field of its answer about this reference cannot be read.
+        FAILED: Nothing; the lookup failed, or what came names no reference, such as a web page.
     """
 
     FOUND = "found"
@@ -89,7 +88,7 @@ def observe(
         answer = Answer.NOT_FOUND
     elif isinstance(seen, errors.InvalidReferenceError):
         answer = Answer.UNASKABLE
-    elif isinstance(seen, errors.RejectedError | errors.UnexpectedResponseError) and not classify(seen).is_fatal:
+    elif isinstance(seen, errors.RejectedError) or getattr(seen, "is_about_reference", False):
         answer = Answer.UNUSABLE
     # Without how long a failed attempt took, which differs from run to run.
     message = seen.message if isinstance(seen, errors.TransportError) else str(seen)

@@ -44,7 +44,8 @@ class Step(BridgeStep):
         NOT_IN_LEDGER: Paid at the service, and listed by the statement alone.
         OPEN: Pending, or within the grace.
         CARRIED: Paid at the service, for rows of the previous run that are not in the ledger any more.
-        UNRESOLVED: The service's side is unknown.
+        UNUSABLE: The service answered twice, and neither answer can be used.
+        UNRESOLVED: The service's side is not known yet; the rows of that bucket.
         REJECTED: The ledger row cannot be used.
     """
 
@@ -66,6 +67,7 @@ class Step(BridgeStep):
     NOT_IN_LEDGER = "not_in_ledger"
     OPEN = "open"
     CARRIED = "carried"
+    UNUSABLE = "unusable"
     UNRESOLVED = "unresolved"
     REJECTED = "rejected"
 
@@ -175,11 +177,13 @@ def moved_by(row: Row) -> int:
 
 def step_of(row: Row) -> Step:
     """Return the step of *row*; for a break, waived findings count too."""
+    if row.bucket is Bucket.UNRESOLVED:
+        return Step.UNRESOLVED
     if row.carried_from:
         return Step.CARRIED
     if row.is_of_statement:
-        return Step.UNRESOLVED if row.bucket is Bucket.UNRESOLVED else Step.NOT_IN_LEDGER
-    if row.bucket in (Bucket.OPEN, Bucket.UNRESOLVED, Bucket.REJECTED):
+        return Step.NOT_IN_LEDGER
+    if row.bucket in (Bucket.OPEN, Bucket.REJECTED):
         return Step(row.bucket.value)
     if row.transaction is not None and not row.is_repeat:
         if row.entry.status is ABSENT and row.ledger_status is None:
@@ -195,8 +199,8 @@ def _step_of_break(row: Row) -> Step:
     codes = [finding.code for finding in row.findings]
     if Code.MISSING_AT_SERVICE in codes:
         return Step.MISSING
-    if row.transaction is None:  # two answers, and neither could be used
-        return Step.UNRESOLVED
+    if row.transaction is None:
+        return Step.UNUSABLE
     if row.is_repeat:
         return Step.DUPLICATES
     if of_status := next((_OF_STATUS[code] for code in codes if code in _OF_STATUS), None):

@@ -102,7 +102,8 @@ STEPS: Mapping[Step, str] = {
     Step.NOT_IN_LEDGER: "paid at the service, and listed by the statement alone",
     Step.OPEN: "one side may still learn of it",
     Step.CARRIED: "rows of the previous run that the ledger does not list any more",
-    Step.UNRESOLVED: "not known at the service",
+    Step.UNUSABLE: "neither answer of the service can be used",
+    Step.UNRESOLVED: "not known at the service yet",
     Step.REJECTED: "the ledger row cannot be used",
 }
 """What each step of the bridge holds."""
@@ -232,7 +233,7 @@ CODES: Mapping[Code, Wording] = {
     ),
     Code.UNUSABLE_ANSWER: Wording(
         "Unusable answer",
-        "The service answered twice, and neither answer can be used: it declined, or its answer is malformed. "
+        "The service answered twice, and neither answer can be used: it declined, or a field is malformed. "
         "Send the rows to the service with their messages. Only a new run asks again.",
     ),
     Code.DUPLICATE_REFERENCE: Wording(

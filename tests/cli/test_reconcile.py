@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 import openpyxl
 import pytest
 
-from payclient.testing import Reply
+from payclient.testing import FakeService, Reply
 from support.fakes import KEY
 from support.in_thread import serving
 from support.raw_server import RawServer
@@ -549,3 +549,40 @@ def test_declared_after_a_useless_run(reconcile):
     assert (first.status, "all can be read with --decimal , --thousands ." in first.err) == (1, True)
     assert reconcile("--decimal", ",", "--thousands", ".", **GERMAN).status == 0
     assert "belongs to another run" in reconcile(**GERMAN).err
+
+
+PAGES = [
+    Reply(body="<!doctype html><title>Maintenance</title>", headers={"content-type": "text/html"}),
+    Reply(body=""),
+    Reply(body='{"success":true,"data":{"refer'),
+    Reply(body={"success": True, "data": None}),
+    Reply(body={"success": True, "data": {"reference": "T9", "amount": 1}}),
+    Reply(status=302, headers={"location": "/login"}),
+    Reply(status=204),
+    Reply(status=404, body="<html>no such page</html>"),
+]
+
+
+def test_names_no_reference(reconcile, server, service, report):
+    """What names no reference is no answer about one: unresolved, and asked again by the same command."""
+    broken, rows = FakeService(), len(PAGES)
+    broken.add(reference="T1", amount=15000, status="Paid")
+    for number, page in enumerate(PAGES):
+        broken.script(f"P{number}", *[page] * 9)
+        service.add(reference=f"P{number}", amount=5, status="Paid")
+    server.service, lines = broken, ["T1,15000,Paid", *(f"P{number},5,Paid" for number in range(rows))]
+    assert reconcile(lines=lines).status == 75
+    summary = json.loads((report / "summary.json").read_text())
+    steps = {each["step"]: each["rows"] for each in summary["tie_out"]["steps"] if each["rows"]}
+    assert (summary["buckets"]["unresolved"]["rows"], steps) == (rows, {"matched": 1, "unresolved": rows})
+    server.service = service
+    assert reconcile(lines=lines).status == 0
+
+
+def test_malformed_field_of_the_reference(reconcile, service, report):
+    """An answer about this very reference with a field that cannot be used is a finding when it came twice."""
+    service.script("T2", *[Reply(body=lambda answer: {**answer, "data": {**answer["data"], "amount": [1]}})] * 9)
+    assert reconcile(lines=["T1,15000,Paid", "T2,7000,Canceled"]).status == 1
+    summary = json.loads((report / "summary.json").read_text())
+    steps = {each["step"]: each["rows"] for each in summary["tie_out"]["steps"] if each["rows"]}
+    assert (list(summary["findings"]), steps) == (["unusable_answer"], {"matched": 1, "unusable": 1})

@@ -54,6 +54,15 @@ def test_first_failure(error, decision):
     assert deferral().decide(PendingRow(0, "R"), error) == decision
 
 
+def test_elsewhere():
+    """A redirect, or a 404 of another program, is a wrong address only before the service has answered at it."""
+    for status_code in (302, 404):
+        rules, page = deferral(), errors.UnexpectedResponseError("x", status_code=status_code)
+        assert rules.decide(PendingRow(0, "R"), page) is FATAL
+        rules.succeed()
+        assert [rules.decide(PendingRow(0, "R"), page), rules.passes(page)] == [5.0, 4]
+
+
 @pytest.mark.parametrize(
     ("error", "passes"),
     [(errors.UnexpectedResponseError("x", status_code=200), 2), (BROKEN, 4), (REFUSED, 4)],

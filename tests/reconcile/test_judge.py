@@ -101,6 +101,8 @@ def test_missing_once():
         errors.AttemptTimeoutError("too slow"),
         errors.PermissionDeniedError("no"),
         errors.UnexpectedResponseError("a 404 that is not from the service", status_code=404),
+        errors.UnexpectedResponseError("body: not JSON (a web page)", status_code=200),
+        errors.ReferenceMismatchError("another", status_code=200),
         errors.AuthenticationError("bad key"),
     ],
 )
@@ -110,12 +112,14 @@ def test_could_not_ask(error):
     assert (row.bucket, row.error, row.reason) == (Bucket.UNRESOLVED, type(error).__name__, str(error))
 
 
-MALFORMED = errors.UnexpectedResponseError("the answer cannot be read: data.amount is a list", status_code=200)
+MALFORMED = errors.UnexpectedResponseError(
+    "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
+)
 
 
 @pytest.mark.parametrize(
     "error",
-    [MALFORMED, errors.RejectedError("the service declined"), errors.ReferenceMismatchError("another")],
+    [MALFORMED, errors.RejectedError("the service declined")],
 )
 def test_unusable_answer(error):
     """An answer that cannot be used is a break when it came twice, with the service's words and no transaction."""

@@ -166,7 +166,9 @@ async def test_own_witness(service_of, rows_of):
     assert row.bucket is Bucket.UNRESOLVED
 
 
-MALFORMED = errors.UnexpectedResponseError("the answer cannot be read: data.amount is a list", status_code=200)
+MALFORMED = errors.UnexpectedResponseError(
+    "the answer cannot be read: data.amount is a list", status_code=200, is_about_reference=True
+)
 
 
 @pytest.mark.virtual_time

@@ -101,9 +101,9 @@ def test_waived_in_a_break():
 
 
 def test_unusable_answer():
-    """A break without a transaction, because no answer could be used, is not known at the service."""
+    """A break without a transaction, because no answer could be used, has a step of its own."""
     each = attrs.evolve(judged("Paid", None), findings=(Finding(Code.UNKNOWN_STATUS, ""),))
-    assert (step_of(each), bridge(each).service_paid_total) == (Step.UNRESOLVED, 0)
+    assert (step_of(each), bridge(each).service_paid_total) == (Step.UNUSABLE, 0)
 
 
 def test_gross():
