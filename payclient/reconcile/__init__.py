@@ -50,7 +50,6 @@ from payclient.reconcile._observation import ask_canary as ask_canary
 from payclient.reconcile._observation import observe as observe
 from payclient.reconcile._observation import utc_now as utc_now
 from payclient.reconcile._patterns import Pattern
-from payclient.reconcile._patterns import amount_at_stake as amount_at_stake
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import gone_breaks as gone_breaks
 from payclient.reconcile._replay import judge_again as judge_again

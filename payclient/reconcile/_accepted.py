@@ -16,8 +16,6 @@ ACCEPTED_BY = "accepted by "
 """How the waiver of an accepted difference begins."""
 
 _MAX_WAIVER = 400
-_OF_TWO_NUMBERS = frozenset({Code.UNDERPAID, Code.OVERPAID, Code.NET_DIFFERS, Code.FEE_DIFFERS})
-_LEAKS = frozenset({Code.SHORT_RECEIVED, Code.FEE_OFF_SCHEDULE})
 
 
 def _to_code(value: Code | str) -> Code:
@@ -75,18 +73,12 @@ class Accepted:
         """Return the number of days until the last one; negative when it has passed."""
         return (self.expires - at.astimezone(time_zone or values.LAST_ON_EARTH).date()).days
 
-    def covers(self, finding: Finding, amounts: tuple[int | None, int | None]) -> bool:
-        """
-        Return whether *finding* is still what was accepted.
-
-        Args:
-            finding: Of its code, and of a row with its reference.
-            amounts: Of the row: the ledger's and the service's. They are at stake where the finding is not about
-                two numbers.
-        """
+    def covers(self, finding: Finding) -> bool:
+        """Return whether *finding*, of its code and of a row with its reference, is still what was accepted."""
         if self.ledger is not None and (self.ledger, self.service) != (_side(finding.ledger), _side(finding.service)):
             return False
-        return self.largest_difference is None or _amount_at_stake(finding, amounts) <= self.largest_difference
+        most = self.largest_difference
+        return most is None or (finding.at_stake is not None and finding.at_stake <= most)
 
     @property
     def waiver(self) -> str:
@@ -114,13 +106,3 @@ class Approval:
 
 def _side(value: str | int | None) -> str | int:
     return "" if value is None else value
-
-
-def _amount_at_stake(finding: Finding, amounts: tuple[int | None, int | None]) -> float:
-    """Return the money that depends on a finding; without bounds where no amount is known."""
-    if finding.code in _LEAKS:
-        return abs(finding.leakage)
-    if finding.code in _OF_TWO_NUMBERS:
-        ours, theirs = finding.ledger or 0, finding.service or 0
-        return abs(theirs - ours) if isinstance(ours, int) and isinstance(theirs, int) else float("inf")
-    return max((abs(amount) for amount in amounts if amount is not None), default=float("inf"))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry
-from payclient.reconcile._finding import STATUS_CODES, Code, Finding, Row, Severity
+from payclient.reconcile._finding import Code, Finding, Row, Severity
 from payclient.reconcile._rule_values import duration_text
 from payclient.reconcile._status import Status, normalise
 
@@ -73,7 +73,7 @@ def causes(row: Row) -> Iterator[Cause]:
             yield from _numbers("amount_received", finding)
         elif code in (Code.FEE_DIFFERS, Code.FEE_OFF_SCHEDULE):
             yield _fee(row, finding)
-        elif code in STATUS_CODES:
+        elif code.is_of_status:
             yield _status(row, finding)
         elif code is Code.METHOD_DIFFERS:
             yield PatternKind.METHOD, _text(finding.ledger), _text(finding.service)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import IntEnum, StrEnum
+from enum import Flag, IntEnum, StrEnum, auto
 from typing import Self, TypeAlias
 
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
@@ -30,69 +30,74 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
+class _Fact(Flag):
+    """What is true of a code, apart from its severity."""
+
+    NOTHING = 0
+    HINT = auto()
+    NUMBERS = auto()
+    STATUS = auto()
+    STATEMENT = auto()
+
+
 class Code(StrEnum):
     """
     The stable name of a finding. Of findings that are equally severe, the one named first here leads.
 
     Attributes:
         severity: How severe such a finding is, unless it says otherwise itself.
+        is_soft: Whether it is a remark, and no difference between the two sides.
+        is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.
+        is_of_status: Whether it is about the states of both sides.
+        is_of_statement: Whether it is about the statement.
     """
 
     severity: Severity
+    is_soft: bool
+    is_of_two_numbers: bool
+    is_of_status: bool
+    is_of_statement: bool
 
-    def __new__(cls, name: str, severity: Severity) -> Self:
+    def __new__(cls, name: str, severity: Severity, facts: _Fact = _Fact.NOTHING) -> Self:
         code = str.__new__(cls, name)
         code._value_, code.severity = name, severity
+        code.is_soft, code.is_of_two_numbers = _Fact.HINT in facts, _Fact.NUMBERS in facts
+        code.is_of_status, code.is_of_statement = _Fact.STATUS in facts, _Fact.STATEMENT in facts
         return code
 
-    NOT_IN_LEDGER = "not_in_ledger", Severity.CRITICAL
-    SETTLED_NOT_PAID = "settled_not_paid", Severity.CRITICAL
+    NOT_IN_LEDGER = "not_in_ledger", Severity.CRITICAL, _Fact.STATEMENT
+    SETTLED_NOT_PAID = "settled_not_paid", Severity.CRITICAL, _Fact.STATEMENT
     PAID_TWICE = "paid_twice", Severity.CRITICAL
     REVERSED = "reversed", Severity.CRITICAL
-    RECORDED_NOT_PAID = "recorded_not_paid", Severity.CRITICAL
-    PAID_NOT_RECORDED = "paid_not_recorded", Severity.CRITICAL
-    LATE_PAYMENT = "late_payment", Severity.CRITICAL
-    REFUND_NOT_RECORDED = "refund_not_recorded", Severity.CRITICAL
-    REFUND_NOT_MADE = "refund_not_made", Severity.CRITICAL
+    RECORDED_NOT_PAID = "recorded_not_paid", Severity.CRITICAL, _Fact.STATUS
+    PAID_NOT_RECORDED = "paid_not_recorded", Severity.CRITICAL, _Fact.STATUS
+    LATE_PAYMENT = "late_payment", Severity.CRITICAL, _Fact.STATUS
+    REFUND_NOT_RECORDED = "refund_not_recorded", Severity.CRITICAL, _Fact.STATUS
+    REFUND_NOT_MADE = "refund_not_made", Severity.CRITICAL, _Fact.STATUS
     MERCHANT_REFF_DIFFERS = "merchant_reff_differs", Severity.CRITICAL
     MISSING_AT_SERVICE = "missing_at_service", Severity.HIGH
     UNUSABLE_ANSWER = "unusable_answer", Severity.HIGH
     DUPLICATE_REFERENCE = "duplicate_reference", Severity.HIGH
-    SETTLED_DIFFERENTLY = "settled_differently", Severity.HIGH
-    NOT_SETTLED = "not_settled", Severity.HIGH
-    UNDERPAID = "underpaid", Severity.HIGH
-    OVERPAID = "overpaid", Severity.HIGH
-    NET_DIFFERS = "net_differs", Severity.HIGH
-    SHORT_RECEIVED = "short_received", Severity.HIGH
-    FEE_DIFFERS = "fee_differs", Severity.MEDIUM
+    SETTLED_DIFFERENTLY = "settled_differently", Severity.HIGH, _Fact.STATEMENT | _Fact.NUMBERS
+    NOT_SETTLED = "not_settled", Severity.HIGH, _Fact.STATEMENT
+    UNDERPAID = "underpaid", Severity.HIGH, _Fact.NUMBERS
+    OVERPAID = "overpaid", Severity.HIGH, _Fact.NUMBERS
+    NET_DIFFERS = "net_differs", Severity.HIGH, _Fact.NUMBERS
+    SHORT_RECEIVED = "short_received", Severity.HIGH, _Fact.NUMBERS
+    FEE_DIFFERS = "fee_differs", Severity.MEDIUM, _Fact.NUMBERS
     FEE_OFF_SCHEDULE = "fee_off_schedule", Severity.MEDIUM
-    UNKNOWN_STATUS = "unknown_status", Severity.MEDIUM
-    STALE_PENDING = "stale_pending", Severity.MEDIUM
-    PENDING_ON_ONE_SIDE = "pending_on_one_side", Severity.MEDIUM
+    UNKNOWN_STATUS = "unknown_status", Severity.MEDIUM, _Fact.STATUS
+    STALE_PENDING = "stale_pending", Severity.MEDIUM, _Fact.STATUS
+    PENDING_ON_ONE_SIDE = "pending_on_one_side", Severity.MEDIUM, _Fact.STATUS
     METHOD_DIFFERS = "method_differs", Severity.MEDIUM
     PAYMENT_CODE_DIFFERS = "payment_code_differs", Severity.MEDIUM
-    CLOSED_DIFFERENTLY = "closed_differently", Severity.LOW
+    CLOSED_DIFFERENTLY = "closed_differently", Severity.LOW, _Fact.STATUS
     EXPIRY_DIFFERS = "expiry_differs", Severity.LOW
-    SERVICE_ARITHMETIC = "service_arithmetic", Severity.LOW
-    NOT_COMPARED = "not_compared", Severity.INFO
-    TOLERATED_DEVIATION = "tolerated_deviation", Severity.INFO
+    SERVICE_ARITHMETIC = "service_arithmetic", Severity.LOW, _Fact.HINT
+    NOT_COMPARED = "not_compared", Severity.INFO, _Fact.HINT
+    TOLERATED_DEVIATION = "tolerated_deviation", Severity.INFO, _Fact.HINT
 
 
-STATUS_CODES = frozenset(
-    {
-        Code.RECORDED_NOT_PAID,
-        Code.PAID_NOT_RECORDED,
-        Code.LATE_PAYMENT,
-        Code.REFUND_NOT_RECORDED,
-        Code.REFUND_NOT_MADE,
-        Code.CLOSED_DIFFERENTLY,
-        Code.STALE_PENDING,
-        Code.PENDING_ON_ONE_SIDE,
-        Code.UNKNOWN_STATUS,
-    },
-)
-
-_SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.NOT_COMPARED, Code.TOLERATED_DEVIATION})
 _ORDER = {code: place for place, code in enumerate(Code)}
 
 Side: TypeAlias = str | int | None
@@ -113,6 +118,8 @@ class Finding:
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
         history: Its age, in a run that has a previous one; None for what is no break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
+        at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers, or
+            else the largest amount of the row; None where none is known.
     """
 
     code: Code
@@ -122,7 +129,19 @@ class Finding:
     severity: Severity = field(default=Factory(lambda self: self.code.severity, takes_self=True), kw_only=True)
     waived: str = field(default="", kw_only=True)
     leakage: int = field(default=0, kw_only=True)
+    at_stake: int | None = field(default=None, kw_only=True)
     history: History | None = field(default=None, kw_only=True)
+
+    def weighed(self, *amounts: int | None) -> Finding:
+        """Return it with the amount at stake, in a row that has these *amounts*."""
+        sides = [side if isinstance(side, int) else None for side in (self.ledger, self.service)]
+        if self.leakage:
+            numbers: list[int | None] = [self.leakage]
+        elif self.code.is_of_two_numbers:
+            numbers = [(sides[1] or 0) - (sides[0] or 0)]
+        else:
+            numbers = [*amounts, *(sides if self.code.is_of_statement else ())]
+        return evolve(self, at_stake=max((abs(each) for each in numbers if each is not None), default=None))
 
     @property
     def is_decisive(self) -> bool:
@@ -132,7 +151,7 @@ class Finding:
     @property
     def is_soft(self) -> bool:
         """Whether it is a remark, and no difference between the two sides."""
-        return self.code in _SOFT
+        return self.code.is_soft
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
@@ -254,6 +273,13 @@ class Row:
     def severity(self) -> Severity:
         """Of the primary finding."""
         return self.findings[0].severity if self.findings else Severity.INFO
+
+    @property
+    def at_stake(self) -> int:
+        """The money that depends on it: of the primary finding, or else the larger amount; 0 where none is known."""
+        if self.findings and self.findings[0].at_stake is not None:
+            return self.findings[0].at_stake
+        return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))
 
     @property
     def history(self) -> History | None:

@@ -235,7 +235,7 @@ def _absent(
 
 def _unknown(was: KnownBreak, now: Seen, is_judged: Callable[[str], bool]) -> str:
     """Say why the later run cannot tell what became of a break that it does not have; empty if it can."""
-    if not now.unknown and was.code in _OF_STATEMENT and not now.has_statement:
+    if not now.unknown and was.code.is_of_statement and not now.has_statement:
         return _NO_STATEMENT
     if now.unknown or was.code is not Code.PAID_TWICE:
         return now.unknown
@@ -260,7 +260,6 @@ def _days(first: datetime, last: datetime) -> int:
 # Why a break is gone
 
 _OF_STATUS = ("status", "expdate")
-_OF_STATEMENT = frozenset({Code.NOT_IN_LEDGER, Code.NOT_SETTLED, Code.SETTLED_DIFFERENTLY, Code.SETTLED_NOT_PAID})
 _OF_MONEY = ("amount", "amount_received", "status")
 _FIELDS: Mapping[Code, tuple[str, ...]] = {
     Code.MERCHANT_REFF_DIFFERS: ("merchant_reff",),
@@ -274,7 +273,7 @@ _FIELDS: Mapping[Code, tuple[str, ...]] = {
     Code.PAYMENT_CODE_DIFFERS: ("payment_code",),
     Code.EXPIRY_DIFFERS: ("expdate",),
     Code.PAID_TWICE: ("merchant_reff", "status"),
-    **dict.fromkeys(_OF_STATEMENT, _OF_MONEY),
+    **dict.fromkeys((code for code in Code if code.is_of_statement), _OF_MONEY),
 }
 """The fields that a finding is about; a finding about the status is about `status` and `expdate`."""
 
@@ -294,7 +293,7 @@ def _resolved_by(was: KnownBreak, now: Seen, unchanged: Collection[ResolvedBy]) 
         return _OF_EXISTENCE[was.code]
     ours = may_be_ours and was.ledger != _fingerprint(was.code, now.ledger)
     theirs = may_be_theirs and was.service != _fingerprint(was.code, now.service)
-    if was.code in _OF_STATEMENT and not waiver and (may_be_ours or may_be_theirs):
+    if was.code.is_of_statement and not waiver and (may_be_ours or may_be_theirs):
         if theirs:
             return ResolvedBy.SERVICE
         return ResolvedBy.LEDGER if was.code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT

@@ -19,7 +19,7 @@ from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._compare import compare, reff_key
 from payclient.reconcile._earlier import Since, reversal, with_history
-from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Finding, Row, in_order
+from payclient.reconcile._finding import Bucket, Code, Finding, Row, in_order
 from payclient.reconcile._line_rules import InvoiceAmount, Invoices, InvoiceTotals
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._rules import STRICT, Rules
@@ -255,7 +255,7 @@ def _with_invoice(findings: list[Finding], case: Case, transaction: Transaction,
 
 def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules: Rules) -> bool:
     """Return whether time may still settle it: both sides are pending in time, or the grace has waived that one is."""
-    differences = [finding for finding in findings if finding.code in STATUS_CODES or finding.code is Code.NOT_SETTLED]
+    differences = [finding for finding in findings if finding.code.is_of_status or finding.code is Code.NOT_SETTLED]
     if differences:
         return all(finding.waived for finding in differences)
     # Where there is no difference and the ledger has a state, it has the same one.
@@ -263,18 +263,20 @@ def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules:
     return is_pending and isinstance(entry.status, str)
 
 
-def _accepted(findings: list[Finding], entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
-    """Waive the findings that are accepted at that time."""
-    return [_if_accepted(finding, entry, last, rules) for finding in findings] if rules.accepted else findings
+def _accepted(findings: list[Finding], entry: Entry, last: Observation | None, rules: Rules) -> list[Finding]:
+    """Return *findings* with the amount at stake in each, and those waived that are accepted at that time."""
+    theirs = None if last is None or last.transaction is None else last.transaction.amount
+    weighed = [finding.weighed(entry.amount if isinstance(entry.amount, int) else None, theirs) for finding in findings]
+    if last is None or not rules.accepted:
+        return weighed
+    return [_if_accepted(finding, entry, last, rules) for finding in weighed]
 
 
 def _if_accepted(finding: Finding, entry: Entry, last: Observation, rules: Rules) -> Finding:
     accepted = rules.acceptance(finding.code, entry.reference)
     if finding.waived or accepted is None or not accepted.is_valid(last.at, rules.time_zone):
         return finding
-    ours = entry.amount if isinstance(entry.amount, int) else None
-    theirs = None if last.transaction is None else last.transaction.amount
-    return evolve(finding, waived=accepted.waiver) if accepted.covers(finding, (ours, theirs)) else finding
+    return evolve(finding, waived=accepted.waiver) if accepted.covers(finding) else finding
 
 
 def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str:
@@ -324,8 +326,7 @@ def _row(
         found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows))
     first, last = case.first, case.second or case.first
     is_answered = last is not None and last.answer is not Answer.FAILED and not _is_half_usable(case)
-    if last is not None:
-        found = _accepted(found, entry, last, rules)
+    found = _accepted(found, entry, last, rules)
     if len(case.parts) > 1:
         suffix = f"; the ledger's side is the sum of {named_lines([part.line for part in case.parts])}"
         found = [evolve(finding, sentence=f"{finding.sentence}{suffix}") for finding in found]

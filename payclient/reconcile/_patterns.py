@@ -43,7 +43,7 @@ class Pattern:
         sentence: The same in words, with the values; safe to print.
         rows: Breaks that have it. A break may be in several patterns.
         is_exact: Whether these are all; where too many different values were counted, there may be more.
-        amount: The amount at stake in them: the difference of the two amounts, or else the amount.
+        amount: The amount at stake in them, as `Row.at_stake` has it.
         treatment: The rule or option that would treat it; safe to print.
         lines: The ledger lines of the first few.
     """
@@ -60,14 +60,6 @@ class Pattern:
     def counted(self) -> str:
         """The number of rows in words."""
         return f"{'' if self.is_exact else 'at least '}{plural(self.rows, 'row')}"
-
-
-def amount_at_stake(row: Row) -> int:
-    """Return the amount at stake in *row*: the difference of the amounts, or else the amount."""
-    ours, theirs = row.ledger_amount, row.service_amount
-    if ours is None or theirs is None or ours == theirs:
-        return abs(ours or theirs or 0)
-    return abs(theirs - ours)
 
 
 @define
@@ -133,7 +125,7 @@ class _Sequence:
         """Take the next row that is a break, of which it holds."""
         if not self._now.rows:
             self._start = row.line
-        self._now.add(row, amount_at_stake(row))
+        self._now.add(row, row.at_stake)
         if self._now.rows >= self.longest.rows:
             self.longest, self.first, self.last = self._now, self._start, row.line
 
@@ -166,7 +158,7 @@ class Patterns:
             return
         self._breaks += 1
         self._neighbours.add(row)
-        amount = amount_at_stake(row)
+        amount = row.at_stake
         for place in stands:
             self._places_of_breaks.of(place).add(row, amount)
         for cause in dict.fromkeys(causes(row)):

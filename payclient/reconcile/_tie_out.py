@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from payclient.ledger import ABSENT
 from payclient.reconcile._difference import BridgeStep, Difference, Differences
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import STATUS_CODES, Bucket, Code, Row
+from payclient.reconcile._finding import Bucket, Code, Row
 from payclient.reconcile._status import Status
 
 
@@ -72,7 +72,7 @@ class Step(BridgeStep):
     REJECTED = "rejected"
 
 
-_OF_STATUS = {code: Step(code.value) for code in STATUS_CODES if code.value in set(Step)}
+_OF_STATUS = {code: Step(code.value) for code in Code if code.is_of_status and code.value in set(Step)}
 
 
 @frozen

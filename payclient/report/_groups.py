@@ -9,14 +9,13 @@ from typing import Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
-from payclient.reconcile import Bucket, Code, Row, Severity, Total, amount_at_stake, reff_key
+from payclient.reconcile import Bucket, Code, Row, Severity, Total, reff_key
 from payclient.report._rows_file import GZIP_ROWS, ROWS
 from payclient.report._wording import CASE_ONLY, CODES
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
 """Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
 
-_SOFT = frozenset({Code.SERVICE_ARITHMETIC, Code.TOLERATED_DEVIATION})
 _HAS_BREAKS = ("breaks.csv", ROWS, GZIP_ROWS, "report.xlsx")
 _HAS_BUCKET = (ROWS, GZIP_ROWS, "report.xlsx")
 _HAS_ALL = (ROWS, GZIP_ROWS)
@@ -99,7 +98,7 @@ class RowGroups:
     _totals: defaultdict[Kind, Total] = field(init=False, factory=lambda: defaultdict(Total))
 
     def __attrs_post_init__(self) -> None:
-        self._tops = defaultdict(lambda: Top(self._room, amount_at_stake))
+        self._tops = defaultdict(lambda: Top(self._room, lambda row: row.at_stake))
 
     def add(self, row: Row) -> None:
         """Add *row*, unless it matched or is open without a finding."""
@@ -139,7 +138,7 @@ class RowGroups:
         rows = self._tops[kind].kept
         is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
         wording = CASE_ONLY if is_case_only else CODES[code]
-        is_allowed = severity is None and code not in _SOFT
+        is_allowed = severity is None and not code.is_soft
         return Group(
             anchor=f"{code}-{severity.word}" if severity is not None else f"{code}-remark",
             title=wording.title,

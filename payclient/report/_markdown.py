@@ -48,15 +48,8 @@ def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
 
 
 def _rank(row: dict[str, Any]) -> tuple[int, int]:
-    severity = Severity[row["findings"][0]["severity"].upper()]
-    ours, theirs = _amount(row["ledger"]), _amount(row["service"])
-    if ours is None or theirs is None or ours == theirs:
-        return severity, abs(ours or theirs or 0)
-    return severity, abs(theirs - ours)
-
-
-def _amount(side: dict[str, Any] | None) -> int | None:
-    return None if side is None else side.get("amount")
+    first = row["findings"][0]
+    return Severity[first["severity"].upper()], first["at_stake"] or 0
 
 
 def markdown_lines(summary: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -156,6 +156,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "ledger": finding.ledger,
         "service": finding.service,
         "waived": finding.waived,
+        "at_stake": finding.at_stake,
         "history": None if finding.history is None else as_json(finding.history),
     }
 

@@ -17,10 +17,8 @@ from payclient.reconcile import (
     UNRESOLVED,
     Approval,
     Bucket,
-    Code,
     Decision,
     DecisionError,
-    Finding,
     Resolution,
     Row,
     read_resolution,
@@ -206,7 +204,7 @@ class Taker:
             at=self.at,
             evidence=evidence,
         )
-        if resolution is Resolution.ACCEPTED and (problem := self._problem(decision, _at_stake(finding, row))):
+        if resolution is Resolution.ACCEPTED and (problem := self._problem(decision, finding and finding.at_stake)):
             message = f"{item.place}: {problem}"
             raise DecisionError(message)
         return decision
@@ -249,16 +247,6 @@ def _is_of(item: WorkItem, row: Row) -> bool:
     if item.code == UNRESOLVED:
         return row.bucket is Bucket.UNRESOLVED
     return row.bucket is Bucket.BREAK and row.primary is not None and row.primary.code.value == item.code
-
-
-def _at_stake(finding: Finding | None, row: Row) -> int | None:
-    """Return the money that depends on a finding: the difference of its numbers, or else the larger amount."""
-    if finding is not None and finding.code is not Code.FEE_OFF_SCHEDULE:
-        ours, theirs = finding.ledger, finding.service
-        if isinstance(ours, int) and isinstance(theirs, int):
-            return abs(theirs - ours)
-    amounts = (row.ledger_amount, row.service_amount)
-    return max((abs(amount) for amount in amounts if amount is not None), default=None)
 
 
 def _same_name(one: str, other: str) -> bool:

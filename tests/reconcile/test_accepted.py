@@ -121,7 +121,8 @@ def test_covers(fields, finding, expected):
     """It holds for what was accepted, and no longer when either side has changed or more money is at stake."""
     code, ledger, service = finding
     accepted = Accepted(**FIELDS | {"code": code} | fields)
-    assert accepted.covers(Finding(Code(code), "", ledger=ledger, service=service), (15_000, 14_500)) is expected
+    found = Finding(Code(code), "", ledger=ledger, service=service).weighed(15_000, 14_500)
+    assert accepted.covers(found) is expected
 
 
 @pytest.mark.parametrize("leakage", [500, -500, 501])
@@ -129,10 +130,10 @@ def test_covers(fields, finding, expected):
 def test_covers_leakage(code, leakage):
     """Of a leakage, what is lacking is bounded, to either side."""
     finding = Finding(Code(code), "", leakage=leakage)
-    assert Accepted(**FIELDS | {"code": code}).covers(finding, (15_000, 15_000)) is (abs(leakage) <= 500)
+    assert Accepted(**FIELDS | {"code": code}).covers(finding.weighed(15_000, 15_000)) is (abs(leakage) <= 500)
 
 
 def test_covers_no_amount():
     """Where no amount is known, no largest difference covers it."""
     finding = Finding(Code.MISSING_AT_SERVICE, "", ledger="T1")
-    assert not Accepted(**FIELDS | {"code": "missing_at_service"}).covers(finding, (None, None))
+    assert not Accepted(**FIELDS | {"code": "missing_at_service"}).covers(finding.weighed(None, None))

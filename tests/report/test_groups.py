@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from payclient import Transaction
-from payclient.ledger import Entry, RejectedEntry
+from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
-from payclient.report._groups import RowGroups, amount_at_stake
+from payclient.report._groups import ALLOWED as ALLOWED_BY_A_RULE
+from payclient.report._groups import RowGroups
+from payclient.report._wording import CODES
 
 
 def test_paid_twice():
@@ -81,20 +83,19 @@ def test_remarks():
     assert (group.code, group.rows) == ("underpaid", (matched,))
 
 
+def test_remark_of_a_hint():
+    """Only what a rule has waived is said to be allowed; a hint has the words of its code, such as an empty cell."""
+    for code in Code:
+        is_soft = Finding(code, "").is_soft
+        (group,) = grouped(row(Finding(code, "", waived="" if is_soft else "agreed"), bucket=Bucket.MATCHED)).remarks(
+            ()
+        )
+        assert group.advice == (CODES[code].advice if is_soft else ALLOWED_BY_A_RULE), code
+
+
 @pytest.mark.parametrize("bucket", [Bucket.UNRESOLVED, Bucket.REJECTED])
 def test_without_answer(bucket):
     """Unresolved and rejected rows are listed together, whatever their findings."""
     found, plain = row(UNDERPAID, bucket=bucket), row(bucket=bucket, amount=1)
     groups = grouped(found, plain)
     assert (groups.of(bucket, ()).rows, groups.breaks(()), groups.remarks(())) == ((found, plain), [], [])
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "expected"),
-    [(100, 70, 30), (70, 100, 30), (100, 100, 100), (100, None, 100), (-100, None, 100), (None, None, 0)],
-)
-def test_stake(ours, theirs, expected):
-    """What is at stake is the difference of the amounts, and the amount where they do not differ."""
-    entry = RejectedEntry(line=2, reason="", amount=ours)
-    transaction = None if theirs is None else Transaction(reference="A", amount=theirs, status="Paid")
-    assert amount_at_stake(Row(entry=entry, bucket=Bucket.BREAK, transaction=transaction)) == expected

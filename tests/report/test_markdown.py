@@ -90,16 +90,19 @@ def test_worst(report):
 
 
 def test_largest():
-    """Of equally severe breaks the one with most money comes first: the difference, or the amount without an answer."""
+    """Of equally severe breaks the one with most money comes first: what is at stake in the first finding."""
 
     def line(amount, said):
         answer = None if said is None else Transaction(reference="T1", amount=said, status="Paid")
-        entry = Entry(line=1, reference="T1", amount=amount)
-        row = Row(entry=entry, bucket=Bucket.BREAK, transaction=answer, findings=(Finding(Code.UNDERPAID, "less"),))
+        entry, found = (
+            Entry(line=1, reference="T1", amount=amount),
+            Finding(Code.UNDERPAID, "", ledger=amount, service=said),
+        )
+        row = Row(entry=entry, bucket=Bucket.BREAK, transaction=answer, findings=(found.weighed(),))
         return json.dumps(row_as_json(row), separators=(",", ":")).encode()
 
     rows = [line(100, 95), line(30, None), line(50, 150), line(7, 7)]
-    assert [row["ledger"]["amount"] for row in worst_breaks(rows, 3)] == [50, 30, 7]
+    assert [row["ledger"]["amount"] for row in worst_breaks(rows, 3)] == [50, 30, 100]
 
 
 def text_of(html):

@@ -25,7 +25,14 @@ SOFFICE = shutil.which("soffice")
 
 
 def broken(line, reference, amount, said, code=Code.UNDERPAID, **sides):
-    finding = Finding(code, "less", ledger=sides.get("ledger", amount), service=sides.get("service", said))
+    finding = Finding(
+        code,
+        "less",
+        ledger=sides.get("ledger", amount),
+        service=sides.get("service", said),
+        leakage=sides.get("leakage", 0),
+    )
+    finding = finding.weighed(amount, said)
     answer = None if said is None else Transaction(reference=reference, amount=said, status="Paid")
     entry = Entry(line=line, reference=reference, amount=amount)
     return Row(entry=entry, bucket=Bucket.BREAK, transaction=answer, findings=(finding,), observed_at=NOON)
@@ -308,15 +315,15 @@ def test_last_day(folder, work):
 
 
 def test_approval_of_a_fee(tmp_path):
-    """For a fee that is not what the schedule says, the whole amount is at stake, not the difference of the fees."""
+    """For a fee that is not what the schedule says, the difference of the fees is at stake, not the whole amount."""
     with ReportFiles(tmp_path, formats=["rows.jsonl", "report.xlsx"]) as files:
-        files.add(broken(2, "T1", 5000, 5000, Code.FEE_OFF_SCHEDULE, ledger=10, service=20))
+        files.add(broken(2, "T1", 5000, 5000, Code.FEE_OFF_SCHEDULE, ledger=10, service=20, leakage=12))
         files.finish(About(run=RUN))
     path = tmp_path / "report.xlsx"
     book = openpyxl.load_workbook(path)
     fill("T1", "Ana", "accepted until 2026-12-31", "agreed")(book["Breaks"])
     book.save(path)
-    assert "5,000 is at stake; above 1,000 it needs approval" in refusal(tmp_path, path, approval=Approval(above=1000))
+    assert "12 is at stake; above 11 it needs approval" in refusal(tmp_path, path, approval=Approval(above=11))
 
 
 def test_approval_of_the_unknown(folder, work):
@@ -324,7 +331,7 @@ def test_approval_of_the_unknown(folder, work):
     lines = (folder / "rows.jsonl").read_text().splitlines()
     row = json.loads(lines[2])
     del row["ledger"]["amount"]
-    row["findings"][0]["ledger"] = None
+    row["findings"][0] |= {"ledger": None, "at_stake": None}
     lines[2] = json.dumps(row, separators=(",", ":"))
     (folder / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
     path = work(fill("<U+202E>T3", "Ana", "accepted until 2026-12-31", "agreed"))
