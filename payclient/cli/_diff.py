@@ -73,6 +73,7 @@ def _lines(found: RunDiff, page: Path | None) -> Iterator[str]:
     yield escape_unprintable(f"{found.verdict.upper()}: {found.sentence}")
     if found.remark:
         yield escape_unprintable(found.remark)
+    yield f"{found.open_findings.sentence.capitalize()}."
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
     for state in BreakState:

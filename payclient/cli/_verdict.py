@@ -8,8 +8,16 @@ from attrs import astuple, define, field
 
 from payclient._escape import escape_unprintable, plural
 from payclient.cli._streams import aligned
-from payclient.reconcile import Bucket, Row, Rules, Summary, TieOut, Verdict, expiry_rule
-from payclient.report import BridgeLine, Top, bridge_lines, money_by_status, payout_sentence, settlement_lines
+from payclient.reconcile import Bucket, OpenFindings, Row, Rules, Summary, TieOut, Verdict, expiry_rule
+from payclient.report import (
+    BridgeLine,
+    Top,
+    bridge_lines,
+    money_by_status,
+    payout_sentence,
+    roll_forward_lines,
+    settlement_lines,
+)
 
 _MAX_SHOWN = 5
 
@@ -41,6 +49,8 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         yield summary.since.rules_sentence
     yield ""
     yield from _totals(summary)
+    if summary.since is not None:
+        yield from ("", *_roll_forward(summary.open_findings))
     yield ""
     yield from _bridge(bridge_lines(summary.tie_out))
     yield ""
@@ -79,6 +89,13 @@ def _totals(summary: Summary) -> list[str]:
         label = str(name) if is_bucket else f"  {name}"
         rows.append((label, f"{total.rows:,}", f"{total.ledger_amount:,}", f"{total.service_amount:,}"))
     return aligned(rows, right=(1, 2, 3))
+
+
+def _roll_forward(found: OpenFindings) -> list[str]:
+    rows = [("open findings", "number", "at stake")]
+    for label, count, amount in roll_forward_lines(found):
+        rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))
+    return aligned(rows, right=(1, 2))
 
 
 def _bridge(lines: Iterable[BridgeLine]) -> list[str]:

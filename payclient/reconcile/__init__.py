@@ -3,6 +3,7 @@
 from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._break_state import BreakState, History, ResolvedBy
+from payclient.reconcile._break_state import FindingTotal as FindingTotal
 from payclient.reconcile._causes import PatternKind
 from payclient.reconcile._compare import compare
 from payclient.reconcile._compare import reff_key as reff_key
@@ -49,6 +50,8 @@ from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._observation import ask_canary as ask_canary
 from payclient.reconcile._observation import observe as observe
 from payclient.reconcile._observation import utc_now as utc_now
+from payclient.reconcile._open_findings import OpenFindings as OpenFindings
+from payclient.reconcile._open_findings import OpenTally as OpenTally
 from payclient.reconcile._patterns import Pattern
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import gone_breaks as gone_breaks

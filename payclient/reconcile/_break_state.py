@@ -75,6 +75,20 @@ _RESOLVERS = {
 }
 
 
+@frozen
+class FindingTotal:
+    """
+    Findings, and the amounts at stake in them.
+
+    Attributes:
+        count: How many.
+        amount: The sum.
+    """
+
+    count: int = 0
+    amount: int = 0
+
+
 @frozen(kw_only=True)
 class History:
     """

@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from payclient._escape import quote
 from payclient.ledger import Entry
-from payclient.reconcile._break_state import BreakState
+from payclient.reconcile._break_state import BreakState, FindingTotal
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Side
 from payclient.reconcile._history import KnownBreak, changes_of, seen_of
 from payclient.reconcile._json import as_json, from_json
@@ -79,6 +79,7 @@ class PreviousRun:
         trend: The runs before it, the oldest first: name and number of breaks.
         ledger_sha256: Of its ledger; empty where that was not a file.
         rows: The rows of this run's ledger; those after them in the journal are carried over.
+        open_findings: Its open findings; None where it does not say.
     """
 
     run: str
@@ -89,6 +90,7 @@ class PreviousRun:
     trend: tuple[tuple[str, int], ...] = ()
     ledger_sha256: str = ""
     rows: int = 0
+    open_findings: FindingTotal | None = None
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:

@@ -206,6 +206,7 @@ class Row:
         earlier_bucket: The result by the rules of the previous run; None where it is the same.
         other_side: What the statement lists for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
+        counted_before: Codes of findings that make an earlier row of the same reference a break, too.
     """
 
     entry: Entry | RejectedEntry
@@ -226,6 +227,7 @@ class Row:
     earlier_bucket: Bucket | None = None
     other_side: OtherSide | None = None
     reused_from: str = ""
+    counted_before: frozenset[Code] = field(default=frozenset(), eq=False)
 
     @property
     def is_of_statement(self) -> bool:

@@ -43,6 +43,7 @@ class KnownBreak:
         state: What the run says of it. `RESOLVED` and `NOT_KNOWN` are memories of a break of an earlier run.
         by: Why it is gone; None unless it is resolved.
         gone_for: Runs since the one that resolved it.
+        at_stake: The sum of the amounts at stake, over the rows that have it.
     """
 
     code: Code
@@ -56,6 +57,7 @@ class KnownBreak:
     state: BreakState = BreakState.NEW
     by: ResolvedBy | None = None
     gone_for: int = 0
+    at_stake: int = 0
 
     @property
     def is_resolved(self) -> bool:
@@ -161,6 +163,7 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
             first_seen=at if before is None else before.first_seen,
             first_run=run if before is None else before.first_run,
             state=BreakState.NEW if before is None else before.state,
+            at_stake=sum(each.at_stake or 0 for each in findings),
         )
     return Seen(
         reference=reference,

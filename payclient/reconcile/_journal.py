@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Self
@@ -29,6 +29,7 @@ from payclient.reconcile._cases import Cases, carry_over
 from payclient.reconcile._database import Buffer, Database
 from payclient.reconcile._earlier import Earlier, PreviousRun, Records
 from payclient.reconcile._errors import JournalError
+from payclient.reconcile._finding import Bucket, Code, Row
 from payclient.reconcile._integrity import with_checksum
 from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._judge import Case
@@ -354,6 +355,24 @@ class Journal:
             run=self.run,
             statement=self.statement_lines,
         )
+
+    def counting_once(self) -> Callable[[Row], Row]:
+        """Return what notes on each row of a repeated reference which of its findings an earlier row has, too."""
+        with self._database.writing() as db:
+            for statement in schema.COUNTED:
+                db.execute(statement)
+
+        def counted(row: Row) -> Row:
+            codes = {each.code for each in row.findings if each.is_decisive}
+            if row.bucket is not Bucket.BREAK or all(
+                each.code is not Code.DUPLICATE_REFERENCE for each in row.findings
+            ):
+                return row
+            with self._database.writing() as db:
+                new = {code for code in codes if db.execute(schema.COUNT_ONCE, (row.reference, code.value)).rowcount}
+            return evolve(row, counted_before=frozenset(codes - new))
+
+        return counted
 
     def is_judged(self, reference: str) -> bool:
         """Return whether the service gave an answer about *reference* that can be used."""

@@ -31,7 +31,8 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
     before = None if journal.previous is None else journal.previous.rules
     if before is not None and (before.fingerprint == rules.fingerprint or _is_put_together(before, rules)):
         before = None
-    return (_judged(case, rules, before) for case in journal.cases(reference, rules=rules))
+    rows = (_judged(case, rules, before) for case in journal.cases(reference, rules=rules))
+    return rows if reference is not None else map(journal.counting_once(), rows)
 
 
 def gone_breaks(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:

@@ -257,6 +257,12 @@ CASES = f"SELECT {_CASE} FROM entries LEFT JOIN earlier ON earlier.reference = e
 EVERY_CASE = f"{CASES} ORDER BY position"
 CASES_OF = f"{CASES} WHERE entries.reference = ? ORDER BY position"
 
+COUNTED = (
+    "CREATE TEMP TABLE IF NOT EXISTS counted (reference TEXT, code TEXT, PRIMARY KEY (reference, code)) WITHOUT ROWID",
+    "DELETE FROM counted",
+)
+COUNT_ONCE = "INSERT OR IGNORE INTO counted VALUES (?, ?)"
+
 # The previous run
 
 ADD_EARLIER = "INSERT INTO earlier VALUES (?, ?, ?)"

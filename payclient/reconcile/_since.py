@@ -1,4 +1,4 @@
-"""What changed since the previous run: counts of breaks by state, carried rows, and what the rules alone changed."""
+"""What changed since the previous run: carried rows, reused answers, and what the rules alone changed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from types import MappingProxyType
 from attrs import define, field, frozen
 
 from payclient._escape import plural
-from payclient.reconcile._break_state import BreakState
 from payclient.reconcile._earlier import PreviousRun
-from payclient.reconcile._finding import Bucket, Row, Severity
-from payclient.reconcile._history import BreakChange
+from payclient.reconcile._finding import Bucket, Row
 from payclient.reconcile._rules import Rules, changed_rules
 
 
@@ -25,8 +23,6 @@ class SincePrevious:
     Attributes:
         previous: That run.
         carried: Its rows that are not in the ledger any more and were asked about again, by their bucket now.
-        states: Rows that are breaks, by what became of them; and breaks of earlier runs that are resolved or not known.
-        news: Rows with a new, changed or reopened finding, by the severity of the worst such finding.
         changed_rules: Names of the rules that differ from those of that run.
         removed_by_rules: Rows that would be breaks, or wait for a second lookup, by the earlier rules alone.
         added_by_rules: Breaks that would not be breaks by the earlier rules.
@@ -37,8 +33,6 @@ class SincePrevious:
 
     previous: PreviousRun
     carried: Mapping[Bucket, int]
-    states: Mapping[BreakState, int]
-    news: Mapping[Severity, int]
     changed_rules: tuple[str, ...] = ()
     removed_by_rules: int = 0
     added_by_rules: int = 0
@@ -63,19 +57,6 @@ class SincePrevious:
         return sum(self.carried.values())
 
     @property
-    def breaks(self) -> str:
-        """How many rows that are breaks are in each state, in words; empty without breaks."""
-        present = (BreakState.NEW, BreakState.STILL_OPEN, BreakState.CHANGED, BreakState.REOPENED)
-        return ", ".join(f"{self.states[each]:,} {each.label}" for each in present if self.states[each])
-
-    @property
-    def gone(self) -> str:
-        """How many breaks of earlier runs are gone, in words."""
-        resolved, unknown = self.states[BreakState.RESOLVED], self.states[BreakState.NOT_KNOWN]
-        unknown_too = f", {unknown:,} not known" if unknown else ""
-        return f"{f'{resolved:,}' if resolved else 'none'} resolved since{unknown_too}"
-
-    @property
     def rules_sentence(self) -> str:
         """Which rules changed, and what they alone changed; empty if none did."""
         if not self.changed_rules:
@@ -95,8 +76,6 @@ class SinceTally:
     _previous: PreviousRun
     _rules: Rules
     _carried: Counter[Bucket] = field(init=False, factory=Counter)
-    _states: Counter[BreakState] = field(init=False, factory=Counter)
-    _news: Counter[Severity] = field(init=False, factory=Counter)
     _removed: int = field(init=False, default=0)
     _added: int = field(init=False, default=0)
     _reused: int = field(init=False, default=0)
@@ -111,11 +90,6 @@ class SinceTally:
             self._reused += 1
             self._oldest = at if self._oldest is None else min(self._oldest, at)
             self._newest = at if self._newest is None else max(self._newest, at)
-        if row.history is not None:
-            self._states[row.history.state] += 1
-        news = [each.severity for each in row.findings if each.history is not None and each.history.state.is_news]
-        if news:
-            self._news[max(news)] += 1
         if row.earlier_bucket is None:
             return
         if row.bucket is Bucket.BREAK:
@@ -123,18 +97,11 @@ class SinceTally:
         elif row.earlier_bucket in (Bucket.BREAK, Bucket.UNRESOLVED) and row.bucket is not Bucket.UNRESOLVED:
             self._removed += 1
 
-    def add_gone(self, change: BreakChange) -> None:
-        """Count a break of an earlier run that is none now; one that was resolved before counts no more."""
-        if not change.is_old:
-            self._states[change.history.state] += 1
-
     def since(self) -> SincePrevious:
         """Return the counts."""
         return SincePrevious(
             previous=self._previous,
             carried=MappingProxyType({bucket: self._carried[bucket] for bucket in Bucket}),
-            states=MappingProxyType({state: self._states[state] for state in BreakState}),
-            news=MappingProxyType({severity: self._news[severity] for severity in reversed(Severity)}),
             changed_rules=changed_rules(self._previous.rules, self._rules),
             removed_by_rules=self._removed,
             added_by_rules=self._added,

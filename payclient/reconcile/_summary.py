@@ -18,6 +18,7 @@ from payclient.reconcile._errors import TieOutError
 from payclient.reconcile._finding import Bucket, Code, Row, Severity
 from payclient.reconcile._history import BreakChange
 from payclient.reconcile._leakage import Leakage, Leakages
+from payclient.reconcile._open_findings import OpenFindings, OpenTally
 from payclient.reconcile._patterns import Pattern, Patterns
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import StatementTotals
@@ -92,6 +93,7 @@ class Summary:
         buckets: Rows and money by bucket, empty ones included.
         codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
+        open_findings: What makes these rows breaks, and how it follows from the run before.
         changed_during_run: Rows whose two answers differ.
         lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
         first_observed_at: Time of the first answer; answers of earlier runs do not count.
@@ -111,6 +113,7 @@ class Summary:
     buckets: Mapping[Bucket, Total]
     codes: Mapping[Code, Total]
     breaks: Mapping[Severity, int]
+    open_findings: OpenFindings
     changed_during_run: int
     lacking_probe: int = 0
     first_observed_at: datetime | None
@@ -162,12 +165,12 @@ class Summary:
         if self.since is not None:
             carried, reused = self.since.carried_rows, self.since.reused
             more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
-            counts += f"; {self.since.gone}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
+            counts += f"; {self.open_findings.sentence}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
         return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
 
     def _counted(self, bucket: Bucket, rows: int) -> str:
         if bucket is Bucket.BREAK:
-            return plural(rows, "break") + (f" ({self.since.breaks})" if self.since else "")
+            return plural(rows, "break")
         tolerated = next(step.rows for step in self.tie_out.steps if step.step is Step.TOLERATED)
         is_exact = bucket is not Bucket.MATCHED or not tolerated
         return f"{rows:,} {bucket}" + ("" if is_exact else f" ({tolerated:,} within tolerance or accepted)")
@@ -186,7 +189,7 @@ class Summary:
             unresolved rows; 0.
         """
         least = Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
-        breaks = self.since.news if only_news and self.since is not None else self.breaks
+        breaks = self.open_findings.news if only_news and self.since is not None else self.breaks
         if self.lacking_probe:
             return 3
         if (
@@ -231,6 +234,7 @@ class Tally:
     _patterns: Patterns = field(init=False, factory=Patterns)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
     _since: SinceTally | None = field(init=False)
+    _open: OpenTally = field(init=False, factory=OpenTally)
 
     def __attrs_post_init__(self) -> None:
         self._acceptances = Acceptances(self._rules, self._decisions.keys())
@@ -250,6 +254,7 @@ class Tally:
             self._codes[code] = self._codes[code].plus(row)
         if row.bucket is Bucket.BREAK:
             self._breaks[row.severity] += 1
+        self._open.add(row)
         self._changed += row.is_changed_during_run
         self._lacking_probe += row.lacks_probe
         self._note_times(row)
@@ -269,8 +274,7 @@ class Tally:
 
     def add_gone(self, change: BreakChange) -> None:
         """Count a break of an earlier run that is none now."""
-        if self._since is not None:
-            self._since.add_gone(change)
+        self._open.add_change(change)
 
     def _note_times(self, row: Row) -> None:
         if row.observed_at is None or row.reused_from:
@@ -302,6 +306,7 @@ class Tally:
             buckets=MappingProxyType(dict(self._buckets)),
             codes=MappingProxyType({code: total for code, total in self._codes.items() if total.rows}),
             breaks=MappingProxyType(dict(self._breaks)),
+            open_findings=self._open.open_findings(None if self._previous is None else self._previous.open_findings),
             changed_during_run=self._changed,
             lacking_probe=self._lacking_probe,
             first_observed_at=self._first,

@@ -30,6 +30,7 @@ from payclient.report._wording import BridgeLine as BridgeLine
 from payclient.report._wording import bridge_lines as bridge_lines
 from payclient.report._wording import money_by_status as money_by_status
 from payclient.report._wording import payout_sentence as payout_sentence
+from payclient.report._wording import roll_forward_lines as roll_forward_lines
 from payclient.report._wording import settlement_lines as settlement_lines
 from payclient.report._wording import verdict_wording as verdict_wording
 

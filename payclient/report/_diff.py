@@ -19,6 +19,9 @@ from payclient.reconcile import (
     BreakChange,
     BreakState,
     Bucket,
+    FindingTotal,
+    OpenFindings,
+    OpenTally,
     ResolvedBy,
     Severity,
     as_json,
@@ -28,6 +31,7 @@ from payclient.reconcile import (
 from payclient.report._past_run import PastRun, temporary_database
 from payclient.report._row_reader import RowLine
 from payclient.report._rows import change_as_json
+from payclient.report._summary_shape import open_findings_as_json
 
 DIFF_VERSION = 1
 """Grows when a reader of the difference has to change; new names alone do not make it grow."""
@@ -68,11 +72,13 @@ class RunDiff:
         self.later: PastRun = later
         self._max_in_memory = max_in_memory
         self.counts: Counter[BreakState] = Counter()
-        self.news: Counter[Severity] = Counter()
+        self._tally = OpenTally()
+        self._before = [0, 0]
         with ExitStack() as opened:
             self._database = opened.enter_context(temporary_database(*_TABLES))
             self._compare()
             self._opened = opened.pop_all()
+        self.open_findings: OpenFindings = self._tally.open_findings(FindingTotal(*self._before))
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +128,7 @@ class RunDiff:
             The first that applies: 1 for breaks that matter and are new, changed or reopened; 75 when it is not known
             what became of a break; 0.
         """
-        if any(count for severity, count in self.news.items() if severity >= fail_on):
+        if any(count for severity, count in self.open_findings.news.items() if severity >= fail_on):
             return 1
         return 75 if self.counts[BreakState.NOT_KNOWN] else 0
 
@@ -142,6 +148,7 @@ class RunDiff:
             "later": _run_as_json(self.later),
             "changed_rules": list(self.changed_rules),
             "counts": {state.value: self.counts[state] for state in BreakState},
+            "open_findings": open_findings_as_json(self.open_findings),
         }
         yield "{"
         yield from (f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items())
@@ -198,8 +205,9 @@ class RunDiff:
     def _taken(self, change: BreakChange) -> tuple[object, ...]:
         state, severity = change.history.state, change.now.severity
         self.counts[state] += 1
-        if state.is_news:
-            self.news[severity] += 1
+        self._tally.add_change(change)
+        if change.was is not None and not change.was.is_resolved:
+            self._before = [self._before[0] + 1, self._before[1] + change.was.at_stake]
         text = json.dumps(change_as_json(change))
         return _STATES.index(state), int(severity), change.reference, change.now.code.value, text
 

@@ -17,7 +17,9 @@ from payclient.report._wording import (
     BUCKETS,
     bridge_lines,
     money_by_status,
+    open_lines,
     payout_sentence,
+    roll_forward_lines,
     settlement_lines,
     verdict_wording,
 )
@@ -88,6 +90,8 @@ class HtmlReport:
             **_figures(summary, about),
             "grid": grid(matrix, about.rules),
             "since": summary.since,
+            "roll_forward": list(roll_forward_lines(summary.open_findings)),
+            "open": list(open_lines(summary.open_findings)),
             "trend": [] if summary.since is None else _trend(summary.since, summary.buckets[Bucket.BREAK].rows),
             "news": self._news,
             "gone": self._gone,

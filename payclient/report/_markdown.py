@@ -19,7 +19,7 @@ from payclient.reconcile import Severity
 _MAX_LENGTH = 160
 _SHOWN_BY_NUMBER = re.compile("<(U\\+[0-9A-F]{4,6})>")
 _MARKUP = re.compile(r"[`|<>&\\]")
-_NOT_PLAIN = re.compile(r"[^\w ,.;:()'+/%-]")
+_NOT_PLAIN = re.compile(r"[^\w ,.;:()'+/%=-]")
 _BREAK = b'"bucket":"break"'
 """In a text, its quotes would be escaped."""
 

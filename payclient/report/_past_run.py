@@ -21,6 +21,7 @@ from payclient.reconcile import (
     Answer,
     Bucket,
     Earlier,
+    FindingTotal,
     JournalError,
     JournalWriteError,
     KnownBreak,
@@ -205,6 +206,9 @@ def open_past_run(folder: Path) -> PastRun:
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
             ledger_sha256=_of(manifest["ledger"], "sha256"),
+            open_findings=FindingTotal(**closing)
+            if (closing := summary.get("open_findings", {}).get("closing"))
+            else None,
         ),
         sha256=manifest["sha256"],
         service=manifest["service"],

@@ -10,6 +10,7 @@ from attrs import asdict
 from payclient.reconcile import (
     AcceptanceNotice,
     Compared,
+    OpenFindings,
     Rules,
     Settlement,
     SincePrevious,
@@ -44,6 +45,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "buckets": {bucket.value: asdict(total) for bucket, total in summary.buckets.items()},
         "findings": {code.value: asdict(total) for code, total in summary.codes.items()},
         "breaks_by_severity": {severity.word: rows for severity, rows in summary.breaks.items()},
+        "open_findings": open_findings_as_json(summary.open_findings),
         "changed_during_run": summary.changed_during_run,
         "first_observed_at": as_json(summary.first_observed_at),
         "last_observed_at": as_json(summary.last_observed_at),
@@ -56,7 +58,7 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
             {"code": each.code, "reference": each.reference, "sentence": each.still_there}
             for each in summary.still_there
         ],
-        "since": None if summary.since is None else _since(summary.since),
+        "since": None if summary.since is None else _since(summary.since, summary.open_findings),
         "statuses": _statuses(matrix, about.rules),
         "run": about.run,
         "judged_again": as_json(about.judged_again),
@@ -69,7 +71,17 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
     }
 
 
-def _since(since: SincePrevious) -> dict[str, Any]:
+def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
+    """Return the open findings and their roll-forward in plain values."""
+    return {
+        **{name: asdict(getattr(found, name)) for name in ("opening", "new", "reopened", "resolved", "closing")},
+        "changed_amount": found.changed,
+        "by_code": {code.value: asdict(total) for code, total in found.by_code.items()},
+        "by_age": {age: asdict(total) for age, total in found.by_age.items()},
+    }
+
+
+def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
     previous = since.previous
     return {
         "run": previous.run,
@@ -78,8 +90,8 @@ def _since(since: SincePrevious) -> dict[str, Any]:
         "buckets": dict(previous.buckets),
         "trend": [{"run": run, "breaks": breaks} for run, breaks in previous.trend_with_itself],
         "carried": {bucket.value: rows for bucket, rows in since.carried.items()},
-        "breaks": {state.value: rows for state, rows in since.states.items()},
-        "news_by_severity": {severity.word: rows for severity, rows in since.news.items()},
+        "breaks": {state.value: total.count for state, total in found.by_state.items()},
+        "news_by_severity": {severity.word: count for severity, count in found.news.items()},
         "changed_rules": list(since.changed_rules),
         "removed_by_rules": since.removed_by_rules,
         "added_by_rules": since.added_by_rules,

@@ -10,6 +10,7 @@ from payclient.reconcile import (
     Bucket,
     Code,
     Difference,
+    OpenFindings,
     Settlement,
     SettlementStep,
     StateTotal,
@@ -171,6 +172,27 @@ def payout_sentence(settlement: Settlement) -> str:
         return f"The payout of {settlement.payout:,} is the statement's total."
     word = "more" if difference > 0 else "less"
     return f"The payout of {settlement.payout:,} is {abs(difference):,} {word} than the statement's total of {total:,}."
+
+
+def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, int]]:
+    """Yield how the open findings follow from those of the run before: label, number and amount at stake."""
+    yield ("Open before", found.opening.count, found.opening.amount)
+    yield ("New", found.new.count, found.new.amount)
+    yield ("Reopened", found.reopened.count, found.reopened.amount)
+    yield ("Resolved", -found.resolved.count, -found.resolved.amount)
+    if found.changed:
+        yield ("Other amount than before", None, found.changed)
+    yield ("Open now", found.closing.count, found.closing.amount)
+
+
+def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
+    """Yield what is open by kind and by age: label, number and amount at stake; each list sums to what is open."""
+    for code, total in found.by_code.items():
+        yield (CODES[code].title, total.count, total.amount)
+    yield ("All kinds", found.closing.count, found.closing.amount)
+    for age, total in found.by_age.items():
+        yield (f"Open {age}" if age != "older" else "Open for longer", total.count, total.amount)
+    yield ("All ages", found.closing.count, found.closing.amount)
 
 
 def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:

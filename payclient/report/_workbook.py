@@ -22,7 +22,9 @@ from payclient.report._wording import (
     BridgeLine,
     bridge_lines,
     money_by_status,
+    open_lines,
     payout_sentence,
+    roll_forward_lines,
     settlement_lines,
     verdict_wording,
 )
@@ -243,6 +245,10 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
         sum(each.ledger_amount for each in totals),
         sum(each.service_amount for each in totals),
     )
+    yield ()
+    yield ("OPEN FINDINGS", "One for each reference and kind; the amount is what is at stake.")
+    for label, count, amount in (*roll_forward_lines(summary.open_findings), *open_lines(summary.open_findings)):
+        yield (label, None, count, amount)
     yield ()
     for code, total in summary.codes.items():
         yield (code.value, CODES[code].title, *astuple(total))

@@ -36,6 +36,7 @@ def test_text(command, nights):
         re.sub(r"since [-\d]+, \d+ d", "since DAY, N d", result.out)
         == """\
 NEWS: 1 changed; 1 resolved, 1 not known since 20.
+Open findings: 3 + 0 new + 0 reopened - 1 resolved = 2 (1 not known).
 
 changed:
   T2: high, underpaid: amount is 8000 in the ledger and 7000 at the service, which is 1000 less (since DAY, N d; was 9000 and 7000)

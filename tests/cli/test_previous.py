@@ -41,7 +41,7 @@ def test_verdict(night, first):
         1,
         (
             f"BREAKS: amount and status of 2 ledger rows and 1 carried from {day}: "
-            "1 matched, 2 breaks (1 new, 1 still open); 1 resolved since."
+            "1 matched, 2 breaks; open findings: 2 + 1 new + 0 reopened - 1 resolved = 2."
         ),
     )
     assert day.split()[0].isdecimal()
@@ -106,7 +106,10 @@ def test_resume(night, first, service, tmp_path):
     service.script("T3", Reply(status=403), Reply(status=403))
     assert night("21", "--previous", "20", lines=lines).out.startswith("INCOMPLETE: ")
     again = [night("21", "--previous", "20", lines=lines) for _ in range(3)][-1]
-    assert (again.status, "2 matched, 1 break (1 still open)" in again.out) == (1, True)
+    assert (
+        again.status,
+        "2 matched, 1 break; open findings: 2 + 0 new + 0 reopened - 1 resolved = 1" in again.out,
+    ) == (1, True)
     other = night("21", lines=lines)
     assert (other.status, "belongs to another run: previous was" in other.err) == (2, True)
 
@@ -197,7 +200,7 @@ def test_changed_rules(night, first, tmp_path):
     lines = ["T1,14000,Paid", "T2,9000,Canceled"]
     result = night("21", "--previous", "20", "--rules", "rules.toml", lines=lines)
     said = result.out.splitlines()[:4]
-    assert "2 resolved since." in said[0]
+    assert "open findings: 2 + 0 new + 0 reopened - 2 resolved = 0." in said[0]
     assert any(
         line == "Rules that changed since the previous run: tolerances. "
         "They alone made 2 differences no longer counted as a break."
@@ -222,7 +225,8 @@ def test_reuse(reusing, tmp_path):
     result, sent = reusing
     assert (result.status, sent) == (0, 1)
     assert result.out.startswith(
-        "CLEAN: amount and status of 4 ledger rows: 4 matched; 1 resolved since; 3 answers reused."
+        "CLEAN: amount and status of 4 ledger rows: 4 matched; "
+        "open findings: 1 + 0 new + 0 reopened - 1 resolved = 0; 3 answers reused."
     )
     then = [json.loads(line) for line in (tmp_path / "20" / "rows.jsonl").read_text().splitlines()]
     rows = [json.loads(line) for line in (tmp_path / "21" / "rows.jsonl").read_text().splitlines()]
@@ -247,7 +251,10 @@ def test_reuse_offline(reusing, command, tmp_path):
     said = command("explain", "21", "P1").out.splitlines()
     assert said[1] == f"  reused: the answer is from the run {run}; this run did not look it up"
     again = command("rejudge", "21", "--grace", "1h", "--out", "again")
-    assert (again.status, "4 matched; 1 resolved since; 3 answers reused." in again.out) == (0, True)
+    assert (
+        again.status,
+        "4 matched; open findings: 1 + 0 new + 0 reopened - 1 resolved = 0; 3 answers reused." in again.out,
+    ) == (0, True)
     rows = [(tmp_path / name / "rows.jsonl").read_bytes() for name in ("21", "again")]
     assert rows[0] == rows[1].replace(
         *(json.loads((tmp_path / name / "summary.json").read_text())["run"].encode() for name in ("again", "21"))
@@ -264,9 +271,16 @@ def test_reuse_judged_again(night, service, command, tmp_path):
     night("21", "--rules", "mild.toml", "--previous", "20", "--reuse", "7d", lines=lines)
     before = service.count("T3")
     again = command("rejudge", "21", "--rules", "strict.toml", "--out", "again")
-    assert (again.status, "1 matched, 1 unresolved; none resolved since; 2 answers reused." in again.out) == (75, True)
+    assert (
+        again.status,
+        "1 matched, 1 unresolved; open findings: 0 + 0 new + 0 reopened - 0 resolved = 0; 2 answers reused."
+        in again.out,
+    ) == (75, True)
     done = night("again", "--rules", "strict.toml", "--previous", "20", "--reuse", "7d", lines=lines)
-    assert (done.status, "1 matched, 1 break (1 new); none resolved since; 1 answer reused." in done.out) == (1, True)
+    assert (
+        done.status,
+        "1 matched, 1 break; open findings: 0 + 1 new + 0 reopened - 0 resolved = 1; 1 answer reused." in done.out,
+    ) == (1, True)
     assert service.count("T3") - before == 2
 
 
@@ -281,7 +295,10 @@ def test_reuse_resumed(night, service, tmp_path):
     assert result.out.startswith("INCOMPLETE: ")
     for _ in range(3):
         result = night("21", "--previous", "20", "--reuse", "7d", lines=lines)
-    assert (result.status, "2 matched; none resolved since; 1 answer reused." in result.out) == (0, True)
+    assert (
+        result.status,
+        "2 matched; open findings: 0 + 0 new + 0 reopened - 0 resolved = 0; 1 answer reused." in result.out,
+    ) == (0, True)
     assert service.count("T3") == before
     for other in ([], ["--reuse", "8d"]):
         refused = night("21", "--previous", "20", *other, lines=lines)

@@ -81,7 +81,8 @@ async def test_states(night):
         first.rows[0].observed_at.date(),
     )
     assert second.summary.sentence == (
-        "amount and status of 4 ledger rows: 1 matched, 3 breaks (1 new, 1 still open, 1 changed); 1 resolved since."
+        "amount and status of 4 ledger rows: 1 matched, 3 breaks; "
+        "open findings: 3 + 1 new + 0 reopened - 1 resolved = 3."
     )
 
 
@@ -118,7 +119,7 @@ async def test_reopened(night):
         "night-1",
         3,
     )
-    assert (third.summary.since.states[BreakState.RESOLVED], len(third.memory)) == (0, 1)
+    assert (third.summary.open_findings.resolved.count, len(third.memory)) == (0, 1)
 
 
 async def test_carried(night):
@@ -150,7 +151,7 @@ async def test_carried(night):
     assert (carried.rows, carried.added, carried.taken_off) == (4, 32, 0)
     assert (second.summary.rows, second.summary.since.carried[Bucket.BREAK]) == (1, 2)
     assert second.summary.buckets[Bucket.BREAK].ledger_amount == 0
-    assert "1 ledger row and 4 carried from 21 November: 3 matched, 2 breaks (2 new)" in second.summary.sentence
+    assert "3 matched, 2 breaks; open findings: 0 + 2 new + 0 reopened - 0 resolved = 2." in second.summary.sentence
 
 
 async def test_carried_again(night):
@@ -180,7 +181,9 @@ async def test_unresolved_is_not_known(night):
     second = await night([entry("A")], {"A": REFUSED}, previous=first)
     third = await night([entry("A")], {"A": paid("A", 5)}, previous=second)
     assert second.states == {("A", "underpaid"): "not_known"}
-    assert second.summary.sentence.endswith("1 unresolved; none resolved since, 1 not known.")
+    assert second.summary.sentence.endswith(
+        "1 unresolved; open findings: 1 + 0 new + 0 reopened - 0 resolved = 1 (1 not known)."
+    )
     assert (third["A"].history.state, third["A"].history.first_run) == (BreakState.STILL_OPEN, "night-1")
 
 

@@ -16,6 +16,7 @@ from payclient.protocol import Transaction
 from payclient.reconcile import (
     BreakState,
     Bucket,
+    FindingTotal,
     Journal,
     Lines,
     Reuse,
@@ -184,6 +185,7 @@ async def test_states(drawn):
             assert {row.reference for row in ledger} == {entry.reference for entry in night[0]}
             check_states(done, known)
             check_itself(done)
+            check_roll_forward(done, before)
             check_second_judgement(done, folder, night[2])
             known, before = known_after(done), done
 
@@ -210,6 +212,24 @@ def check_states(done, known):
     assert not [key for key, state in states.items() if state == "resolved" and key[0] in unresolved]
     assert {reference for reference, _ in known} <= {row.reference for row in done.rows}
     assert {row.bucket for row in done.rows if row.reused_from} <= {Bucket.MATCHED, Bucket.UNRESOLVED}
+
+
+def check_roll_forward(done, before):
+    """Opening + new + reopened - resolved = closing, in findings and in money, and the diff says the same."""
+    found = done.summary.open_findings
+    assert found.opening == (FindingTotal() if before is None else before.summary.open_findings.closing)
+    for name in ("count", "amount"):
+        opening, new, reopened, resolved, closing = (
+            getattr(getattr(found, each), name) for each in ("opening", "new", "reopened", "resolved", "closing")
+        )
+        assert opening + new + reopened - resolved + (found.changed if name == "amount" else 0) == closing
+        for totals in (found.by_code, found.by_age):
+            assert sum(getattr(total, name) for total in totals.values()) == closing
+    if before is not None:
+        with RunDiff(before.run, done.run) as diff:
+            assert diff.open_findings.sentence == found.sentence
+            for name in ("opening", "new", "reopened", "resolved", "changed", "closing", "by_code", "by_age"):
+                assert getattr(diff.open_findings, name) == getattr(found, name)
 
 
 def check_itself(done):

@@ -62,7 +62,10 @@ async def test_same_row(night, second):
     summary = done.summary
     assert (summary.since.reused, summary.since.oldest_reused_at) == (1, first["A"].observed_at)
     assert summary.first_observed_at == done["B"].observed_at
-    assert summary.sentence == "amount and status of 2 ledger rows: 2 matched; 1 resolved since; 1 answer reused."
+    assert summary.sentence == (
+        "amount and status of 2 ledger rows: 2 matched; "
+        "open findings: 1 + 0 new + 0 reopened - 1 resolved = 0; 1 answer reused."
+    )
     assert summary.completeness.endswith(
         " 1 row that matched before was not looked up again: its answer is of 2026-11-21 02:00 UTC."
     )

@@ -39,7 +39,7 @@ async def test_page(second):
     text = text_of(html)
     assert "Matched 2 +1 All that is compared agrees." in text
     assert "Breaks 2 ±0 The two sides differ." in text
-    assert "Since 21 November 1 new, 1 still open. 1 resolved since. 1 row of the previous run" in text
+    assert "Since 21 November Open findings: 2 + 2 new + 0 reopened - 1 resolved = 3. 1 row of the previous run" in text
     assert "Breaks of the last 2 runs: 2 to 2" in text
     assert "What was found Ledger Service D <script>alert(1)</script> new" in text.replace("&lt;", "<").replace(
         "&gt;", ">"

@@ -1,0 +1,144 @@
+"""The open findings of a run: how they follow from those of the run before, by kind and by age."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any
+
+from attrs import define, field, frozen
+
+from payclient.reconcile._break_state import BreakState, FindingTotal
+from payclient.reconcile._errors import TieOutError
+from payclient.reconcile._finding import Bucket, Code, Row, Severity
+from payclient.reconcile._history import BreakChange
+
+AGES: Mapping[str, int | None] = MappingProxyType(
+    {"up to 7 days": 7, "8 to 30 days": 30, "31 to 60 days": 60, "61 to 90 days": 90, "older": None}
+)
+"""The groups of age, each with its last day."""
+
+
+@frozen(kw_only=True)
+class OpenFindings:
+    """
+    The findings that make rows breaks, with the amounts at stake in them.
+
+    A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over the
+    rows. It stays open until it is resolved, also while it is not known what became of it.
+
+    Attributes:
+        opening: Open in the previous run.
+        new: Not in it.
+        reopened: Resolved in an earlier run, and back.
+        resolved: Open in it, and gone.
+        changed: By how much the amounts at stake of findings that stayed open have changed.
+        closing: Open now: `opening + new + reopened - resolved`, and for the amount `+ changed`.
+        by_state: Those that are open or were resolved, by state.
+        by_code: The open ones, by kind; kinds that occur.
+        by_age: The open ones, by the age that `AGES` names.
+        news: Number of new, changed and reopened ones, by severity.
+    """
+
+    opening: FindingTotal
+    new: FindingTotal
+    reopened: FindingTotal
+    resolved: FindingTotal
+    changed: int
+    closing: FindingTotal
+    by_state: Mapping[BreakState, FindingTotal]
+    by_code: Mapping[Code, FindingTotal]
+    by_age: Mapping[str, FindingTotal]
+    news: Mapping[Severity, int]
+
+    @property
+    def sentence(self) -> str:
+        """The roll-forward of the number of findings."""
+        unknown = self.by_state[BreakState.NOT_KNOWN].count
+        return (
+            f"open findings: {self.opening.count:,} + {self.new.count:,} new + {self.reopened.count:,} reopened - "
+            f"{self.resolved.count:,} resolved = {self.closing.count:,}"
+        ) + (f" ({unknown:,} not known)" if unknown else "")
+
+
+@define
+class OpenTally:
+    """Counts findings in one table, of which each figure is a sum."""
+
+    _cells: defaultdict[tuple[BreakState, Severity, Code, str], list[int]] = field(
+        init=False, factory=lambda: defaultdict(lambda: [0, 0])
+    )
+
+    def add(self, row: Row) -> None:
+        """Count what makes *row* a break."""
+        if row.bucket is not Bucket.BREAK:
+            return
+        for each in row.findings:
+            if each.is_decisive:
+                state, age = (BreakState.NEW, 0) if (of := each.history) is None else (of.state, of.age_days)
+                counts = self._cells[state, each.severity, each.code, _age(age)]
+                counts[0] += each.code not in row.counted_before
+                counts[1] += each.at_stake or 0
+
+    def add_change(self, change: BreakChange) -> None:
+        """Count a break of one reference and what became of it; not one that was resolved before."""
+        if not change.is_old:
+            now = change.now
+            counts = self._cells[change.history.state, now.severity, now.code, _age(change.history.age_days)]
+            counts[0] += 1
+            counts[1] += now.at_stake
+
+    def open_findings(self, before: FindingTotal | None) -> OpenFindings:
+        """
+        Return the totals.
+
+        Args:
+            before: What was open in the previous run, as that says itself; None where it does not.
+
+        Raises:
+            TieOutError: When findings of the previous run are missing or counted twice, which is a bug of payclient.
+        """
+        by_state = {state: self._sum(lambda key, state=state: key[0] is state) for state in BreakState}
+        new, reopened = by_state[BreakState.NEW], by_state[BreakState.REOPENED]
+        resolved, closing = by_state[BreakState.RESOLVED], self._sum(_is_open)
+        opening = FindingTotal(
+            closing.count + resolved.count - new.count - reopened.count,
+            closing.amount + resolved.amount - new.amount - reopened.amount,
+        )
+        if before is not None and before.count != opening.count:
+            message = f"the roll-forward does not tie: {before.count} findings were open, and {opening.count} are known"
+            raise TieOutError(message)
+        codes = {code: self._sum(lambda key, code=code: _is_open(key) and key[2] is code) for code in Code}
+        return OpenFindings(
+            opening=opening if before is None else before,
+            new=new,
+            reopened=reopened,
+            resolved=resolved,
+            changed=0 if before is None else opening.amount - before.amount,
+            closing=closing,
+            by_state=MappingProxyType(by_state),
+            by_code=MappingProxyType({code: total for code, total in codes.items() if total.count}),
+            by_age=MappingProxyType(
+                {age: self._sum(lambda key, age=age: _is_open(key) and key[3] == age) for age in AGES}
+            ),
+            news=MappingProxyType(
+                {
+                    severity: self._sum(lambda key, severity=severity: key[0].is_news and key[1] is severity).count
+                    for severity in reversed(Severity)
+                }
+            ),
+        )
+
+    def _sum(self, is_wanted: Callable[[Any], bool]) -> FindingTotal:
+        found = [counts for key, counts in self._cells.items() if is_wanted(key)]
+        return FindingTotal(*(sum(map(itemgetter(place), found)) for place in (0, 1)))
+
+
+def _is_open(key: tuple[BreakState, Severity, Code, str]) -> bool:
+    return key[0] is not BreakState.RESOLVED
+
+
+def _age(days: int) -> str:
+    return next(age for age, last in AGES.items() if last is None or days <= last)

@@ -1,0 +1,162 @@
+"""The roll-forward, the sums and the states of random nights against an oracle that shares no code with the package."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from payclient import errors
+from payclient.ledger import Entry
+from payclient.reconcile import BreakState
+from payclient.report import RunDiff
+from support.nights import Nights, paid
+
+WORDS = ("Paid", "Paid", "Pending", "Canceled")
+REFERENCES = "ABCDEF"
+DOWN = "down"
+NIGHTS_PER_WORLD = 4
+
+
+class Oracle:
+    """
+    What a run must say, by the documentation alone, with plain values.
+
+    It keeps, of the night before, the rows, who was paid, and each finding by reference and code: whether it is open,
+    and the amount at stake.
+    """
+
+    def __init__(self):
+        self.rows, self.paid, self.known = [], set(), {}
+
+    def night(self, ledger, service):
+        """Take the rows of a ledger (reference, amount, word) and what the service says; return the figures."""
+        listed = {reference for reference, *_ in ledger}
+        unfinished = {reference for reference, _, _, bucket in self.rows if bucket != "matched"} - listed
+        carried = [row[:3] for row in self.rows if row[0] in unfinished]
+        times = Counter(reference for reference, *_ in (*ledger, *carried))
+        rows, found, sums, totals = [], {}, Counter(), Counter()
+        for number, (reference, amount, word) in enumerate((*ledger, *carried)):
+            answer, is_carried = service[reference], number >= len(ledger)
+            findings = self.findings(reference, amount, word, answer, times[reference])
+            bucket = self.bucket(word, answer, findings)
+            rows.append((reference, amount, word, bucket))
+            for code, at_stake in findings if bucket == "break" else ():
+                found[reference, code] = found.get((reference, code), 0) + at_stake
+            sums[bucket] += 1
+            is_first = reference not in [each[0] for each in rows[:-1]]
+            totals["ledger"] += amount if word == "Paid" and not is_carried else 0
+            totals["service"] += answer[0] if is_first and type(answer) is tuple and answer[1] == "Paid" else 0
+        states = self.roll(found, service)
+        self.rows = rows
+        self.paid = {row[0] for row in rows if type(service[row[0]]) is tuple and service[row[0]][1] == "Paid"}
+        return sums, totals, states
+
+    def findings(self, reference, amount, word, answer, times):
+        if answer == DOWN:
+            return []
+        theirs, said = answer or (None, None)
+        most = max(amount, theirs or 0)
+        found = [("duplicate_reference", most)] if times > 1 else []
+        if answer is None:
+            found.append(("missing_at_service", amount))
+        elif theirs != amount:
+            found.append(("underpaid" if theirs < amount else "overpaid", abs(theirs - amount)))
+        if answer is not None and said != word:
+            if word == "Paid":
+                code = "recorded_not_paid"
+            elif said == "Paid":
+                code = "paid_not_recorded" if word == "Pending" else "late_payment"
+            else:
+                code = "pending_on_one_side"
+            found.append((code, most))
+        was_reversed = self.known.get((reference, "reversed"), ("", 0))[0] == "open"
+        is_followed = was_reversed and said == word
+        if (reference in self.paid or was_reversed) and said != "Paid" and not is_followed:
+            found.append(("reversed", most))
+        return found
+
+    def bucket(self, word, answer, findings):
+        if answer == DOWN:
+            return "unresolved"
+        if findings:
+            return "break"
+        return "open" if word == "Pending" else "matched"
+
+    def roll(self, found, service):
+        """Return number and money of opening, new, reopened, resolved and closing, and remember what is open."""
+        before = {key: money for key, (state, money) in self.known.items() if state == "open"}
+        gone = {key: money for key, money in before.items() if key not in found and service[key[0]] != DOWN}
+        after = {**before, **found}
+        parts = {
+            "opening": before,
+            "new": {key: money for key, money in found.items() if key not in self.known},
+            "reopened": {key: money for key, money in found.items() if self.known.get(key, ("open",))[0] != "open"},
+            "resolved": gone,
+            "closing": {key: money for key, money in after.items() if key not in gone},
+        }
+        self.known |= {key: ("gone", money) for key, money in gone.items()}
+        self.known |= {key: ("open", money) for key, money in parts["closing"].items()}
+        return {name: (len(part), sum(part.values())) for name, part in parts.items()}
+
+
+def world(random):
+    """Yield the ledger and the service of each night; references come, go, repeat, change and fail."""
+    service = {each: (random.randint(1, 9), random.choice(WORDS)) for each in REFERENCES}
+    for _ in range(NIGHTS_PER_WORLD):
+        for each in REFERENCES:
+            if random.random() < 0.3:
+                service[each] = random.choice([None, DOWN, (random.randint(1, 9), random.choice(WORDS))])
+        ledger = []
+        for each in random.choices(REFERENCES, k=random.randint(1, 7)):
+            known = service[each] if type(service[each]) is tuple and random.random() < 0.6 else None
+            ledger.append((each, *(known or (random.randint(1, 9), random.choice(WORDS)))))
+        yield ledger, dict(service)
+
+
+async def check(seed):
+    """Compare a world of some nights with the oracle."""
+    with tempfile.TemporaryDirectory() as folder:
+        run, oracle, before = Nights(Path(folder)), Oracle(), None
+        for number, (ledger, service) in enumerate(world(Random(seed))):
+            which = seed, number, ledger, service
+            entries = [Entry(line=line, reference=r, amount=a, status=w) for line, (r, a, w) in enumerate(ledger, 2)]
+            done = await run(entries, {each: answer(each, said) for each, said in service.items()}, previous=before)
+            sums, totals, parts = oracle.night(ledger, service)
+            summary, found = done.summary, done.summary.open_findings
+            assert {each.value: total.rows for each, total in summary.buckets.items() if total.rows} == sums, which
+            paid_totals = {"ledger": summary.tie_out.ledger_paid_total, "service": summary.tie_out.service_paid_total}
+            assert paid_totals == totals, which
+            said = {name: (getattr(found, name).count, getattr(found, name).amount) for name in parts}
+            assert said == parts, which
+            count = {name: each[0] for name, each in parts.items()}
+            assert count["opening"] + count["new"] + count["reopened"] - count["resolved"] == count["closing"], which
+            steps = {each.step.value: each.rows for each in summary.tie_out.steps}
+            assert steps["unresolved"] == sums["unresolved"], which
+            if before is not None:
+                with RunDiff(before.run, done.run) as diff:
+                    assert diff.open_findings.sentence == found.sentence, which
+                    assert diff.counts[BreakState.RESOLVED] == count["resolved"], which
+            before = done
+
+
+def answer(reference, said):
+    if said is None:
+        return errors.TransactionNotFoundError("no such transaction: not found")
+    return errors.PermissionDeniedError("no") if said == DOWN else paid(reference, *said)
+
+
+async def test_oracle():
+    """States, sums and the roll-forward of some random nights are those of the oracle."""
+    for seed in range(8):
+        await check(seed)
+
+
+@pytest.mark.slow
+async def test_oracle_of_300_nights():
+    """The same over 300 nights."""
+    for seed in range(8, 8 + 300 // NIGHTS_PER_WORLD):
+        await check(seed)
