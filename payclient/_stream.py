@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaita
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from heapq import heappop, heappush
+from math import inf
 from typing import Any, Final, TypeAlias
 
 from attrs import define, field
@@ -147,6 +148,7 @@ class _Stream:
     _started: int = field(default=0, init=False)
     _asking: int = field(default=0, init=False)
     _asleep: int = field(default=0, init=False)
+    _began: float = field(default=0.0, init=False)
     _busy_since: float = field(default=0.0, init=False)
     _last_error: PayClientError | None = field(default=None, init=False)
     _failure: BaseException | None = field(default=None, init=False)
@@ -217,6 +219,7 @@ class _Stream:
 
     def start(self) -> None:
         """Start one worker; once the service has been reached, each worker that finds work starts another."""
+        self._began = self._began or self._clock.now()
         self._started += 1
         self._begin(self._work())
 
@@ -329,7 +332,9 @@ class _Stream:
 
     def _judge(self, row: PendingRow, error: PayClientError) -> Failed | None:
         self._last_error = error
-        decision = self._deferral.decide(row, error)
+        # At the end of the input, a last row is worth as much time as all others have taken.
+        longest = self._clock.now() - self._began if self._source.is_exhausted else inf
+        decision = self._deferral.decide(row, error, longest=longest)
         if decision is Disposition.FINAL:
             return Failed(row.reference, error, index=row.index)
         if decision is Disposition.FATAL:

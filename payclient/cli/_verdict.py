@@ -53,6 +53,8 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
         yield from ("", *_roll_forward(summary.open_findings))
     yield ""
     yield from _bridge(bridge_lines(summary.tie_out))
+    if rows := summary.tie_out.rows_without_amount:
+        yield f"{plural(rows, 'row')} of the ledger without an amount"
     yield ""
     yield from _states(summary.tie_out)
     if summary.settlement is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from math import inf
 
 from attrs import define, field
 
@@ -101,8 +102,15 @@ class Deferral:
         """
         return classify(error).is_passing or (self.answers > 0 and _is_elsewhere(error))
 
-    def decide(self, row: PendingRow, error: errors.PayClientError) -> Disposition | float:
-        """Return what *error* ends, or the seconds after which *row*, which failed with it, is retried."""
+    def decide(self, row: PendingRow, error: errors.PayClientError, *, longest: float = inf) -> Disposition | float:
+        """
+        Return what *error* ends, or the seconds after which *row*, which failed with it, is retried.
+
+        Args:
+            row: The row, with its failed passes.
+            error: How its lookup ended.
+            longest: Seconds that a pass of it is worth, unless the service asks for more.
+        """
         verdict = classify(error)
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
@@ -112,7 +120,7 @@ class Deferral:
             return Disposition.FATAL
         if not (self.is_on and is_passing):
             return Disposition.FINAL
-        return self._defer(row, error)
+        return self._defer(row, error, longest)
 
     def _is_hopeless(self, error: errors.PayClientError) -> bool:
         """Return whether every lookup would probably fail like this one."""
@@ -129,14 +137,15 @@ class Deferral:
         )
         return is_never_reached or is_pause_too_long or self._forbidden_in_a_row >= _MAX_FORBIDDEN_IN_A_ROW
 
-    def _defer(self, row: PendingRow, error: errors.PayClientError) -> Disposition | float:
+    def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
         asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0
         if self.answers == row.answers_when_sent:
             return max(asked, self._spread(_OUTAGE_WAIT))
         row.failed_passes += 1
         if row.failed_passes >= self.passes(error):
             return Disposition.FINAL
-        return max(asked, self._spread(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1)))
+        wait = min(_FIRST_WAIT * 4.0 ** (row.failed_passes - 1), max(_FIRST_WAIT, longest))
+        return max(asked, self._spread(wait))
 
     def _spread(self, seconds: float) -> float:
         return seconds * (0.5 + self.random())

@@ -74,6 +74,7 @@ from payclient.reconcile._status import Assumed, Status, read_status
 from payclient.reconcile._status_finding import expiry_rule
 from payclient.reconcile._summary import COMPLETENESS, Summary, Tally, Total, Verdict
 from payclient.reconcile._tie_out import StateTotal, Step, TieOut, moved_by, step_of
+from payclient.reconcile._tie_out import paid_by as paid_by
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [

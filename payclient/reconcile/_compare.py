@@ -37,7 +37,7 @@ def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rule
     found = [
         *_identity(entry, transaction),
         *_money(entry, transaction, rules),
-        *_arithmetic(transaction, rules),
+        *_arithmetic(entry, transaction, rules),
         *_contract(entry, transaction),
     ]
     if (status := status_finding(entry, transaction, at, rules)) is not None:
@@ -132,30 +132,29 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Itera
         )
 
 
-def _arithmetic(transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Check that the service's own numbers add up."""
-    amount, fee, received = transaction.amount, transaction.fee, transaction.amount_received
+def _arithmetic(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
+    """Check that the service's own numbers add up, with the fee that is expected where the service states none."""
+    amount, received = transaction.amount, transaction.amount_received
     if received is None:
         return
-    is_paid = rules.read_status(transaction.status) is Status.PAID
-    if fee is None:  # without a known fee, only a payment of nothing is certainly too little
-        due, said = (amount, f"amount {amount}") if is_paid and received <= 0 < amount else (received, "")
-    else:
-        due, said = amount - fee, f"amount {amount} less fee {fee} is {amount - fee}"
-    if received == due:
-        return
-    if is_paid and received < due:
+    fee, whose = transaction.fee, ""
+    if fee is None and isinstance(entry.fee, int):
+        fee, whose = entry.fee, " of the ledger"
+    elif fee is None and (schedule := rules.fees.get(transaction.payment_method or "")) is not None:
+        fee, whose = schedule.fee_of(amount), " of the schedule"
+    is_paid, due = rules.read_status(transaction.status) is Status.PAID, amount - (fee or 0)
+    said = f"amount {amount}" if fee is None else f"amount {amount} less fee {fee}{whose} is {due}"
+    # Without a known fee, only a payment of nothing is certainly too little.
+    if is_paid and received < due and (fee is not None or received <= 0 < amount):
         sentence = f"paid at the service, {said}, and amount_received is {received}: {due - received} did not arrive"
-        waived = _tolerated(rules, "amount_received", due, received)
-        yield Finding(
-            Code.SHORT_RECEIVED,
-            sentence,
-            ledger=due,
-            service=received,
-            leakage=due - received,
-            waived=waived,
+        yield Finding(Code.SHORT_RECEIVED, sentence, ledger=due, service=received, leakage=due - received)
+    elif fee is None and is_paid and received < due:
+        sentence = (
+            f"paid at the service, {said}, and amount_received is {received}: no fee is known, so up to "
+            f"{due - received} may be lacking"
         )
-    else:
+        yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received, leakage=due - received)
+    elif transaction.fee is not None and received != due:
         sentence = f"the service's own numbers do not add up: {said}, and amount_received is {received}"
         yield Finding(Code.SERVICE_ARITHMETIC, sentence, service=received)
 

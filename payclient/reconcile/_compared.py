@@ -23,12 +23,14 @@ class Compared:
 
     Attributes:
         fields: Rows in which each field was compared with an answer, for every field there is, the amount first.
+        stated: The fields that the ledger has a column for.
         assumed_paid: Rows that were assumed paid, because the ledger has no status column.
         status_left_out: Rows whose status was not compared, because the ledger has none and none was assumed.
         not_paid: Of those, rows that are not paid at the service.
     """
 
     fields: Mapping[str, int]
+    stated: tuple[str, ...] = ()
     assumed_paid: int = 0
     status_left_out: int = 0
     not_paid: int = 0
@@ -60,7 +62,12 @@ class Compared:
         """What was not compared, in one sentence; empty when everything was."""
         told = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
         names = [name for name in self.left_out if not told.get(name)]
-        said = [f"Not compared, because the ledger does not state it: {', '.join(names)}."] if names else []
+        why = {"the ledger does not state it": False, "no row with it was answered": True}
+        said = [
+            f"Not compared, because {reason}: {', '.join(found)}."
+            for reason, is_stated in why.items()
+            if (found := [name for name in names if (name in self.stated) is is_stated])
+        ]
         if self.are_amounts_left_out:
             said.insert(0, "Amounts not compared: no column of the ledger is used as the amount.")
         if self.status_left_out:
@@ -80,6 +87,7 @@ class Comparison:
     """Counts what is compared, row by row."""
 
     _fields: dict[str, int] = field(init=False, factory=lambda: dict.fromkeys(_FIELDS, 0))
+    _stated: set[str] = field(init=False, factory=set)
     _assumed: int = field(init=False, default=0)
     _left_out: int = field(init=False, default=0)
     _not_paid: int = field(init=False, default=0)
@@ -87,10 +95,13 @@ class Comparison:
     def add(self, row: Row) -> None:
         """Count *row*; one without an answer was compared with nothing."""
         entry = row.entry
-        if row.transaction is None or not isinstance(entry, Entry) or not row.is_listed:
+        if not isinstance(entry, Entry) or not row.is_listed:
+            return
+        self._stated.update(name for name, cell in zip(_FIELDS, _cells(entry), strict=True) if cell is not ABSENT)
+        if row.transaction is None:
             return
         for name, cell in zip(_FIELDS, _cells(entry), strict=True):
-            self._fields[name] += _is_stated(cell)
+            self._fields[name] += _is_stated(cell) or (name == "fee" and cell is None)  # an empty fee is a fee of 0
         if row.is_status_assumed:
             self._assumed += 1
         elif entry.status is ABSENT:
@@ -101,6 +112,7 @@ class Comparison:
         """Return the counts."""
         return Compared(
             fields=MappingProxyType(dict(self._fields)),
+            stated=tuple(name for name in _FIELDS if name in self._stated),
             assumed_paid=self._assumed,
             status_left_out=self._left_out,
             not_paid=self._not_paid,

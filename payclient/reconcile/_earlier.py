@@ -17,7 +17,7 @@ from payclient._escape import quote
 from payclient.ledger import Entry
 from payclient.reconcile._break_state import BreakState, FindingTotal
 from payclient.reconcile._finding import Bucket, Code, Finding, Row, Side
-from payclient.reconcile._history import KnownBreak, changes_of, seen_of
+from payclient.reconcile._history import KnownBreak, changes_of, ledger_fingerprint, seen_of
 from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import STRICT, Rules
@@ -135,7 +135,8 @@ def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> F
     status = None if found is None else rules.read_status(found.status)
     if not (since.earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
         return None
-    if before is not None and status is not None and status is ledger_status(entry, rules):
+    has_changed = before is not None and before.ledger != ledger_fingerprint(Code.REVERSED, entry)
+    if has_changed and status is not None and status is ledger_status(entry, rules):
         return None  # it was reported, and the ledger has followed
     said = "is not known to it now" if found is None else f"is {quote(found.status)} now"
     # The same values each night, so that the break is still open and not changed.

@@ -235,6 +235,11 @@ class Row:
         return not self.carried_from and self.other_side is not None and not self.other_side.is_in_ledger
 
     @property
+    def is_tolerated(self) -> bool:
+        """Whether it matched only because the rules waive a difference."""
+        return self.bucket is Bucket.MATCHED and any(each.waived and not each.is_soft for each in self.findings)
+
+    @property
     def is_listed(self) -> bool:
         """Whether the ledger has it: it was not carried over, and is not of the statement alone."""
         return not self.carried_from and not self.is_of_statement
@@ -245,11 +250,15 @@ class Row:
         return self.entry.line
 
     @property
-    def place(self) -> str:
-        """Where it is listed, for people: `line 3`, of the statement or of the previous run's ledger if it is there."""
-        before = f" of {self.carried_from}" if self.carried_from else ""
+    def line_of(self) -> str:
+        """The file in which it is a line: `ledger` or `statement`, of the previous run if it was carried over."""
         is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
-        return f"line {self.line}{before}" if is_in_ledger else f"statement{before}, line {self.line}"
+        return f"{'ledger' if is_in_ledger else 'statement'}{f' of {self.carried_from}' if self.carried_from else ''}"
+
+    @property
+    def place(self) -> str:
+        """Where it is listed, for people: `line 3`, and of which file if that is not the ledger of this run."""
+        return f"line {self.line}" + ("" if self.line_of == "ledger" else f" of the {self.line_of}")
 
     @property
     def lines(self) -> tuple[int, ...]:

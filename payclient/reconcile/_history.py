@@ -302,13 +302,16 @@ def _resolved_by(was: KnownBreak, now: Seen, unchanged: Collection[ResolvedBy]) 
         return ResolvedBy.LEDGER if was.code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT
     if was.code is Code.PAID_TWICE and not ours and not theirs and may_be_theirs:
         return ResolvedBy.SERVICE  # the other payment is no longer paid there
-    if was.code is Code.REVERSED and not ours and not theirs:
-        return ResolvedBy.LEDGER  # it said so when that was reported
     if ours and theirs:
         return ResolvedBy.BOTH
     if ours or theirs:
         return ResolvedBy.LEDGER if ours else ResolvedBy.SERVICE
     return ResolvedBy.RULE
+
+
+def ledger_fingerprint(code: Code, entry: Entry) -> str:
+    """Return what `KnownBreak.ledger` is for a reference with this row alone."""
+    return _fingerprint(code, (_compared(entry),))
 
 
 def _fingerprint(code: Code, rows: Fields) -> str:

@@ -342,7 +342,7 @@ def _row(
         error=why.error if (why := last or case.ended_by) else None,
         observed_at=first.at if first else None,
         confirmed_at=case.second.at if case.second and is_answered else None,
-        is_changed_during_run=bool(first and last and is_answered and not last.agrees_with(first)),
+        is_changed_during_run=bool(first and last and is_answered and last.differs_from(first)),
         is_repeat=case.is_repeat,
         ledger_status=ledger_status(entry, rules) if case.other_side is None or case.other_side.is_in_ledger else None,
         service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,

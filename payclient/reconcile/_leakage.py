@@ -23,12 +23,14 @@ class Leakage:
         rows: Rows with such a finding that is not waived.
         short_received: Money of paid transactions that did not arrive.
         fee_off_schedule: Fees above their schedule; negative where below.
+        possible: Money of paid transactions that may not have arrived: it is less than the amount, and no fee is known.
     """
 
     method: str
     rows: int = 0
     short_received: int = 0
     fee_off_schedule: int = 0
+    possible: int = 0
 
     @property
     def sentence(self) -> str:
@@ -37,7 +39,7 @@ class Leakage:
         return (
             f"{escape_unprintable(self.method) or 'no method'}: {rows}, {self.short_received:,} not received, "
             f"fees {self.fee_off_schedule:+,} against the schedule"
-        )
+        ) + (f", up to {self.possible:,} more where no fee is known" if self.possible else "")
 
 
 @define
@@ -61,6 +63,7 @@ class Leakages:
             rows=before.rows + 1,
             short_received=before.short_received + by_code[Code.SHORT_RECEIVED],
             fee_off_schedule=before.fee_off_schedule + by_code[Code.FEE_OFF_SCHEDULE],
+            possible=before.possible + by_code[Code.SERVICE_ARITHMETIC],
         )
 
     def totals(self) -> tuple[Leakage, ...]:

@@ -66,9 +66,15 @@ class Observation:
         """Whether it says something about the transaction."""
         return self.answer not in (Answer.UNUSABLE, Answer.FAILED)
 
-    def agrees_with(self, other: Observation) -> bool:
-        """Return whether both prove the same."""
-        return (self.answer, self.transaction) == (other.answer, other.transaction)
+    def differs_from(self, first: Observation) -> bool:
+        """
+        Return whether the state has changed since the *first* answer.
+
+        "Not found" before a transaction does not show that: it names no reference, so a lookup over a connection that
+        was used before asks again by itself, and one over a fresh connection does not.
+        """
+        is_appeared = first.answer is Answer.NOT_FOUND and self.answer is Answer.FOUND
+        return not is_appeared and (self.answer, self.transaction) != (first.answer, first.transaction)
 
 
 def utc_now() -> datetime:

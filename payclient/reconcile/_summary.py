@@ -24,7 +24,7 @@ from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import StatementTotals
 from payclient.reconcile._settlement import Settlement, SettlementBridge
 from payclient.reconcile._since import SincePrevious, SinceTally
-from payclient.reconcile._tie_out import Bridge, Step, TieOut
+from payclient.reconcile._tie_out import Bridge, TieOut, paid_by
 
 COMPLETENESS = (
     "The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report."
@@ -69,16 +69,26 @@ class Total:
         ledger_amount: Sum of what the ledger states for them.
         service_amount: Sum of what the service states for them, row by row, so a transaction that is
             on two rows counts twice; the tie-out counts it once.
+        ledger_paid: What of it adds to the ledger's paid total.
+        service_paid: What adds to the service's paid total, each reference once.
     """
 
     rows: int = 0
     ledger_amount: int = 0
     service_amount: int = 0
+    ledger_paid: int = 0
+    service_paid: int = 0
 
     def plus(self, row: Row) -> Total:
         """Return the total with *row* in it; the ledger does not state what was carried over."""
-        ours, theirs = (0 if row.carried_from else row.ledger_amount or 0), row.service_amount or 0
-        return Total(self.rows + 1, self.ledger_amount + ours, self.service_amount + theirs)
+        ours, theirs = paid_by(row)
+        return Total(
+            self.rows + 1,
+            self.ledger_amount + (0 if row.carried_from else row.ledger_amount or 0),
+            self.service_amount + (row.service_amount or 0),
+            self.ledger_paid + ours,
+            self.service_paid + theirs,
+        )
 
 
 @frozen(kw_only=True)
@@ -94,6 +104,7 @@ class Summary:
         codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
         open_findings: What makes these rows breaks, and how it follows from the run before.
+        tolerated: Rows that matched within a tolerance, or because the difference was accepted.
         changed_during_run: Rows whose two answers differ.
         lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
         first_observed_at: Time of the first answer; answers of earlier runs do not count.
@@ -114,6 +125,7 @@ class Summary:
     codes: Mapping[Code, Total]
     breaks: Mapping[Severity, int]
     open_findings: OpenFindings
+    tolerated: int = 0
     changed_during_run: int
     lacking_probe: int = 0
     first_observed_at: datetime | None
@@ -171,9 +183,8 @@ class Summary:
     def _counted(self, bucket: Bucket, rows: int) -> str:
         if bucket is Bucket.BREAK:
             return plural(rows, "break")
-        tolerated = next(step.rows for step in self.tie_out.steps if step.step is Step.TOLERATED)
-        is_exact = bucket is not Bucket.MATCHED or not tolerated
-        return f"{rows:,} {bucket}" + ("" if is_exact else f" ({tolerated:,} within tolerance or accepted)")
+        is_exact = bucket is not Bucket.MATCHED or not self.tolerated
+        return f"{rows:,} {bucket}" + ("" if is_exact else f" ({self.tolerated:,} within tolerance or accepted)")
 
     def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
         """
@@ -224,6 +235,7 @@ class Tally:
     _codes: dict[Code, Total] = field(init=False, factory=lambda: dict.fromkeys(Code, Total()))
     _breaks: dict[Severity, int] = field(init=False, factory=lambda: dict.fromkeys(reversed(Severity), 0))
     _changed: int = field(init=False, default=0)
+    _tolerated: int = field(init=False, default=0)
     _lacking_probe: int = field(init=False, default=0)
     _first: datetime | None = field(init=False, default=None)
     _last: datetime | None = field(init=False, default=None)
@@ -256,6 +268,7 @@ class Tally:
             self._breaks[row.severity] += 1
         self._open.add(row)
         self._changed += row.is_changed_during_run
+        self._tolerated += row.is_tolerated
         self._lacking_probe += row.lacks_probe
         self._note_times(row)
         self._bridge.add(row)
@@ -307,6 +320,7 @@ class Tally:
             codes=MappingProxyType({code: total for code, total in self._codes.items() if total.rows}),
             breaks=MappingProxyType(dict(self._breaks)),
             open_findings=self._open.open_findings(None if self._previous is None else self._previous.open_findings),
+            tolerated=self._tolerated,
             changed_during_run=self._changed,
             lacking_probe=self._lacking_probe,
             first_observed_at=self._first,

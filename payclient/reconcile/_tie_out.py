@@ -167,12 +167,18 @@ class Bridge:
         return bridge
 
 
-def moved_by(row: Row) -> int:
-    """Return the paid amount of *row* at the service, less that in the ledger."""
+def paid_by(row: Row) -> tuple[int, int]:
+    """Return what *row* adds to the paid totals of the bridge: to the ledger's, and to the service's."""
     is_listed = row.ledger_status is Status.PAID and not row.carried_from
     ours = row.ledger_amount if is_listed else 0
     theirs = row.service_amount if row.service_status is Status.PAID and _is_counted(row) else 0
-    return (theirs or 0) - (ours or 0)
+    return ours or 0, theirs or 0
+
+
+def moved_by(row: Row) -> int:
+    """Return the paid amount of *row* at the service, less that in the ledger."""
+    ours, theirs = paid_by(row)
+    return theirs - ours
 
 
 def step_of(row: Row) -> Step:
@@ -192,7 +198,7 @@ def step_of(row: Row) -> Step:
             return Step.AMOUNT_NOT_STATED
     if row.bucket is Bucket.BREAK:
         return _step_of_break(row)
-    return Step.TOLERATED if any(each.waived and not each.is_soft for each in row.findings) else Step.MATCHED
+    return Step.TOLERATED if row.is_tolerated else Step.MATCHED
 
 
 def _step_of_break(row: Row) -> Step:

@@ -98,7 +98,9 @@ def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
 
 def _statement(statement: StatementAbout) -> Iterator[Fact]:
     file, totals = statement.file, statement.totals
-    yield Fact("Statement", (f"{file.name}: {totals.lines:,} lines, {file.size_bytes:,} bytes, read as {file.format}",))
+    yield Fact(
+        "Statement", (f"{file.name}: {plural(totals.lines, 'line')}, {file.size_bytes:,} bytes, read as {file.format}",)
+    )
     if totals.ignored_lines:
         left_out = f"{plural(totals.ignored_lines, 'line')}, {totals.ignored_amount:,} in all, by their kind"
         yield Fact("Left out of the statement", (left_out,))

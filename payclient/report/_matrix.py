@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 from attrs import astuple, define, field, frozen
 
 from payclient.ledger import Entry
-from payclient.reconcile import Row, Rules, Status, Total
+from payclient.reconcile import Row, Rules, Status, Total, paid_by
 
 ASSUMED = "paid (assumed)"
 """Stands for the ledger's word where the ledger has no status column."""
@@ -64,7 +64,7 @@ class Matrix:
 
     _room: int = field(default=_ROOM, alias="room")
     _counts: dict[tuple[str | None, str | None, str | None], _Counts] = field(init=False, factory=dict)
-    _rest: _Counts = field(init=False, factory=lambda: [0, 0, 0])
+    _rest: _Counts = field(init=False, factory=lambda: [0, 0, 0, 0, 0])
 
     def add(self, row: Row) -> None:
         """Count *row*."""
@@ -73,10 +73,9 @@ class Matrix:
         if counts is None:
             counts = self._rest
             if len(self._counts) < self._room:
-                counts = self._counts[key] = [0, 0, 0]
-        counts[0] += 1
-        counts[1] += row.ledger_amount or 0
-        counts[2] += row.service_amount or 0
+                counts = self._counts[key] = [0, 0, 0, 0, 0]
+        for place, number in enumerate((1, row.ledger_amount or 0, row.service_amount or 0, *paid_by(row))):
+            counts[place] += number
 
     @property
     def cells(self) -> Mapping[Cell, Total]:

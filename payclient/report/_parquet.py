@@ -16,7 +16,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._atomic import GivenFile
 from payclient.ledger import ABSENT, COMPARED
-from payclient.reconcile import Row
+from payclient.reconcile import Row, moved_by
 
 _arrow: Any = pa  # it says nothing of its types
 _parquet: Any = pq
@@ -48,6 +48,7 @@ COLUMNS: dict[str, Any] = {
     "created_at": _LOCAL,
     **dict.fromkeys(("observed_at", "confirmed_at"), _AT),
     **dict.fromkeys(("is_changed_during_run", "is_repeat"), _FLAG),
+    **dict.fromkeys(("line_of",), _TEXT),
 }
 """The columns with their types, in their order; the same in every report, also where a column is empty."""
 
@@ -113,7 +114,6 @@ class TableWriter:
 
 def _cells(row: Row, run: str) -> Sequence[Cell]:
     first, others = row.primary, row.findings[1:]
-    ours, theirs = row.ledger_amount, row.service_amount
     finding = (
         (None,) * 4 if first is None else (first.code.value, first.severity.word, first.sentence, first.waived or None)
     )
@@ -122,11 +122,11 @@ def _cells(row: Row, run: str) -> Sequence[Cell]:
     return (
         *(run or None, *aged, row.carried_from or None, row.reused_from or None),
         *(row.line, row.reference, row.bucket.value, *finding, [each.code.value for each in others]),
-        *(row.reason or None, row.error, None if ours is None or theirs is None else theirs - ours),
+        *(row.reason or None, row.error, moved_by(row)),
         *(_stated(side, name) for name in COMPARED for side in (row.entry, row.transaction)),
         *(row.ledger_status and row.ledger_status.value, row.service_status and row.service_status.value),
         _stated(row.entry, "created_at"),
-        *(row.observed_at, row.confirmed_at, row.is_changed_during_run, row.is_repeat),
+        *(row.observed_at, row.confirmed_at, row.is_changed_during_run, row.is_repeat, row.line_of),
     )
 
 

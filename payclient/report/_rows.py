@@ -20,6 +20,7 @@ from payclient.reconcile import (
     OtherSide,
     Row,
     as_json,
+    moved_by,
 )
 from payclient.report._rows_file import GzipText
 
@@ -61,7 +62,7 @@ BREAK_COLUMNS = (
     *("line", "reference", "code", "severity", "sentence", "other_codes", "difference"),
     *(f"{side}_{name}" for name in COMPARED for side in ("ledger", "service")),
     *("observed_at", "confirmed_at", "is_changed_during_run", "lines"),
-    *("state", "first_seen", "age_days", "carried_from"),
+    *("state", "first_seen", "age_days", "carried_from", "line_of"),
 )
 
 
@@ -88,6 +89,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "status": _statuses(row),
         "history": None if row.history is None else as_json(row.history),
         "carried_from": row.carried_from,
+        "line_of": row.line_of,
         "reused_from": row.reused_from,
         "is_repeat": row.is_repeat,
         "is_changed_during_run": row.is_changed_during_run,
@@ -115,12 +117,12 @@ def _break_cells(row: Row) -> tuple[str | int | None, ...]:
         *(row.line, row.reference, first.code.value, first.severity.word),
         ". ".join(map(in_words, row.findings)),
         " ".join(finding.code for finding in others),
-        difference(row),
+        moved_by(row),
         *both_sides(row),
         *(_time(row.observed_at), _time(row.confirmed_at), "yes" if row.is_changed_during_run else "no"),
         " ".join(map(str, row.lines)),
         *_age_cells(row),
-        row.carried_from,
+        *(row.carried_from, row.line_of),
     )
 
 
@@ -135,12 +137,6 @@ def both_sides(row: Row) -> list[str | int | None]:
     theirs = _NOT_STATED if row.transaction is None else _compared(row.transaction)
     pairs = zip(ours, theirs, strict=True)
     return [None if cell is ABSENT else _plain(cell) for pair in pairs for cell in pair]
-
-
-def difference(row: Row) -> int | None:
-    """Return by how much the service's amount is above the ledger's; None where one of them is not known."""
-    ours, theirs = row.ledger_amount, row.service_amount
-    return None if ours is None or theirs is None else theirs - ours
 
 
 def in_words(finding: Finding) -> str:

@@ -117,7 +117,7 @@ class SheetWriter:
         sheet.set_margins(left=0.5, right=0.5)
         sheet.fit_to_pages(1, 0)
         for place, column in enumerate(columns):
-            sheet.set_column(place, place, column.width, self._text)
+            sheet.set_column(place, place, max(column.width, len(column.title) + 3), self._text)  # with the arrow
             sheet.write_string(0, place, column.title, header)
 
     def add(self, values: Sequence[Value]) -> None:

@@ -9,11 +9,11 @@ from typing import IO, Self
 from attrs import astuple
 
 from payclient.ledger import COMPARED
-from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary
+from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary, Total, moved_by
 from payclient.report._about import About
 from payclient.report._facts import facts, when
 from payclient.report._matrix import Matrix, status_of_word
-from payclient.report._rows import both_sides, difference, in_words
+from payclient.report._rows import both_sides, in_words
 from payclient.report._rows_file import ROWS
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, SheetWriter, Style, Value
 from payclient.report._wording import (
@@ -35,9 +35,12 @@ _FINDING = (Column("Severity", 10), Column("Finding", 24), Column("What", 70), C
 _WORK = (Column("Owner", 16), Column("Resolution", 24), Column("Comment", 32))
 _WHEN = (Column("Observed at (UTC)", 20), Column("Confirmed at (UTC)", 20), Column("Changed during run", 10))
 _SIDES = tuple(Column(f"{name}, {side}", 18) for name in COMPARED for side in ("ledger", "service"))
-_MONEY = (Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20))
+_MONEY = (
+    *(Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20)),
+    *(Column("Ledger, paid", 20), Column("Service, paid", 20), Column("Difference", 20)),
+)
 
-_AGE = (Column("State", 12), Column("First seen", 20), Column("Age in days", 10), Column("Carried from", 26))
+_AGE = (Column("State", 12), Column("First seen", 20), Column("Age in days", 10), Column("Line of", 26))
 
 _ALL_ROWS, _GONE = "All rows", "Resolved"
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
@@ -166,14 +169,14 @@ class ReportWorkbook:
 def _any(row: Row) -> Sequence[Value]:
     findings = row.findings
     codes = " ".join(finding.code for finding in findings) if findings else None
-    return (row.line, row.reference, row.bucket.value, codes, difference(row), *both_sides(row), *_times(row))
+    return (row.line, row.reference, row.bucket.value, codes, moved_by(row), *both_sides(row), *_times(row))
 
 
 def _break(row: Row, decisions: Decisions) -> Sequence[Value]:
     first, *others = row.findings
     work = _work(row, first.code, decisions)
     return (
-        *(row.line, row.reference, first.severity.word, first.code.value, _why(row), difference(row), *work),
+        *(row.line, row.reference, first.severity.word, first.code.value, _why(row), moved_by(row), *work),
         *(" ".join(finding.code for finding in others), *_age(row), *both_sides(row), *_times(row)),
     )
 
@@ -181,7 +184,7 @@ def _break(row: Row, decisions: Decisions) -> Sequence[Value]:
 def _age(row: Row) -> Sequence[Value]:
     history = row.history
     aged = (None,) * 3 if history is None else (history.state.label, when(history.first_seen), history.age_days)
-    return (*aged, row.carried_from or None)
+    return (*aged, row.line_of)
 
 
 def _gone(change: BreakChange) -> Sequence[Value]:
@@ -236,22 +239,19 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
     yield from ((None, sentence) for sentence in remarks)
     yield ()
     for bucket, total in summary.buckets.items():
-        yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *astuple(total))
-    totals = summary.buckets.values()
-    yield (
-        "All",
-        None,
-        summary.rows,
-        sum(each.ledger_amount for each in totals),
-        sum(each.service_amount for each in totals),
-    )
+        yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_money(total))
+    yield ("All", None, *_money(Total(*map(sum, zip(*map(astuple, summary.buckets.values()), strict=True)))))
     yield ()
     yield ("OPEN FINDINGS", "One for each reference and kind; the amount is what is at stake.")
     for label, count, amount in (*roll_forward_lines(summary.open_findings), *open_lines(summary.open_findings)):
         yield (label, None, count, amount)
     yield ()
     for code, total in summary.codes.items():
-        yield (code.value, CODES[code].title, *astuple(total))
+        yield (code.value, CODES[code].title, *_money(total))
+
+
+def _money(total: Total) -> Sequence[Value]:
+    return (*astuple(total), total.service_paid - total.ledger_paid)
 
 
 def _patterns(summary: Summary) -> Iterator[Sequence[Value]]:
@@ -262,12 +262,12 @@ def _patterns(summary: Summary) -> Iterator[Sequence[Value]]:
 
 def _by_status(matrix: Matrix, rules: Rules) -> Iterator[Sequence[Value]]:
     for (ours, theirs), total in matrix.by(lambda cell: cell.words).items():
-        yield (ours, status_of_word(ours, rules), theirs, status_of_word(theirs, rules), *astuple(total))
+        yield (ours, status_of_word(ours, rules), theirs, status_of_word(theirs, rules), *_money(total))
 
 
 def _by_method(matrix: Matrix) -> Iterator[Sequence[Value]]:
     for method, total in matrix.by(lambda cell: cell.method).items():
-        yield (method, *astuple(total))
+        yield (method, *_money(total))
 
 
 def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:

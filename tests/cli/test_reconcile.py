@@ -89,6 +89,7 @@ ledger, paid                            15,001
   rejected         1      0          0      +0
 service, paid                           15,000
 residual                                     0
+1 row of the ledger without an amount
 
 by status   ledger rows  ledger amount  service rows  service amount
   paid                3         15,001             1          15,000

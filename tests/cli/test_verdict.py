@@ -35,8 +35,10 @@ def test_breaks_only():
     ("more", "place"),
     [
         pytest.param({}, "line 3", id="ledger"),
-        pytest.param({"carried_from": "2026-11-20"}, "line 3 of 2026-11-20", id="carried"),
-        pytest.param({"other_side": OtherSide(settled=None, is_in_ledger=False)}, "statement, line 3", id="statement"),
+        pytest.param({"carried_from": "2026-11-20"}, "line 3 of the ledger of 2026-11-20", id="carried"),
+        pytest.param(
+            {"other_side": OtherSide(settled=None, is_in_ledger=False)}, "line 3 of the statement", id="statement"
+        ),
     ],
 )
 def test_place(more, place):

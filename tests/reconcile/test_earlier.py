@@ -620,3 +620,13 @@ async def test_any_statements(nights, new_lines_only):
 
 
 OF_STATEMENT = {"not_in_ledger", "not_settled", "settled_differently", "settled_not_paid"}
+
+
+async def test_reversed_while_nothing_changes(night):
+    """A reversal stays open while neither side changes, also where the ledger says the same as the service."""
+    before, states = None, []
+    for ours, theirs in (("Paid", "Paid"), *[("Canceled", "Canceled")] * 3, ("Canceled", "Paid")):
+        before = await night([entry("A", status=ours)], {"A": paid("A", status=theirs)}, previous=before)
+        states.append(before.states.get(("A", "reversed")))
+    assert states == [None, "new", "still_open", "still_open", "resolved"]
+    assert before.memory["A", "reversed"]["resolved_by"] == "service"

@@ -30,7 +30,7 @@ class Oracle:
     """
 
     def __init__(self):
-        self.rows, self.paid, self.known = [], set(), {}
+        self.rows, self.paid, self.known, self.words = [], set(), {}, {}
 
     def night(self, ledger, service):
         """Take the rows of a ledger (reference, amount, word) and what the service says; return the figures."""
@@ -51,6 +51,8 @@ class Oracle:
             totals["ledger"] += amount if word == "Paid" and not is_carried else 0
             totals["service"] += answer[0] if is_first and type(answer) is tuple and answer[1] == "Paid" else 0
         states = self.roll(found, service)
+        for reference in {each for each, code in found if code == "reversed"}:
+            self.words[reference] = {row[2] for row in rows if row[0] == reference}
         self.rows = rows
         self.paid = {row[0] for row in rows if type(service[row[0]]) is tuple and service[row[0]][1] == "Paid"}
         return sums, totals, states
@@ -74,7 +76,7 @@ class Oracle:
                 code = "pending_on_one_side"
             found.append((code, most))
         was_reversed = self.known.get((reference, "reversed"), ("", 0))[0] == "open"
-        is_followed = was_reversed and said == word
+        is_followed = was_reversed and said == word and self.words[reference] != {word}
         if (reference in self.paid or was_reversed) and said != "Paid" and not is_followed:
             found.append(("reversed", most))
         return found

@@ -502,3 +502,12 @@ async def test_second_lookup_over_a_fresh_connection(rows_of):
 
     await rows_of([entry(1, "A")], lookup)
     assert fresh == [False, True]
+
+
+@pytest.mark.virtual_time
+async def test_one_row_that_always_fails(service_of, rows_of):
+    """A row that always fails holds a small run no longer than a few times what the others took, and at least 5 s."""
+    loop, service = asyncio.get_running_loop(), service_of({"A": [paid("A")], "B": [DOWN]})
+    rows = await rows_of([entry(2, "A"), entry(3, "B")], service, concurrency=2)
+    assert (buckets(rows), service.asked.count("B")) == (["matched", "unresolved"], 4)
+    assert loop.time() < 60

@@ -106,7 +106,7 @@ async def test_breaks(tmp_path, report_in):
     await report_in(tmp_path)
     hostile, missing = breaks_of(tmp_path)
     assert (hostile["line"], hostile["code"], hostile["severity"]) == ("3", "merchant_reff_differs", "critical")
-    assert (hostile["ledger_amount"], hostile["service_amount"], hostile["difference"]) == ("100", "-90", "-190")
+    assert (hostile["ledger_amount"], hostile["service_amount"], hostile["difference"]) == ("100", "-90", "-100")
     assert hostile["other_codes"] == "underpaid unknown_status"
     assert (missing["reference"], missing["code"], missing["service_amount"]) == ("F", "missing_at_service", "")
 
@@ -364,7 +364,7 @@ async def test_both_sides_in_full(tmp_path, service_of):
         files.finish(ABOUT)
     (cells,) = breaks_of(tmp_path)
     assert (cells["ledger_fee"], cells["service_fee"], cells["ledger_amount"]) == ("5", "6", "")
-    assert (cells["ledger_payment_code"], cells["service_payment_code"], cells["difference"]) == ("007", "008", "")
+    assert (cells["ledger_payment_code"], cells["service_payment_code"], cells["difference"]) == ("007", "008", "100")
 
 
 async def test_gzip_rows(report_in, tmp_path):

@@ -181,7 +181,7 @@ def test_tiles(example, page):
     tiles = [page.all("li", class_=name + end) for name in Bucket for end in ("", " nothing")]
     shown = [re.findall(r"[\d,]*\d", tile) for (tile,) in filter(None, tiles)]
     totals = summary_of(example).buckets.values()
-    assert shown == [[number(each) for each in attrs.astuple(total)] for total in totals]
+    assert shown == [[number(each) for each in attrs.astuple(total)[:3]] for total in totals]
 
 
 def test_bridge(example, page):
@@ -220,7 +220,7 @@ def test_breaks_add_up(example, page):
     *kinds, total = re.findall(r" ([\d,]+) ([\d,]+) ([\d,]+)(?= |$)", table)
     broken = [row for row in example if row.bucket is Bucket.BREAK]
     listed = Counter(re.findall(r"T\d{10}DEMO", " ".join(page.all("th"))))
-    assert total == tuple(map(number, attrs.astuple(summary_of(example).buckets[Bucket.BREAK])))
+    assert total == tuple(map(number, attrs.astuple(summary_of(example).buckets[Bucket.BREAK])[:3]))
     assert sum(int(rows.replace(",", "")) for rows, _, _ in kinds) == len(broken)
     assert Counter(row.reference for row in broken) - listed == Counter()
 

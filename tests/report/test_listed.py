@@ -54,5 +54,7 @@ def test_every_report(tmp_path):
     told = json.loads((tmp_path / "summary.json").read_text())
     for text in (page, cells, terminal):
         assert (ACCEPTANCE in text, LEAKAGE in text) == (True, True)
-    assert told["leakage"] == [{"method": "VA", "rows": 1, "short_received": 40_000, "fee_off_schedule": 100}]
+    assert told["leakage"] == [
+        {"method": "VA", "rows": 1, "short_received": 40_000, "fee_off_schedule": 100, "possible": 0}
+    ]
     assert [(each["state"], each["sentence"]) for each in told["acceptances"]] == [("met_no_row", ACCEPTANCE)]

@@ -105,7 +105,7 @@ def test_what_no_table_holds(tmp_path):
     row = Row(entry=entry, bucket=Bucket.MATCHED, transaction=said, findings=(finding,), observed_at=NOON)
     (line,) = table_of(tmp_path, [row])
     names = ("reference", "ledger_amount", "service_amount", "difference", "ledger_status", "service_status")
-    assert [line[name] for name in names] == ["A", None, -(2**63), None, "\u202e paid", "\x00"]
+    assert [line[name] for name in names] == ["A", None, -(2**63), 0, "\u202e paid", "\x00"]
     assert (line["service_merchant_reff"], line["waived"], line["observed_at"]) == (
         "\U0001f4b6<U+D800>",
         "agreed",

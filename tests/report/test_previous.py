@@ -53,10 +53,10 @@ async def test_workbook(second):
     """The work list has the state and age of each break, and a sheet has the breaks that are gone."""
     book = openpyxl.load_workbook(second.run.folder / "report.xlsx")
     header, *rows = book["Breaks"].iter_rows(values_only=True)
-    places = [header.index(name) for name in ("Reference", "State", "Age in days", "Carried from")]
+    places = [header.index(name) for name in ("Reference", "State", "Age in days", "Line of")]
     assert [[row[place] for place in places] for row in rows] == [
-        ["D", "new", 0, None],
-        ["B", "still open", 1, "night-1"],
+        ["D", "new", 0, "ledger"],
+        ["B", "still open", 1, "ledger of night-1"],
     ]
     header, *rows = book["Resolved"].iter_rows(values_only=True)
     gone = dict(zip(header, rows[0], strict=True))

@@ -12,8 +12,9 @@ import pytest
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket, Code, Finding, Row, Rules
+from payclient.reconcile import Bucket, Code, Finding, Row, Rules, Status
 from payclient.report import Matrix
+from payclient.report._wording import BUCKETS as BUCKET_WORDS
 from payclient.report._workbook import COLUMNS, ReportWorkbook
 from support.planted import about, judged, summary_of
 
@@ -93,6 +94,7 @@ def test_types(tmp_path):
     entry = Entry(line=1, reference="0012", amount=1_500_000, payment_code="007", merchant_reff="1E5", fee=None)
     said = Transaction(reference="0012", amount=1_500_001, payment_code="007", merchant_reff="1E5", status="Paid")
     row = Row(entry=entry, bucket=Bucket.BREAK, transaction=said, findings=(Finding(Code.OVERPAID, "1 more"),))
+    row = attrs.evolve(row, ledger_status=Status.PAID, service_status=Status.PAID)
     sheet = written([row], tmp_path)["Breaks"]
     cells = {title.value: cell for title, cell in zip(sheet[1], sheet[2], strict=True)}
     assert [cells[name].value for name in ("Reference", "payment_code, ledger", "merchant_reff, service")] == [
@@ -129,13 +131,19 @@ def test_figures(rows, tmp_path):
     """Summary, status, method and tie-out have the figures of the summary, and each adds up to all rows."""
     workbook, summary = written(rows, tmp_path), summary_of(rows)
     by_title = {row[0]: row for row in values(workbook["Summary"])}
+    buckets = [by_title[BUCKET_WORDS[bucket].title][2:] for bucket in Bucket]
+    assert by_title["All"][2:] == tuple(map(sum, zip(*buckets, strict=True)))
     assert by_title["All"][2] == summary.rows
-    assert by_title["Breaks"][2:] == attrs.astuple(summary.buckets[Bucket.BREAK])
+    paid_totals = summary.tie_out.ledger_paid_total, summary.tie_out.service_paid_total
+    assert by_title["All"][5:] == (*paid_totals, paid_totals[1] - paid_totals[0])
+    assert by_title["Breaks"][2:7] == attrs.astuple(summary.buckets[Bucket.BREAK])
+    column = [each.value for each in workbook["Breaks"][1]].index("Difference")
+    assert sum(row[column] for row in values(workbook["Breaks"])) == by_title["Breaks"][7]
     assert {code: by_title[code.value][2] for code in summary.codes} == {
         code: total.rows for code, total in summary.codes.items()
     }
     for name in ("By status", "By method"):
-        assert sum(row[-3] for row in values(workbook[name])) == summary.rows
+        assert tuple(map(sum, zip(*(row[-6:] for row in values(workbook[name])), strict=True))) == by_title["All"][2:]
     bridge = values(workbook["Tie-out"])
     assert (bridge[0][6], bridge[-3][6], bridge[-2][6]) == (
         *(summary.tie_out.ledger_paid_total, summary.tie_out.service_paid_total, 0),
@@ -151,7 +159,7 @@ def test_words_of_both_sides(tmp_path):
     row = Row(entry=Entry(line=1, reference="A", status="lunas"), bucket=Bucket.MATCHED, transaction=said)
     known = about(rules=Rules(statuses={"berhasil": "paid"}))
     (cells,) = values(written([row], tmp_path, known=known)["By status"])
-    assert cells == ("lunas", None, "BERHASIL", "paid", 1, 0, 1)
+    assert cells == ("lunas", None, "BERHASIL", "paid", 1, 0, 1, 0, 0, 0)
 
 
 def test_where_a_sheet_ends(rows, tmp_path):
