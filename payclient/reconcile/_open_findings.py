@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -100,9 +99,14 @@ class OpenTally:
         Raises:
             TieOutError: When findings of the previous run are missing or counted twice, which is a bug of payclient.
         """
-        by_state = {state: self._sum(lambda key, state=state: key[0] is state) for state in BreakState}
-        new, reopened = by_state[BreakState.NEW], by_state[BreakState.REOPENED]
-        resolved, closing = by_state[BreakState.RESOLVED], self._sum(_is_open)
+        by_state, by_code, by_age = self._by(0, list(BreakState)), self._by(2, _OPEN), self._by(3, _OPEN)
+        news = self._by(1, [state for state in BreakState if state.is_news])
+        new, reopened, resolved = (
+            by_state[each] for each in (BreakState.NEW, BreakState.REOPENED, BreakState.RESOLVED)
+        )
+        closing = FindingTotal(
+            sum(total.count for total in by_code.values()), sum(total.amount for total in by_code.values())
+        )
         opening = FindingTotal(
             closing.count + resolved.count - new.count - reopened.count,
             closing.amount + resolved.amount - new.amount - reopened.amount,
@@ -110,7 +114,6 @@ class OpenTally:
         if before is not None and before.count != opening.count:
             message = f"the roll-forward does not tie: {before.count} findings were open, and {opening.count} are known"
             raise TieOutError(message)
-        codes = {code: self._sum(lambda key, code=code: _is_open(key) and key[2] is code) for code in Code}
         return OpenFindings(
             opening=opening if before is None else before,
             new=new,
@@ -118,26 +121,23 @@ class OpenTally:
             resolved=resolved,
             changed=0 if before is None else opening.amount - before.amount,
             closing=closing,
-            by_state=MappingProxyType(by_state),
-            by_code=MappingProxyType({code: total for code, total in codes.items() if total.count}),
-            by_age=MappingProxyType(
-                {age: self._sum(lambda key, age=age: _is_open(key) and key[3] == age) for age in AGES}
-            ),
-            news=MappingProxyType(
-                {
-                    severity: self._sum(lambda key, severity=severity: key[0].is_news and key[1] is severity).count
-                    for severity in reversed(Severity)
-                }
-            ),
+            by_state=MappingProxyType({state: by_state[state] for state in BreakState}),
+            by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
+            by_age=MappingProxyType({age: by_age[age] for age in AGES}),
+            news=MappingProxyType({severity: news[severity].count for severity in reversed(Severity)}),
         )
 
-    def _sum(self, is_wanted: Callable[[Any], bool]) -> FindingTotal:
-        found = [counts for key, counts in self._cells.items() if is_wanted(key)]
-        return FindingTotal(*(sum(map(itemgetter(place), found)) for place in (0, 1)))
+    def _by(self, place: int, states: Collection[BreakState]) -> defaultdict[Any, FindingTotal]:
+        """Return the sums of the findings in *states*, by what their keys have at *place*."""
+        sums: defaultdict[Any, FindingTotal] = defaultdict(FindingTotal)
+        for key, (count, amount) in self._cells.items():
+            if key[0] in states:
+                before = sums[key[place]]
+                sums[key[place]] = FindingTotal(before.count + count, before.amount + amount)
+        return sums
 
 
-def _is_open(key: tuple[BreakState, Severity, Code, str]) -> bool:
-    return key[0] is not BreakState.RESOLVED
+_OPEN = frozenset(BreakState) - {BreakState.RESOLVED}
 
 
 def _age(days: int) -> str:

@@ -206,8 +206,8 @@ def open_past_run(folder: Path) -> PastRun:
             buckets={name: total["rows"] for name, total in summary["buckets"].items()},
             trend=tuple((each["run"], each["breaks"]) for each in since.get("trend", ())),
             ledger_sha256=_of(manifest["ledger"], "sha256"),
-            open_findings=FindingTotal(**closing)
-            if (closing := summary.get("open_findings", {}).get("closing"))
+            open_findings=from_json(found["closing"], FindingTotal)
+            if (found := summary.get("open_findings"))
             else None,
         ),
         sha256=manifest["sha256"],

@@ -204,7 +204,9 @@ class Taker:
             at=self.at,
             evidence=evidence,
         )
-        if resolution is Resolution.ACCEPTED and (problem := self._problem(decision, finding and finding.at_stake)):
+        if resolution is Resolution.ACCEPTED and (
+            problem := self._problem(decision, None if finding is None else finding.at_stake)
+        ):
             message = f"{item.place}: {problem}"
             raise DecisionError(message)
         return decision
