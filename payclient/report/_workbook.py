@@ -37,7 +37,7 @@ _WHEN = (Column("Observed at (UTC)", 20), Column("Confirmed at (UTC)", 20), Colu
 _SIDES = tuple(Column(f"{name}, {side}", 18) for name in COMPARED for side in ("ledger", "service"))
 _MONEY = (
     *(Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20)),
-    *(Column("Ledger, paid", 20), Column("Service, paid", 20), Column("Difference", 20)),
+    *(Column("Ledger paid", 20), Column("Service paid", 20), Column("Difference", 20)),
 )
 
 _AGE = (Column("State", 12), Column("First seen", 20), Column("Age in days", 10), Column("Line of", 26))
