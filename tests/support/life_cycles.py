@@ -70,7 +70,7 @@ CYCLES: Mapping[str, Cycle] = {
         ledger=({}, _GONE, _GONE),
         service=({}, _GONE, _GONE),
         code="reversed",
-        states=(None, "new", "resolved by ledger"),
+        states=(None, "new", "still_open"),
     ),
     "carried over": Cycle(
         ledger=({}, None, None), service=(_LESS, _LESS, {}), states=("", "still_open", "resolved by service")
