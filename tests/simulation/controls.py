@@ -208,7 +208,7 @@ CONTROLS = (
     Control("a known reference tells a bad row from an outage", "_stream:_Stream._ask_known",
             "if not (is_alone and", "if True or not (is_alone and"),
     Control("a row that fails for a temporary reason is asked again", "policies._deferral:Deferral.decide",
-            "if not (self.is_on and verdict.is_passing):", "if True:", works=("stream",)),
+            "if not (self.is_on and is_passing):", "if True:", works=("stream",)),
     Control("no row is to blame for an outage", "policies._deferral:Deferral._defer",
             "if self.answers == row.answers_when_sent:", "if False:", works=("stream",)),
     Control("a deferred row's timer goes with it", "_stream:_Stream._pop_deferred",
