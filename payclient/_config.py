@@ -56,10 +56,13 @@ def _is_policy(_: object, __: object, value: Any) -> None:
         raise ConfigurationError(message)
 
 
-def _is_on_outage(_: object, __: object, value: Any) -> None:
-    if value not in ("fail", "wait"):
-        message = f"on_outage must be 'fail' or 'wait', got {value!r}"
-        raise ConfigurationError(message)
+def _resolve_on_outage(given: str) -> OnOutage:
+    if given == "fail":
+        return "fail"
+    if given == "wait":
+        return "wait"
+    message = f"on_outage must be 'fail' or 'wait', got {given!r}"
+    raise ConfigurationError(message)
 
 
 def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
@@ -85,7 +88,7 @@ class Options:
     retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
     on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(_is_callback))
     tracing: Tracing | None = field(default=None, validator=validators.optional(_is_tracing))
-    on_outage: OnOutage = field(default="fail", validator=_is_on_outage)
+    on_outage: OnOutage = field(default="fail", converter=_resolve_on_outage)
 
     def __attrs_post_init__(self) -> None:
         if self.deadline is not None:

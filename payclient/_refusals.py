@@ -140,9 +140,12 @@ class Refusals:
         assert self._clock is not None  # noqa: S101  an attempt was sent
         following = math.inf
         for phase in self._clock.pending():
-            if isinstance(phase, LookupPhase) and (when := phase.refused_at(self.outage.allowed)) <= now:
+            if not isinstance(phase, LookupPhase):
+                continue
+            when = phase.refused_at(self.outage.allowed)
+            if when <= now:
                 phase.refuse()
-            elif isinstance(phase, LookupPhase):
+            else:
                 following = min(following, when)
         if following < self._fires_at:
             self._schedule(following)
