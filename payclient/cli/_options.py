@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +23,7 @@ from payclient.reconcile import (
     Severity,
     Summary,
     read_duration,
+    read_holidays,
     read_rules,
     with_decisions,
     with_profiles,
@@ -86,6 +87,10 @@ def duration_option(option: str, text: str) -> timedelta:
     return duration
 
 
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
 @Parameter(name="*", group=Group("Judging", sort_key=6))
 @frozen(kw_only=True)
 class JudgingOptions:
@@ -97,7 +102,10 @@ class JudgingOptions:
         time_zone: Zone of the service's expiry times, such as `Asia/Jakarta` or `+07:00`. Overrides the rules file.
         assume_status: Status of every row when the ledger has no status column: `paid`, or `none`, which leaves the
             status uncompared and never gives a clean verdict. Overrides the rules file.
-        grace: Age below which a row may still differ, such as `90m`, `24h` or `1d 12h`. Overrides the rules file.
+        grace: Age below which a row may still differ, such as `90m` or `2 business days`. Overrides the rules file.
+        holidays: File with a date a line: days that are no business days. Overrides the rules file.
+        cut_off: Time of the day, such as `17:00`, from which a row counts as of the next business day. Overrides the
+            rules file.
         decisions: Folder of an earlier run whose decisions count. Default: that of --previous.
         confirm_after: Time to wait before a difference is looked up again, such as `10m`.
         previous: Folder of the run before. Its breaks, open and unresolved rows that the ledger does not list any more
@@ -110,6 +118,8 @@ class JudgingOptions:
     time_zone: str | None = None
     assume_status: Assumed | None = None
     grace: str | None = None
+    holidays: Path | None = None
+    cut_off: str | None = None
     decisions: Path | None = None
     confirm_after: str | None = None
     previous: Path | None = None
@@ -148,7 +158,10 @@ class JudgingOptions:
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
         given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
-        return attrs.evolve(rules, **{name: value for name, value in given.items() if value is not None})
+        holidays = None if self.holidays is None else read_holidays(self.holidays)
+        if calendar := _given({"holidays": holidays, "cut_off": self.cut_off}):
+            given["calendar"] = attrs.evolve(rules.calendar, **calendar)
+        return attrs.evolve(rules, **_given(given))
 
     @property
     def confirm_after_seconds(self) -> float:

@@ -51,6 +51,8 @@ def rejudge(
     time_zone: str | None = None,
     assume_status: Assumed | None = None,
     grace: str | None = None,
+    holidays: Path | None = None,
+    cut_off: str | None = None,
     settles_within: str | None = None,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
@@ -68,12 +70,23 @@ def rejudge(
         rules: TOML file with the rules. Default: the rules of the run.
         time_zone: Zone of the service's expiry times, such as `Asia/Jakarta` or `+07:00`. Overrides the rules.
         assume_status: Status of every row when the ledger has no status column: `paid` or `none`. Overrides the rules.
-        grace: Age below which a row may still differ, such as `90m`, `24h` or `1d 12h`. Overrides the rules.
-        settles_within: Time that a payment may take to be in the statement, such as `3d`. Overrides the rules.
+        grace: Age below which a row may still differ, such as `90m` or `2 business days`. Overrides the rules.
+        holidays: File with a date a line: days that are no business days. Overrides the rules.
+        cut_off: Time of the day, such as `17:00`, from which a row counts as of the next business day. Overrides the
+            rules.
+        settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
+            Overrides the rules.
         output: Output and exit status.
         streams: Streams of the process.
     """
-    given = JudgingOptions(rules_file=rules, time_zone=time_zone, assume_status=assume_status, grace=grace)
+    given = JudgingOptions(
+        rules_file=rules,
+        time_zone=time_zone,
+        assume_status=assume_status,
+        grace=grace,
+        holidays=holidays,
+        cut_off=cut_off,
+    )
     settling_within(given.rules(), settles_within)  # refuses what cannot be used before anything is copied
     if out.resolve().is_relative_to(folder.resolve()):
         message = f"--out must be another folder than {folder}, which is not changed"

@@ -13,10 +13,10 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient._escape import plural
-from payclient.cli._options import chosen_columns, duration_option, unexplained_kind
+from payclient.cli._options import chosen_columns, unexplained_kind
 from payclient.errors import ConfigurationError
 from payclient.ledger import CellProblem, Dialect, Entry, Ledger, LedgerError, MoneyReader, RejectedEntry, open_ledger
-from payclient.reconcile import Rules, StatementTotals, with_profiles
+from payclient.reconcile import Rules, StatementTotals, read_limit, with_profiles
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OPTION = re.compile(r"--(?!statement-|allow-empty)[a-z]")
@@ -34,7 +34,8 @@ class StatementOptions:
         statement_profile: How a well-known program writes the statement, such as `adyen-settlement`. Replaces
             `[statement.reading]` of the rules file.
         statement_column: Name of a column of the statement, as `field=name`. May be repeated.
-        settles_within: Time that a payment may take to be in the statement, such as `3d`. Overrides the rules file.
+        settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
+            Overrides the rules file.
         payout: Amount that came to the bank for the statement, such as `12,345,000`, to be tied.
     """
 
@@ -66,7 +67,9 @@ class StatementOptions:
         chosen = chosen_columns(self.statement_column, option="--statement-column")
         if chosen:
             statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
-        return with_profiles(attrs.evolve(rules, statement=statement))
+        rules = with_profiles(attrs.evolve(rules, statement=statement))
+        rules.check_zone()
+        return rules
 
     @property
     def payout_amount(self) -> int | None:
@@ -116,11 +119,14 @@ def settling_within(rules: Rules, text: str | None) -> Rules:
     Return *rules* with the time that a payment may take to be settled; as they are if it is not given.
 
     Raises:
-        ConfigurationError: When it is not a duration.
+        ConfigurationError: When it is neither a duration nor a number of business days.
     """
     if text is None:
         return rules
-    within = duration_option("--settles-within", text)
+    within = read_limit(text)
+    if within is None:
+        message = f"--settles-within must be a duration such as '36h' or '3d', or '2 business days', got {text!r}"
+        raise ConfigurationError(message)
     return attrs.evolve(rules, statement=attrs.evolve(rules.statement, settles_within=within))
 
 

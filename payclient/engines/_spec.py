@@ -195,7 +195,9 @@ class ReconcileSpec(LookupSpec):
 
 def rules_of(spec: ReconcileSpec) -> Rules:
     """Return the rules that *spec* carries."""
-    return rules_from_json(json.loads(spec.rules))
+    rules = rules_from_json(json.loads(spec.rules))
+    rules.check_zone()
+    return rules
 
 
 def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:

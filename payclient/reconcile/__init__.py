@@ -4,6 +4,9 @@ from payclient.reconcile._acceptances import AcceptanceNotice, AcceptanceState
 from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._break_state import BreakState, History, ResolvedBy
 from payclient.reconcile._break_state import FindingTotal as FindingTotal
+from payclient.reconcile._calendar import BusinessDays, Calendar
+from payclient.reconcile._calendar import read_holidays as read_holidays
+from payclient.reconcile._calendar import read_limit as read_limit
 from payclient.reconcile._causes import PatternKind
 from payclient.reconcile._compare import compare
 from payclient.reconcile._compare import reff_key as reff_key
@@ -88,6 +91,8 @@ __all__ = [
     "Assumed",
     "BreakState",
     "Bucket",
+    "BusinessDays",
+    "Calendar",
     "Case",
     "Code",
     "Compared",

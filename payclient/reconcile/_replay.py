@@ -88,9 +88,11 @@ def judge_again(journal: Journal, *, rules: Rules) -> int:
         with this journal looks them up.
 
     Raises:
+        RulesError: When the rules count business days, and name no time zone.
         JournalError: When the ledger was not read to its end.
         JournalWriteError: When it cannot be written.
     """
+    rules.check_zone()
     if not journal.is_ledger_complete:
         message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"
         raise JournalError(message)

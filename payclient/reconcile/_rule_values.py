@@ -132,18 +132,6 @@ def to_member(kind: type[_Member], name: str, value: object) -> _Member:
     return kind(value)
 
 
-def to_duration(value: timedelta | str) -> Any:
-    """Return text such as `1d 12h` as a duration, and everything else as it is, for a validator to refuse."""
-    found = read_duration(value) if isinstance(value, str) else None
-    return value if found is None else found
-
-
-def is_duration(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is not a duration of whole seconds, 0 or more."""
-    if not isinstance(value, timedelta) or value < timedelta(0) or value.microseconds:
-        raise problem(attribute.name, "a duration such as '90m', '12h' or '1d 12h'", value)
-
-
 def is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
     """Refuse what is neither true nor false."""
     if not isinstance(value, bool):

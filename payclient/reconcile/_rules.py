@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta, tzinfo
+from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -22,6 +22,7 @@ from payclient.ledger import COMPARED, FIELDS, PLAIN, Dialect, Profile, dialect_
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile import _rule_values as values
 from payclient.reconcile._accepted import Accepted, Approval
+from payclient.reconcile._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._finding import Code
 from payclient.reconcile._line_rules import Invoices, Kinds, Lines, OfOneReference
@@ -196,6 +197,7 @@ class Rules:
             has passed in every zone, and a row is young when it is young in every zone.
         grace: A row younger than this that is missing, or pending on one side only, is open. The
             ledger's `created_at` tells its age; a row without is never young.
+        calendar: Which days are business days, where `grace` or `settles_within` counts them.
         assume_status: What a row says where the ledger has no status column: `paid`, or `none`, with which the status
             is not compared and no report is clean.
         columns: Name of the ledger's column, by field, where it is not one that is known.
@@ -222,7 +224,8 @@ class Rules:
     time_zone: tzinfo | None = field(
         default=None, eq=values.zone_text, converter=values.to_zone, validator=values.is_zone_or_none
     )
-    grace: timedelta = field(default=timedelta(0), converter=values.to_duration, validator=values.is_duration)
+    grace: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)
+    calendar: Calendar = field(default=Calendar(), validator=instance_of(Calendar))
     assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
     columns: Mapping[str, str] = field(
         default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
@@ -256,6 +259,22 @@ class Rules:
         return self._accepted_by.get((code, reference))
 
     @property
+    def counts_business_days(self) -> bool:
+        """Whether a limit is a number of business days."""
+        return any(isinstance(each, BusinessDays) for each in (self.grace, self.statement.settles_within))
+
+    def check_zone(self) -> None:
+        """
+        Check that there is a time zone where business days are counted: they begin and end in one.
+
+        Raises:
+            RulesError: When there is none.
+        """
+        if self.counts_business_days and self.time_zone is None:
+            message = "business days need time_zone, the zone in which they begin and end, such as Asia/Jakarta"
+            raise RulesError(message, key=("time_zone",))
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of the rules that affect judgement, not of those on how the ledger is read."""
         judging = {name: value for name, value in rules_as_json(self).items() if name not in _NOT_JUDGING}
@@ -283,8 +302,10 @@ def _is_said(attribute: Attribute[Any], value: object) -> bool:
 def _plain(_: object, __: object, value: Any) -> Any:
     """Return a value of a rule as JSON holds it; durations, zones, percentages, words and dates are text."""
     match value:
-        case timedelta():
-            return values.duration_text(value)
+        case timedelta() | BusinessDays():
+            return limit_text(value)
+        case time():
+            return f"{value:%H:%M}"
         case tzinfo():
             return values.zone_text(value)
         case Decimal():

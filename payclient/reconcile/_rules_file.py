@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from attrs import NOTHING, AttrsInstance, fields
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Dialect
 from payclient.reconcile._accepted import Accepted, Approval
+from payclient.reconcile._calendar import Calendar, read_holidays
 from payclient.reconcile._errors import RulesError
 from payclient.reconcile._line_rules import Invoices, Kinds, Lines
 from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
@@ -118,16 +119,17 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"{name}, line {line}: it is not UTF-8; save the file in that encoding"
         raise RulesError(message, line=line) from error
-    return parse_rules(text, name=name)
+    return parse_rules(text, name=name, folder=Path(path).parent)
 
 
-def parse_rules(text: str, *, name: str = "rules") -> Rules:
+def parse_rules(text: str, *, name: str = "rules", folder: Path = Path()) -> Rules:
     """
     Read rules from the text of a file.
 
     Args:
         text: TOML.
         name: Name of the file in messages.
+        folder: Where a file that the rules name is.
 
     Raises:
         RulesError: When the text cannot be used; names the first fault with its line and key.
@@ -139,11 +141,19 @@ def parse_rules(text: str, *, name: str = "rules") -> Rules:
     except (ValueError, RecursionError) as error:
         raise _not_toml(name, str(error), text) from error
     try:
+        _read_holidays(document, folder)
         return _rules(document)
     except RulesError as error:
         line = line_of(text, error.key)
         where = f"{name}, line {line}" if line else name
         raise RulesError(f"{where}: {error.message}", key=error.key, line=line) from error
+
+
+def _read_holidays(document: dict[str, Any], folder: Path) -> None:
+    """Replace the name of a file by its dates."""
+    calendar: Any = document.get("calendar")
+    if isinstance(calendar, dict) and isinstance(name := cast("dict[str, Any]", calendar).get("holidays"), str):
+        calendar["holidays"] = read_holidays(folder / name)
 
 
 def rules_from_json(value: Mapping[str, Any]) -> Rules:
@@ -238,6 +248,7 @@ _READERS: Mapping[str, _Reader] = {
     "tolerances": partial(_made_each, Tolerance),
     "fees": partial(_made_each, FeeSchedule),
     "accepted": _accepted,
+    "calendar": partial(_made, Calendar),
     "lines": partial(_made, Lines),
     "approval": partial(_made, Approval),
     "invoices": partial(_made, Invoices),

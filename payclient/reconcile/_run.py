@@ -101,9 +101,11 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
             succeed. Rows that were not looked up, or not confirmed, are then unresolved.
         ConfigurationError: Likewise, when the canary is not found.
         StoppedError: When *stop* was set.
+        RulesError: When the rules count business days, and name no time zone.
         JournalError: When the journal began with other entries.
         JournalWriteError: At once, when the journal cannot be written; the run can be resumed later.
     """
+    rules.check_zone()
     if isinstance(entries, str | bytes):
         message = f"entries must be ledger entries, got {type(entries).__name__}; read a file with open_ledger"
         raise TypeError(message)

@@ -10,13 +10,13 @@ from attrs import define, field
 from payclient._escape import quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile._calendar import limit_text
 from payclient.reconcile._finding import Code, Finding
 from payclient.reconcile._line_rules import IgnoredLines, Kind
-from payclient.reconcile._rule_values import duration_text
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._settled import OtherSide, Settled, StatementTotals, stated_sum
 from payclient.reconcile._status import Status
-from payclient.reconcile._status_finding import age_of
+from payclient.reconcile._status_finding import is_younger
 
 _MAX_PROBLEMS = 5
 
@@ -172,8 +172,8 @@ def statement_findings(
 
 
 def _is_young(entry: Entry, at: datetime, rules: Rules) -> str:
-    age, within = age_of(entry, at, rules), rules.statement.settles_within
-    return f"the row is younger than {duration_text(within)}" if age is not None and abs(age) < within else ""
+    within = rules.statement.settles_within
+    return f"the row is younger than {limit_text(within)}" if is_younger(entry, at, within, rules) else ""
 
 
 def _differs(settled: Settled, found: Transaction) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from attrs.validators import instance_of, optional
 from payclient.ledger import FIELDS, PLAIN, Dialect
 from payclient.protocol import EMPTY
 from payclient.reconcile import _rule_values as values
+from payclient.reconcile._calendar import Limit, is_limit, to_limit
 from payclient.reconcile._line_rules import Kind, Kinds
 
 
@@ -34,7 +35,7 @@ class StatementRules:
         RulesError: When a value cannot be used.
     """
 
-    settles_within: timedelta = field(default=timedelta(0), converter=values.to_duration, validator=values.is_duration)
+    settles_within: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)
     columns: Mapping[str, str] = field(
         default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
     )

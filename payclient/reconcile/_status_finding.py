@@ -7,8 +7,9 @@ from datetime import datetime, timedelta, tzinfo
 from payclient._escape import quote
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile._calendar import Limit, limit_text
 from payclient.reconcile._finding import Code, Finding
-from payclient.reconcile._rule_values import FIRST_ON_EARTH, LAST_ON_EARTH, duration_text
+from payclient.reconcile._rule_values import FIRST_ON_EARTH, LAST_ON_EARTH
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import CLOSED, Assumed, Status, states_none
 
@@ -20,17 +21,21 @@ def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
     A row that says nothing of its age is not excused. One from the future is excused within the grace, because
     clocks differ, and not beyond, because a mistyped year would hide it for good.
     """
-    age = age_of(entry, at, rules) if rules.grace else None
-    is_young = age is not None and abs(age) < rules.grace
-    return f"the row is younger than the grace of {duration_text(rules.grace)}" if is_young else ""
+    is_young = is_younger(entry, at, rules.grace, rules)
+    return f"the row is younger than the grace of {limit_text(rules.grace)}" if is_young else ""
 
 
-def age_of(entry: Entry, at: datetime, rules: Rules) -> timedelta | None:
-    """Return the age of a row at the time of an answer; None where it does not say when it was created."""
+def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
+    """Return whether a row is younger than *limit* at the time of an answer; never if it does not say its age."""
     created = entry.created_at
-    if not isinstance(created, datetime):
-        return None
-    return at - (created if created.tzinfo else created.replace(tzinfo=rules.time_zone or FIRST_ON_EARTH))
+    if not limit or not isinstance(created, datetime):
+        return False
+    zone = rules.time_zone or FIRST_ON_EARTH
+    if created.tzinfo is None:
+        created = created.replace(tzinfo=zone)
+    if isinstance(limit, timedelta):
+        return abs(at - created) < limit
+    return rules.calendar.is_younger(created, at, limit, zone)
 
 
 def ledger_status(entry: Entry | RejectedEntry, rules: Rules) -> Status | None:

@@ -120,6 +120,8 @@ def _rules(rules: Rules) -> Iterator[Fact]:
     yield Fact("Tolerances", tuple(_listed(*each) for each in plain["tolerances"].items()) or ("none",))
     if rules.grace:
         yield Fact("Grace", (f"rows younger than {plain['grace']} may still be on their way",))
+    if rules.counts_business_days:
+        yield Fact("Business days", (f"{rules.calendar.sentence}; in the time zone {plain['time_zone']}",))
     if plain["statuses"]:
         yield Fact("Status words", tuple(f"{word} means {status}" for word, status in plain["statuses"].items()))
     if rules.not_found_messages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -102,7 +103,15 @@ def test_another_run(reconcile, configured, tmp_path):
         ),
         (("--payout", "1,50"), "--payout must be a whole number"),
         (("--payout", "9" * 4301), "--payout: "),
-        (("--settles-within", "soon"), "--settles-within must be a duration such as '90m', '36h' or '3d', got 'soon'"),
+        (
+            ("--settles-within", "soon"),
+            "--settles-within must be a duration such as '36h' or '3d', or '2 business days', got 'soon'",
+        ),
+        (("--settles-within", "2 business days"), "business days need time_zone"),
+        (
+            ("--settles-within", "2 business days", "--time-zone", "Asia/Jakarta", "--holidays", "none.txt"),
+            "the holidays none.txt cannot be read: No such file",
+        ),
         (("--settles-within", "3d"), "settles_within needs the age of each row"),
         (("--statement-column", "amount"), "--statement-column must be like amount=Betrag"),
         (("--statement-column", "amount=Betrag"), "the statement settlement.csv: no column is called 'Betrag'"),
@@ -298,3 +307,20 @@ def test_report_of_provider_as_ledger(configured, tmp_path):
     assert "payclient: 1 line of the kind 'fee' left out, as the rules say: -1,250" in result.err
     again = configured("rejudge", str(tmp_path / "report"), "--out", str(tmp_path / "again"))
     assert again.out.splitlines()[0] == result.out.splitlines()[0]
+
+
+def test_business_days(configured, command, tmp_path):
+    """A run is judged again by business days, whose zone and holidays are options; the report says which they are."""
+    ledger, statement, holidays = (tmp_path / name for name in ("ledger.csv", "settlement.csv", "holidays.txt"))
+    ledger.write_text(f"reference,amount,created_at\nT1,15000,{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}+00:00\n")
+    statement.write_text("reference,amount\n")
+    holidays.write_text("2026-12-25\n")
+    folder, again = str(tmp_path / "report"), str(tmp_path / "again")
+    given = ("reconcile", str(ledger), "--statement", str(statement), "--allow-empty", "--out", folder)
+    assert "1 break" in configured(*given).out.splitlines()[0]
+    by_days = ("rejudge", folder, "--settles-within", "2 business days", "--out", again)
+    assert "business days need time_zone, the zone in which they begin" in command(*by_days).err
+    result = command(*by_days, "--time-zone", "UTC", "--holidays", str(holidays), "--cut-off", "17:00")
+    assert (result.status, "1 open" in result.out.splitlines()[0]) == (0, True)
+    said = "without 1 listed holiday; a row of 17:00 or later counts as of the next one; in the time zone UTC"
+    assert said in (tmp_path / "again" / "report.html").read_text()

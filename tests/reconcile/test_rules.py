@@ -122,7 +122,7 @@ def test_same_meaning():
         ),
         ({"grace": timedelta(seconds=-1)}, "grace must be a duration such as "),
         ({"grace": timedelta(milliseconds=1)}, "grace must be a duration such as "),
-        ({"grace": 3600}, "grace must be a duration such as '90m', '12h' or '1d 12h', got 3600"),
+        ({"grace": 3600}, "grace must be a duration such as '90m', '12h' or '1d 12h', or '2 business days', got 3600"),
         ({"time_zone": timezone(timedelta(seconds=1))}, "time_zone must be a name such as Asia/Jakarta, or an offset "),
         ({"time_zone": 7}, "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got 7"),
         ({"accepted": [ACCEPTED, OTHER, ACCEPTED]}, "accepted: underpaid of 'T1' is listed twice"),

@@ -136,7 +136,7 @@ def test_file(tmp_path, content):
         ("{ above = 1 }", "1", 12, "tolerances.fee must be a table of keys and values, got 1"),
         ("above = 1 ", "up = 1 ", 12, "tolerances.fee: there is no key 'up'"),
         ("fee =", "fees =", 12, "tolerances: there is no field 'fees'; the fields are amount, fee, amount_received"),
-        ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', got 36"),
+        ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', or '2 business days', got 36"),
         ('"36h"', '"36"', 2, "grace must be a duration such as"),
         ('"36h"', '""', 2, "grace must be a duration such as"),
         (
@@ -152,7 +152,7 @@ def test_file(tmp_path, content):
             "[columns]",
             "[column]",
             6,
-            "there is no key 'column'; the keys are time_zone, grace, assume_status, columns, ",
+            "there is no key 'column'; the keys are time_zone, grace, calendar, assume_status, ",
         ),
         ("amount =", "sum =", 7, "columns: there is no field 'sum'"),
         ('"Betrag"', "3", 7, "columns.amount must be the name of a column, got 3"),

@@ -78,6 +78,8 @@ from payclient.ledger import (
 )
 from payclient.reconcile import (
     Accepted,
+    BusinessDays,
+    Calendar,
     Code,
     Difference,
     FeeSchedule,
@@ -397,7 +399,9 @@ def patterns(summary: Summary) -> list[PatternKind]:
 
 def settled(row: Row, settlement: Settlement) -> list[SettlementStep]:
     """The other side of a row, and the bridge to a statement."""
-    assert_type(StatementRules(settles_within="3d", ignore_columns=["Tax"]).settles_within, timedelta)
+    rules = Rules(grace=BusinessDays(2), calendar=Calendar(holidays=["2026-12-25"], cut_off="17:00"))
+    assert_type((rules.grace, rules.calendar.holidays), tuple[timedelta | BusinessDays, tuple[date, ...]])
+    assert_type(StatementRules(settles_within="3d", ignore_columns=["Tax"]).settles_within, timedelta | BusinessDays)
     assert_type(row.other_side, OtherSide | None)
     if row.other_side is not None and row.other_side.settled is not None:
         assert_type(row.other_side.settled, Settled)
@@ -433,7 +437,7 @@ def judging(finding: Finding) -> Rules:
     assert_type(rules.columns, Mapping[str, str])
     assert_type(rules.tolerances["amount"].waiver(1, 2), str)
     assert_type(rules.read_status("settled"), Status | None)
-    assert_type((rules.grace, rules.time_zone, rules.fingerprint), tuple[timedelta, tzinfo | None, str])
+    assert_type((rules.grace, rules.time_zone, rules.fingerprint), tuple[timedelta | BusinessDays, tzinfo | None, str])
     assert_type(rules.fees["VA"].fee_of(1), int)
     assert_type(rules.accepted, tuple[Accepted, ...])
     assert_type(rules.acceptance(Code.UNDERPAID, "T1"), Accepted | None)
