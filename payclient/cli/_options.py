@@ -19,6 +19,7 @@ from payclient.reconcile import (
     STRICT,
     Assumed,
     Kinds,
+    Recheck,
     Rules,
     Severity,
     Summary,
@@ -112,6 +113,10 @@ class JudgingOptions:
             are looked up again, and each break says whether it is new, and since when. That folder is only read.
         reuse: Age, such as `7d`, up to which an answer of the run before is used again, for a row that matched, is the
             same in the ledger and has a final status. Default: look up every row.
+        recheck: Age, such as `60d`, up to which rows that matched in earlier runs and are not in the ledger are looked
+            up again. Needed in each run; the runs before remember the rows.
+        sample: How many of these rows to look up. Default: all.
+        seed: Of the sample.
     """
 
     rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
@@ -124,6 +129,9 @@ class JudgingOptions:
     confirm_after: str | None = None
     previous: Path | None = None
     reuse: str | None = None
+    recheck: str | None = None
+    sample: int | None = None
+    seed: int = 0
 
     def decided(self, rules: Rules, out: Path) -> Rules:
         """
@@ -182,6 +190,22 @@ class JudgingOptions:
             message = "--reuse needs --previous, the folder of the run before"
             raise ConfigurationError(message)
         return duration_option("--reuse", self.reuse)
+
+    @property
+    def rechecking(self) -> Recheck | None:
+        """Which rows of earlier runs are looked up again; None if none are. Raises as `confirm_after_seconds`."""
+        if self.recheck is None:
+            if self.sample is not None:
+                message = "--sample needs --recheck, the age of the rows that it is of"
+                raise ConfigurationError(message)
+            return None
+        if self.previous is None:
+            message = "--recheck needs --previous, the folder of the run before"
+            raise ConfigurationError(message)
+        if self.sample is not None and self.sample < 1:
+            message = f"--sample must be at least 1, got {self.sample}"
+            raise ConfigurationError(message)
+        return Recheck(max_age=duration_option("--recheck", self.recheck), sample=self.sample, seed=self.seed)
 
 
 @Parameter(name="*", group=Group("Ledger", sort_key=5))

@@ -33,6 +33,7 @@ $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta --column amount=Betrag
 $ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
 $ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --reuse 7d
+$ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --recheck 60d --sample 1000
 $ payclient reconcile ledger.csv --out report --dry-run
 $ payclient reconcile ledger.csv --out report --json --quiet | jq .verdict
 $ payclient reconcile ledger.csv --out report --statement settlement.csv --settles-within 3d --payout 12,345,000
@@ -94,13 +95,13 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     _check_ledger(ledger, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
     confirm_after, max_age, payout = judging.confirm_after_seconds, judging.max_age, other.payout_amount
+    recheck = judging.rechecking
     if dry_run:
         with _opened(ledger, source, other, rules, streams) as sides:
             return _show(*sides, connection.max_concurrency, streams)
     previous, rules = _past_run(judging.previous, out, output, streams), judging.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
-            _tell_columns({} if output.quiet else {"": entries, " of the statement": statement}, streams)
             job = Reconciliation(
                 ledger=entries,
                 statement=statement,
@@ -114,14 +115,14 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 canary=canary,
                 previous=previous,
                 max_age=max_age,
+                recheck=recheck,
                 is_durable=durable,
                 output=output,
                 progress=progress,
                 streams=streams,
             )
             summary = await _carry_out(job, worst := Worst())
-    lines = [*verdict_lines(summary, worst, rules=rules), *_next_steps(summary, worst, out, streams)]
-    output.write(lines, out, streams)
+    output.write([*verdict_lines(summary, worst, rules=rules), *_next_steps(job, summary, worst)], out, streams)
     return _measured(summary, output.exit_status(summary), metrics)
 
 
@@ -178,6 +179,7 @@ def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
 
 
 async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
+    _tell_columns({} if job.output.quiet else {"": job.ledger, " of the statement": job.statement}, job.streams)
     if job.previous is not None:
         client = job.client
         service = {"base_url": client.url, "environment": job.environment, "key_fingerprint": client.key_fingerprint}
@@ -203,14 +205,14 @@ def _tell_columns(ledgers: Mapping[str, Ledger | None], streams: Streams) -> Non
             streams.tell(f"columns{of_which}: {told}" + (f"; not used: {ignored}" if ignored else ""))
 
 
-def _next_steps(summary: Summary, worst: Worst, out: Path, streams: Streams) -> list[str]:
+def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> list[str]:
     """Say where everything is, and which command comes next."""
-    beside = f"report.xlsx, breaks.csv, {rows_file(out).name}, summary.json"
-    lines = ["", f"Report: {out / 'report.html'}, and beside it {beside}"]
+    beside = f"report.xlsx, breaks.csv, {rows_file(job.out).name}, summary.json"
+    lines = ["", f"Report: {job.out / 'report.html'}, and beside it {beside}"]
     if summary.lacking_probe:
         lines.append(verdict_wording(summary).advice)
     elif summary.buckets[Bucket.UNRESOLVED].rows:
-        lines.append(f"Next: {streams.command}, which asks again for what is unresolved")
+        lines.append(f"Next: {job.streams.command}, which asks again for what is unresolved")
     if references := [row.reference for row in worst.rows() if row.reference]:
-        lines.append(f"Next: {shlex.join(('payclient', 'explain', str(out), references[0]))}")
+        lines.append(f"Next: {shlex.join(('payclient', 'explain', str(job.out), references[0]))}")
     return lines

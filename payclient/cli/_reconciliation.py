@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,6 +26,8 @@ from payclient.reconcile import (
     STRICT,
     Journal,
     PreviousRun,
+    Recheck,
+    Records,
     Reuse,
     Row,
     Rules,
@@ -71,6 +74,7 @@ class Reconciliation:
         canary: A reference that is known to exist.
         previous: The run before; None without one.
         max_age: The age up to which its answers are reused; None if none are.
+        recheck: Which rows that matched in earlier runs are looked up again; None if none are.
         is_durable: Whether each commit waits for the disk.
         output: Which files to write.
         clock: Tells the time of each answer.
@@ -88,6 +92,7 @@ class Reconciliation:
     canary: str | None = None
     previous: PastRun | None = None
     max_age: timedelta | None = None
+    recheck: Recheck | None = None
     is_durable: bool = False
     output: OutputOptions = field(factory=OutputOptions)
     progress: ProgressMode
@@ -107,7 +112,8 @@ class Reconciliation:
         with Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
             previous = None if self.previous is None else self.previous.note
-            with _report_files(journal, self.out, self.rules, previous, self.output) as files:
+            is_recheck = self.recheck is not None
+            with _report_files(journal, self.out, self.rules, previous, self.output, has_matched=is_recheck) as files:
                 try:
                     await self._ask(journal, files, on_row)
                 except PayClientError as error:
@@ -121,6 +127,8 @@ class Reconciliation:
                     self.streams.tell(f"payclient: {left_out_sentence(about.statement.totals)}")
                 for change in gone_breaks(journal, rules=self.rules, ledger_sha256=about.ledger_sha256):
                     files.add_gone(change)
+                for line in journal.remembered() if is_recheck else ():
+                    files.add_remembered(line)
                 if self.statement is not None:
                     self.statement.check_unchanged()
                 return files.finish(about, ledger=self.ledger)
@@ -141,6 +149,9 @@ class Reconciliation:
             identity["previous"] = self.previous.sha256
         if self.max_age is not None:
             identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
+        if (wanted := self.recheck) is not None:
+            sample = "all" if wanted.sample is None else f"{wanted.sample} with seed {wanted.seed}"
+            identity["recheck"] = f"{duration_text(wanted.max_age)}, {sample}"
         declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
         options = json.dumps(declared, ensure_ascii=False, sort_keys=True)
         return {**identity, "ledger": options} if declared else identity
@@ -149,6 +160,14 @@ class Reconciliation:
         if self.previous is None or self.max_age is None:
             return None
         return Reuse(max_age=self.max_age, answers=self.previous.answers)
+
+    def _previous(self, journal: Journal) -> tuple[PreviousRun, Records] | None:
+        if self.previous is None:
+            return None
+        noted = journal.note(_STARTED)
+        started = self.clock() if noted is None else datetime.fromisoformat(noted)
+        recheck = None if self.recheck is None else (self.recheck, started)
+        return self.previous.note, partial(self.previous.records, recheck=recheck)
 
     def _tell_resumed(self, journal: Journal) -> None:
         if self.output.quiet or not journal.is_ledger_complete:
@@ -175,7 +194,7 @@ class Reconciliation:
                     stop=stop,
                     clock=self.clock,
                     on_progress=on_progress,
-                    previous=None if self.previous is None else (self.previous.note, self.previous.records),
+                    previous=self._previous(journal),
                     reuse=self._reuse(),
                     statement=None if self.statement is None else self._statement(self.statement, journal),
                 )
@@ -231,21 +250,32 @@ def write_again(
     """
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
-        with _report_files(journal, folder, about.rules, journal.previous, output) as files:
+        is_recheck = about.population is not None
+        with _report_files(journal, folder, about.rules, journal.previous, output, has_matched=is_recheck) as files:
             files.name_run(about.run)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
             for change in gone_breaks(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
                 files.add_gone(change)
+            for line in journal.remembered() if is_recheck else ():
+                files.add_remembered(line)
             return files.finish(about), about.rules
 
 
 def _report_files(
-    journal: Journal, folder: Path, rules: Rules, previous: PreviousRun | None, output: OutputOptions
+    journal: Journal,
+    folder: Path,
+    rules: Rules,
+    previous: PreviousRun | None,
+    output: OutputOptions,
+    *,
+    has_matched: bool,
 ) -> ReportFiles:
     all_rows, gzip_rows = _noted(journal, "all rows", output.all_rows), _noted(journal, "gzip rows", output.gzip_rows)
-    return ReportFiles(folder, rules=rules, previous=previous, all_rows=all_rows, gzip_rows=gzip_rows)
+    return ReportFiles(
+        folder, rules=rules, previous=previous, all_rows=all_rows, gzip_rows=gzip_rows, has_matched=has_matched
+    )
 
 
 def _noted(journal: Journal, option: str, wanted: bool) -> bool:
@@ -268,6 +298,7 @@ def about_of(journal: Journal) -> About:
         else attrs.evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
         ended_by="" if ended_by is None else ended_by.message,
         ignored_lines=journal.ignored,
+        population=journal.population,
     )
 
 

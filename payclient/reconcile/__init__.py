@@ -57,6 +57,10 @@ from payclient.reconcile._open_findings import OpenFindings as OpenFindings
 from payclient.reconcile._open_findings import OpenTally as OpenTally
 from payclient.reconcile._patterns import Pattern
 from payclient.reconcile._progress import OnProgress, Phase, Progress
+from payclient.reconcile._recheck import CONFIDENCE as CONFIDENCE
+from payclient.reconcile._recheck import Matched as Matched
+from payclient.reconcile._recheck import Recheck as Recheck
+from payclient.reconcile._recheck import Rechecked as Rechecked
 from payclient.reconcile._replay import gone_breaks as gone_breaks
 from payclient.reconcile._replay import judge_again as judge_again
 from payclient.reconcile._replay import replay

@@ -20,6 +20,7 @@ from payclient.reconcile._finding import Bucket, Code, Finding, Row, Side
 from payclient.reconcile._history import KnownBreak, changes_of, ledger_fingerprint, seen_of
 from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._observation import Observation
+from payclient.reconcile._recheck import Matched
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import Settled
 from payclient.reconcile._status import Status
@@ -39,6 +40,8 @@ class Earlier:
         is_paid: Whether the service had it as paid.
         settled: What its statement listed, with those before it; None if it did not.
         is_in_ledger: Whether its ledger had the reference, and not its statement alone.
+        matched: What a row of it was when it matched, if that is looked up again.
+        remembered: A line for the run after this one, about a row that matched and is not looked up tonight.
     """
 
     reference: str
@@ -46,11 +49,14 @@ class Earlier:
     is_paid: bool = False
     settled: Settled | None = None
     is_in_ledger: bool = True
+    matched: Matched | None = None
+    remembered: str = ""
 
     @property
     def is_known(self) -> bool:
         """Whether it says anything that matters later."""
-        return bool(self.breaks or self.is_paid or self.settled or not self.is_in_ledger)
+        is_of_recheck = self.matched is not None or self.remembered
+        return bool(self.breaks or self.is_paid or self.settled or not self.is_in_ledger or is_of_recheck)
 
     @property
     def reversal(self) -> KnownBreak | None:
@@ -132,6 +138,9 @@ class Since:
 def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
     """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
     before, found = since.earlier.reversal, answer.transaction
+    if since.earlier.matched is not None:
+        change = since.earlier.matched.changes(found, rules.read_status)
+        return None if change is None else Finding(Code.REVERSED, change[2], ledger=change[0], service=change[1])
     status = None if found is None else rules.read_status(found.status)
     if not (since.earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
         return None
@@ -147,7 +156,8 @@ def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> F
 
 def with_history(row: Row, since: Since) -> Row:
     """Return *row* with the age of each of its breaks."""
-    row = evolve(row, carried_from=since.previous if since.is_carried else "")
+    if since.is_carried:
+        row = evolve(row, carried_from=since.previous, matched=since.earlier.matched)
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
     before = {each.code: each for each in since.earlier.breaks}
@@ -172,21 +182,26 @@ def earlier_cell(earlier: Earlier) -> str:
     breaks come first, so that a query can tell whether there are any.
     """
     settled = earlier.settled
-    if not earlier.breaks and settled is None and earlier.is_in_ledger:
+    of_recheck = [] if earlier.matched is None and not earlier.remembered else [as_json(earlier.matched)]
+    if not earlier.breaks and settled is None and earlier.is_in_ledger and not of_recheck:
         return ""
+    if earlier.remembered:
+        of_recheck.append(earlier.remembered)
     money = None if settled is None else [settled.amount, settled.amount_received, settled.money]
-    return json.dumps([list(map(as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money])
+    return json.dumps([list(map(as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money, *of_recheck])
 
 
 def earlier_from(reference: str, cell: str | None) -> Earlier:
     """Return what `earlier_cell` was given; None stands for a reference that the previous run does not know."""
     if not cell:
         return Earlier(reference=reference, is_paid=cell is not None)
-    known, is_paid, is_in_ledger, money = json.loads(cell)
+    known, is_paid, is_in_ledger, money, *of_recheck = json.loads(cell)
     return Earlier(
         reference=reference,
         is_paid=is_paid,
         breaks=tuple(from_json(each, KnownBreak) for each in known),
         settled=None if money is None else Settled(lines=(), amount=money[0], amount_received=money[1], money=money[2]),
         is_in_ledger=is_in_ledger,
+        matched=from_json(of_recheck[0], Matched) if of_recheck and of_recheck[0] else None,
+        remembered=of_recheck[1] if len(of_recheck) > 1 else "",
     )

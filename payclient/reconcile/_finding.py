@@ -11,6 +11,7 @@ from attrs import Factory, evolve, field, frozen
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._break_state import BreakState, History
+from payclient.reconcile._recheck import Matched
 from payclient.reconcile._settled import OtherSide
 from payclient.reconcile._status import Status
 
@@ -207,6 +208,7 @@ class Row:
         other_side: What the statement lists for the reference; None without a statement.
         reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
         counted_before: Codes of findings that make an earlier row of the same reference a break, too.
+        matched: What it was when it matched in an earlier run, for a row that is looked up again because of that.
     """
 
     entry: Entry | RejectedEntry
@@ -228,6 +230,12 @@ class Row:
     other_side: OtherSide | None = None
     reused_from: str = ""
     counted_before: frozenset[Code] = field(default=frozenset(), eq=False)
+    matched: Matched | None = None
+
+    @property
+    def is_rechecked(self) -> bool:
+        """Whether this run chose to look it up again, because it matched in an earlier one."""
+        return self.matched is not None and self.matched.is_chosen
 
     @property
     def is_of_statement(self) -> bool:
@@ -253,7 +261,8 @@ class Row:
     def line_of(self) -> str:
         """The file in which it is a line: `ledger` or `statement`, of the previous run if it was carried over."""
         is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
-        return f"{'ledger' if is_in_ledger else 'statement'}{f' of {self.carried_from}' if self.carried_from else ''}"
+        run = self.matched.run if self.matched else self.carried_from
+        return f"{'ledger' if is_in_ledger else 'statement'}{f' of {run}' if run else ''}"
 
     @property
     def place(self) -> str:

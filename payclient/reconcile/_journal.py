@@ -27,7 +27,7 @@ from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
 from payclient.reconcile._cases import Cases, carry_over
 from payclient.reconcile._database import Buffer, Database
-from payclient.reconcile._earlier import Earlier, PreviousRun, Records
+from payclient.reconcile._earlier import Earlier, PreviousRun, Records, earlier_from
 from payclient.reconcile._errors import JournalError
 from payclient.reconcile._finding import Bucket, Code, Row
 from payclient.reconcile._integrity import with_checksum
@@ -383,6 +383,17 @@ class Journal:
         """The run before this one, if there is one."""
         noted = self.note("previous")
         return None if noted is None else from_json(json.loads(noted), PreviousRun)
+
+    def remembered(self) -> Iterator[str]:
+        """Yield the lines for the run after this one about rows that matched; the first line counts them."""
+        for (data,) in self._database.read(schema.REMEMBERED):
+            yield earlier_from("", data).remembered
+
+    @property
+    def population(self) -> int | None:
+        """The number of rows of which some or all are looked up again; None where none are."""
+        first = self._database.fetch("SELECT data FROM earlier WHERE reference = ''")
+        return int(json.loads(earlier_from("", first[0][0]).remembered)["rows"]) if first else None
 
     @property
     def run(self) -> str:

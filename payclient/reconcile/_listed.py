@@ -130,10 +130,13 @@ class StatementLines:
             is_taken_back = settled is not None and (settled.stated or 0) < 0
             if settled is None or is_taken_back or rules.statement.new_lines_only:
                 settled = (settled or Settled(lines=())).with_earlier(earlier.settled)
+        unusable_line = next((line.line for line in lines if isinstance(line, RejectedEntry)), None)
+        if settled is None and unusable_line is None and earlier is not None and earlier.matched is not None:
+            return None  # a statement of tonight need not list what matched before
         was_in_ledger = earlier is None or earlier.is_in_ledger
         return OtherSide(
             settled=settled,
             is_in_ledger=position <= (self.known.after if was_in_ledger else self.known.ledger_rows),
             is_left_out=position > self.known.left_out_after,
-            unusable_line=next((line.line for line in lines if isinstance(line, RejectedEntry)), None),
+            unusable_line=unusable_line,
         )

@@ -63,22 +63,23 @@ def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) ->
     """
     if journal.note(NOTE) is not None:
         return
-    answers = reuse.answers()
+    answers, previous = reuse.answers(), journal.previous
+    last = 0 if previous is None else previous.rows  # those after it are of the run before, and looked up again
     while some := list(islice(answers, _ANSWERS_PER_STEP)):
         for entries, answer in some:
             if timedelta(0) <= now - answer.at <= reuse.max_age:
-                _take(journal, entries, answer, rules)
+                _take(journal, entries, answer, rules, last=last)
         yield len(some)
     journal.answers.write()
     journal.set_note(NOTE, "done")
 
 
-def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules: Rules) -> None:
+def _take(journal: Journal, entries: Sequence[Entry], answer: Observation, rules: Rules, *, last: int) -> None:
     found = answer.transaction
     if found is None or rules.read_status(found.status) not in rules.final_statuses:
         return
     pending = journal.answers.pending(entries[0].reference)
-    if pending is None or _fields(pending.entries) != _fields(entries):
+    if pending is None or (last and pending.position > last) or _fields(pending.entries) != _fields(entries):
         return
     judged = judged_entries(pending.entries, found, rules)
     if len(judged) > 1:

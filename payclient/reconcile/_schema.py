@@ -271,6 +271,9 @@ IS_JUDGED = """
     SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)
     WHERE entries.reference = ? AND rejected IS NULL AND answer NOT IN ('failed', 'unusable') LIMIT 1
 """
+REMEMBERED = """
+    SELECT data FROM earlier WHERE data != '' AND json_array_length(data) > 5 ORDER BY reference
+"""
 EARLIER_CASES = f"""
     SELECT earlier.reference, {_CASE} FROM earlier
     LEFT JOIN entries ON entries.reference = earlier.reference {_ANSWERED}

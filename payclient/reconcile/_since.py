@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from payclient._escape import plural
 from payclient.reconcile._earlier import PreviousRun
 from payclient.reconcile._finding import Bucket, Row
+from payclient.reconcile._recheck import Rechecked
 from payclient.reconcile._rules import Rules, changed_rules
 
 
@@ -29,6 +30,7 @@ class SincePrevious:
         reused: Rows that were not looked up, because an answer of an earlier run was reused.
         oldest_reused_at: Time of the oldest such answer; None without one.
         newest_reused_at: Time of the newest one.
+        rechecked: Rows that matched in earlier runs and were looked up again; None if none were to be.
     """
 
     previous: PreviousRun
@@ -39,6 +41,7 @@ class SincePrevious:
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
+    rechecked: Rechecked | None = None
 
     @property
     def reused_sentence(self) -> str:
@@ -81,10 +84,14 @@ class SinceTally:
     _reused: int = field(init=False, default=0)
     _oldest: datetime | None = field(init=False, default=None)
     _newest: datetime | None = field(init=False, default=None)
+    _rechecked: Rechecked = field(init=False, factory=Rechecked)
 
     def add(self, row: Row) -> None:
         """Count *row*."""
-        if row.carried_from:
+        if row.is_rechecked:
+            is_answered = row.bucket is not Bucket.UNRESOLVED
+            self._rechecked.add(is_changed=row.bucket is Bucket.BREAK, is_answered=is_answered)
+        elif row.carried_from:
             self._carried[row.bucket] += 1
         if row.reused_from and (at := row.observed_at) is not None:
             self._reused += 1
@@ -97,8 +104,9 @@ class SinceTally:
         elif row.earlier_bucket in (Bucket.BREAK, Bucket.UNRESOLVED) and row.bucket is not Bucket.UNRESOLVED:
             self._removed += 1
 
-    def since(self) -> SincePrevious:
-        """Return the counts."""
+    def since(self, population: int | None) -> SincePrevious:
+        """Return the counts; *population* is that of the rows that are looked up again, None if none are."""
+        self._rechecked.population = population or 0
         return SincePrevious(
             previous=self._previous,
             carried=MappingProxyType({bucket: self._carried[bucket] for bucket in Bucket}),
@@ -108,4 +116,5 @@ class SinceTally:
             reused=self._reused,
             oldest_reused_at=self._oldest,
             newest_reused_at=self._newest,
+            rechecked=None if population is None else self._rechecked,
         )

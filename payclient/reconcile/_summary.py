@@ -158,8 +158,11 @@ class Summary:
     @property
     def completeness(self) -> str:
         """What the report cannot say, in one sentence."""
-        sentence = COMPLETENESS if self.settlement is None else BOTH_WAYS
-        return f"{sentence} {self.since.reused_sentence}" if self.since and self.since.reused else sentence
+        sentences = [COMPLETENESS if self.settlement is None else BOTH_WAYS]
+        if self.since is not None:
+            rechecked = self.since.rechecked
+            sentences += [self.since.reused_sentence, "" if rechecked is None else rechecked.sentence]
+        return " ".join(filter(None, sentences))
 
     @property
     def sentence(self) -> str:
@@ -177,6 +180,8 @@ class Summary:
         if self.since is not None:
             carried, reused = self.since.carried_rows, self.since.reused
             more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
+            if self.since.rechecked is not None and self.since.rechecked.rows:
+                more += f" and {self.since.rechecked.rows:,} looked up again"
             counts += f"; {self.open_findings.sentence}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
         return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
 
@@ -296,20 +301,28 @@ class Tally:
         self._first = row.observed_at if self._first is None else min(self._first, row.observed_at)
         self._last = last if self._last is None else max(self._last, last)
 
-    def summary(self, statement: StatementTotals | None = None, *, payout: int | None = None) -> Summary:
+    def summary(
+        self,
+        statement: StatementTotals | None = None,
+        *,
+        payout: int | None = None,
+        population: int | None = None,
+    ) -> Summary:
         """
         Return the result.
 
         Args:
             statement: The statement as a whole, where there is one.
             payout: What came to the bank for it.
+            population: How many rows matched in earlier runs, where some or all of them were looked up again.
 
         Raises:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
         counted = sum(total.rows for total in self._buckets.values())
-        since = None if self._since is None else self._since.since()
+        since = None if self._since is None else self._since.since(population)
         expected = self._rows + self._other_rows + (since.carried_rows if since else 0)
+        expected += since.rechecked.rows if since and since.rechecked else 0
         if counted != expected:
             message = f"{expected} rows were counted, and {counted} are in the buckets"
             raise TieOutError(message)

@@ -19,7 +19,7 @@ from payclient.ledger import Ledger
 from payclient.reconcile import STRICT, BreakChange, PreviousRun, Row, Rules, Summary, Tally
 from payclient.report._about import About
 from payclient.report._decision_file import read_log
-from payclient.report._manifest import FORMATS, HISTORY, MANIFEST, manifest_as_json
+from payclient.report._manifest import FORMATS, HISTORY, MANIFEST, MATCHED, manifest_as_json
 from payclient.report._matrix import Matrix
 from payclient.report._rows import break_lines, gone_lines, row_lines
 from payclient.report._rows_file import GZIP_ROWS, ROWS, GzipText
@@ -45,6 +45,7 @@ class ReportFiles:
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
         all_rows: Whether `report.xlsx` has a sheet with every row. That takes most of the time of a report;
             `rows.jsonl` has every row anyway.
+        has_matched: Whether rows that matched are remembered for the run after this one.
         gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
             kind is removed.
 
@@ -68,6 +69,7 @@ class ReportFiles:
         previous: PreviousRun | None = None,
         all_rows: bool = False,
         gzip_rows: bool = False,
+        has_matched: bool = False,
     ) -> None:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
@@ -78,6 +80,8 @@ class ReportFiles:
         self._formats = [rows if name == ROWS else name for name in FORMATS if name in formats]
         if previous is not None:
             self._formats.append(HISTORY)
+        if has_matched:
+            self._formats.append(MATCHED)
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
         self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
@@ -111,6 +115,8 @@ class ReportFiles:
             self._take.append(break_lines(new.text("breaks.csv")))
         if HISTORY in self._formats:
             self._take_gone.append(gone_lines(new.text(HISTORY)))
+        if MATCHED in self._formats:
+            self._matched = GzipText(new.binary(MATCHED))
         if (module := self._modules.get("report.xlsx")) is not None:
             file, folder = new.binary("report.xlsx"), new.temporary_folder("report.xlsx")
             workbook = resources.enter_context(
@@ -155,6 +161,10 @@ class ReportFiles:
         for take in self._take_gone:
             take(change)
 
+    def add_remembered(self, line: str) -> None:
+        """Write a line about a row of an earlier run that matched, for the run after this one."""
+        self._matched.write(f"{line}\n")
+
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """
         Replace the old files with the new ones.
@@ -176,7 +186,8 @@ class ReportFiles:
             message = f"finish got the run {about.run!r}, and the rows are of {self._run!r}"
             raise ValueError(message)
         side = about.statement
-        summary = self._tally.summary(side.totals, payout=side.payout) if side else self._tally.summary()
+        totals, payout = (side.totals, side.payout) if side else (None, None)
+        summary = self._tally.summary(totals, payout=payout, population=about.population)
         earlier = tuple(each for each in summary.still_there if each.run != about.run)
         summary = evolve(summary, still_there=earlier)
         if ledger is not None:
@@ -185,6 +196,8 @@ class ReportFiles:
             self._write_json("summary.json", summary_as_json(summary, about, self._matrix))
         for write in self._at_end:
             write(summary, about)
+        if MATCHED in self._formats:
+            self._matched.finish()
         sealed = [self._replacement.fsync_and_hash(name) for name in self._formats]
         self._write_json(MANIFEST, manifest_as_json(about, summary, sealed, self._log.as_json()))
         self._replacement.commit()

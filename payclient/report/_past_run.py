@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from payclient._own_file import own, read_own
 from payclient.ledger import Entry
@@ -25,9 +25,11 @@ from payclient.reconcile import (
     JournalError,
     JournalWriteError,
     KnownBreak,
+    Matched,
     Observation,
     PastRunError,
     PreviousRun,
+    Recheck,
     Row,
     Seen,
     Status,
@@ -36,7 +38,8 @@ from payclient.reconcile import (
     seen_of,
     verify_journal,
 )
-from payclient.report._manifest import HISTORY, MANIFEST, WORK_LIST, verify
+from payclient.report._manifest import HISTORY, MANIFEST, MATCHED, WORK_LIST, verify
+from payclient.report._recheck import TABLE, Selection
 from payclient.report._row_reader import RowLine, read_time, row_from_json, row_lines_of
 from payclient.report._rows_file import GZIP_ROWS, ROWS, open_rows, rows_file
 
@@ -64,6 +67,7 @@ class PastRun:
         judged_run: Name of the run whose answers were judged again; empty where it is no second judgement.
         is_work_list_edited: Whether its work list is another than was written; nothing is read from it.
         has_history: Whether it has a previous run itself.
+        has_matched: Whether it remembers rows that matched in earlier runs.
         first_observed_at: Time of its first answer; None if there was none.
     """
 
@@ -75,6 +79,7 @@ class PastRun:
     judged_run: str
     is_work_list_edited: bool
     has_history: bool
+    has_matched: bool
     first_observed_at: datetime | None
 
     def lines(self) -> Iterator[RowLine]:
@@ -101,25 +106,40 @@ class PastRun:
                 rows.append(row_from_json(data))
         return seen_of(reference, rows, run=self.note.run, remembered=remembered), rows
 
-    def records(self, is_listed: Callable[[str], bool]) -> Iterator[tuple[Earlier, Sequence[Entry]]]:
+    def records(
+        self, is_listed: Callable[[str], bool], *, recheck: tuple[Recheck, datetime] | None = None
+    ) -> Iterator[tuple[Earlier, Sequence[Entry]]]:
         """
         Yield its records for a run after it, by reference.
 
         Args:
             is_listed: Whether the ledger of that run has a reference.
+            recheck: Which of the rows that matched are to be asked about again, and when that run started.
 
         Note:
             Rows are merged on the disk, so memory does not grow with them.
         """
-        with temporary_database("kept (reference TEXT, text BLOB)") as database:
-            database.executemany("INSERT INTO kept VALUES (?, ?)", self._kept(is_listed))
-            stored = database.execute("SELECT reference, text FROM kept ORDER BY reference")
+        with temporary_database("kept (reference TEXT, text BLOB, again INTEGER)", TABLE) as database:
+            database.executemany("INSERT INTO kept VALUES (?, ?, NULL)", self._kept(is_listed))
+            if recheck is not None:
+                selection = Selection(database, *recheck, self.sha256, is_listed)
+                selection.add_rows(self.lines())
+                selection.add_remembered(self.remembered())
+                database.executemany("INSERT INTO kept VALUES (?, ?, ?)", selection.chosen())
+                yield Earlier(reference="", remembered=selection.header), ()
+            stored = database.execute("SELECT reference, text, again FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
-                texts = [text for _, text in group]
-                if texts == [_PAID_ALONE]:
+                texts = [(text, again) for _, text, again in group]
+                if texts == [(_PAID_ALONE, None)]:
                     yield Earlier(reference=reference, is_paid=True), ()
                 else:
                     yield self._record(reference, texts, is_listed=is_listed(reference))
+
+    def remembered(self) -> Iterator[bytes]:
+        """Yield what it remembers of rows that matched and that it did not look up: a line that counts them first."""
+        if self.has_matched:
+            with open_rows(self.folder / MATCHED) as file:
+                yield from file
 
     def _kept(self, is_listed: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
         for line in self.lines():
@@ -131,22 +151,43 @@ class PastRun:
                 yield line.reference, line.text if _SETTLED in line.text else _PAID_ALONE
         yield from self.memory()
 
-    def _record(self, reference: str, texts: list[bytes], *, is_listed: bool) -> tuple[Earlier, Sequence[Entry]]:
-        seen, rows = self.seen(reference, filter(None, texts))
-        is_paid = _PAID_ALONE in texts or any(
-            row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in rows
+    def _record(
+        self, reference: str, texts: list[tuple[bytes, int | None]], *, is_listed: bool
+    ) -> tuple[Earlier, Sequence[Entry]]:
+        seen, rows = self.seen(reference, (text for text, again in texts if text and again is None))
+        chosen = [row_from_json(json.loads(text)) for text, again in texts if again]
+        is_paid = (_PAID_ALONE, None) in texts or any(
+            row.service_status is Status.PAID and row.bucket is not Bucket.UNRESOLVED for row in (*rows, *chosen)
         )
         is_carried = not is_listed and any(row.bucket in _UNFINISHED for row in rows)
-        entries = [entry for row in rows for entry in row.parts or (row.entry,)] if is_carried else []
-        sides = [row.other_side for row in rows if row.other_side is not None]
+        asked = rows if is_carried else chosen
+        entries = [entry for row in asked for entry in row.parts or (row.entry,)]
+        sides = [row.other_side for row in (*rows, *chosen) if row.other_side is not None]
         earlier = Earlier(
             reference=reference,
             breaks=tuple(seen.breaks.values()),
             is_paid=is_paid,
             settled=next((side.settled for side in sides if side.settled is not None), None),
             is_in_ledger=all(side.is_in_ledger for side in sides),
+            matched=None if is_listed else self._matched(asked),
+            remembered=next((text.decode().rstrip("\n") for text, again in texts if again == 0), ""),
         )
         return earlier, [entry for entry in entries if isinstance(entry, Entry)]
+
+    def _matched(self, rows: Sequence[Row]) -> Matched | None:
+        """Return what the first of *rows* was when it matched; None for a break that never did."""
+        row = next((row for row in rows if row.matched is not None or row.bucket is Bucket.MATCHED), None)
+        if row is None:
+            return None
+        if row.matched is not None:
+            is_chosen = row.bucket is Bucket.MATCHED or (row.bucket is Bucket.UNRESOLVED and row.is_rechecked)
+            return evolve(row.matched, is_chosen=is_chosen)
+        found, at = row.transaction, row.confirmed_at or row.observed_at
+        if found is None or at is None:
+            return None
+        return Matched(
+            at=at, run=self.note.run, status=found.status, amount=found.amount, amount_received=found.amount_received
+        )
 
     def answers(self) -> Iterator[tuple[Sequence[Entry], Observation]]:
         """Yield its answers that a run after it may reuse."""
@@ -216,6 +257,7 @@ def open_past_run(folder: Path) -> PastRun:
         judged_run=_of(manifest["judged_again"], "run"),
         is_work_list_edited=bool(edited),
         has_history=any(file["name"] == HISTORY for file in manifest["files"]),
+        has_matched=any(file["name"] == MATCHED for file in manifest["files"]),
         first_observed_at=read_time(summary["first_observed_at"]),
     )
 

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile import Bucket, Code, Finding, OtherSide, Row, Settled, Status, from_json
+from payclient.reconcile import Bucket, Code, Finding, Matched, OtherSide, Row, Settled, Status, from_json
 
 _HEAD = re.compile(rb'\{"line":-?\d+,"reference":"([^"\\]*)","bucket":"(\w+)"')
 _TIMES = ("expdate", "created_at")
@@ -75,6 +75,7 @@ def row_from_json(data: dict[str, Any]) -> Row:
         carried_from=data.get("carried_from", ""),
         reused_from=data.get("reused_from", ""),
         other_side=_other_side(data.get("statement")),
+        matched=from_json(data["matched"], Matched) if "matched" in data else None,
     )
 
 

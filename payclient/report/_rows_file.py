@@ -58,7 +58,7 @@ def open_rows(path: Path) -> Generator[IO[bytes]]:
         OSError: When it cannot be opened, or is not what was written.
     """
     with open(path, "rb", opener=own) as file:
-        if path.name != GZIP_ROWS:
+        if path.suffix != ".gz":
             yield file
             return
         with gzip.GzipFile(fileobj=file, mode="rb") as text:

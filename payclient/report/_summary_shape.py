@@ -8,9 +8,11 @@ from typing import Any
 from attrs import asdict
 
 from payclient.reconcile import (
+    CONFIDENCE,
     AcceptanceNotice,
     Compared,
     OpenFindings,
+    Rechecked,
     Rules,
     Settlement,
     SincePrevious,
@@ -96,6 +98,18 @@ def _since(since: SincePrevious, found: OpenFindings) -> dict[str, Any]:
         "removed_by_rules": since.removed_by_rules,
         "added_by_rules": since.added_by_rules,
         "reused": reused_as_json(since),
+        **({} if since.rechecked is None else {"rechecked": _rechecked(since.rechecked)}),
+    }
+
+
+def _rechecked(rechecked: Rechecked) -> dict[str, Any]:
+    return {
+        "population": rechecked.population,
+        "looked_at": rechecked.looked_at,
+        "unanswered": rechecked.unanswered,
+        "changed": rechecked.changed,
+        "at_most": rechecked.at_most,
+        "confidence": CONFIDENCE,
     }
 
 

@@ -202,6 +202,29 @@ def test_reconcile_killed(reconciling, asked, service, tmp_path):
     assert ROWS <= service.total <= ROWS + CONCURRENCY
 
 
+def test_recheck_killed(configured, reconciling, asked, service, tmp_path):
+    """A killed run that looks rows up again resumes with the same sample, that of a run that was not killed."""
+    ledger, night = tmp_path / "ledger.csv", tmp_path / "night"
+    assert configured("reconcile", str(ledger), "--out", str(night), "--quiet").status == 0
+    asked(ROWS)
+    ledger.write_text("reference\nT0\n")
+    options = ("--previous", str(night), "--recheck", "60d", "--sample", str(ROWS // 2))
+    with reconciling(*options) as process:
+        asked(ROWS // 4)
+        process.kill()
+        process.communicate(timeout=60)
+    with reconciling(*options, "--quiet") as process:
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert service.total <= ROWS + ROWS // 2 + 1 + CONCURRENCY
+    assert configured("reconcile", str(ledger), "--out", str(tmp_path / "whole"), *options, "--quiet").status == 0
+    rows = [(tmp_path / name / "rows.jsonl").read_text().splitlines() for name in ("report", "whole")]
+    one, other = ([json.loads(row)["reference"] for row in each] for each in rows)
+    assert (one, len(one)) == (other, ROWS // 2 + 1)
+    remembered = [(tmp_path / name / "matched.jsonl.gz").read_bytes() for name in ("report", "whole")]
+    assert remembered[0] == remembered[1]
+
+
 @pytest.mark.slow
 def test_two_at_once(reconciling, server, service):
     """A second run on the same journal is refused, names the process that holds it, and does not disturb it."""

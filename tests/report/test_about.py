@@ -60,9 +60,9 @@ def test_round_trip(about):
 
 
 def test_everything_is_in_it():
-    """Each attribute is in the JSON, but for the version, which is that of whoever writes the report."""
+    """Each attribute is in the JSON, but for the version of who writes the report, and what the journal counts."""
     names = {field.name for field in attrs.fields(About)}
-    assert names - about_as_json(FULL).keys() == {"payclient_version"}
+    assert names - about_as_json(FULL).keys() == {"payclient_version", "population"}
     assert {field.name for field in attrs.fields(LedgerAbout)} == about_as_json(FULL)["ledger"].keys()
 
 
