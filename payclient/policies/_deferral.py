@@ -22,7 +22,7 @@ from payclient.policies._retry import Again, Signal, classify
 PASSES = 4
 _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
-_MAX_FORBIDDEN_IN_A_ROW = 20
+_MAX_REFUSED_IN_A_ROW = 20  # without an answer between them
 _MAX_UNREACHED = 3
 """After this many lookups without a connection, or without a key, and none with, the address or the source is wrong."""
 
@@ -69,7 +69,7 @@ class Deferral:
     max_retry_after: float
     random: Callable[[], float]
     malformed_passes: int = PASSES
-    _forbidden_in_a_row: int = field(default=0, init=False)
+    _refused_in_a_row: int = field(default=0, init=False)
     _unreached: int = field(default=0, init=False)
     _was_reached: bool = field(default=False, init=False)
     answers: int = field(default=0, init=False)
@@ -87,7 +87,7 @@ class Deferral:
     def succeed(self) -> None:
         """Record a lookup that the service answered."""
         self.answers += 1
-        self._forbidden_in_a_row = 0
+        self._refused_in_a_row = 0
 
     def passes(self, error: errors.PayClientError) -> int:
         """Return the number of failed passes after which *error* is final."""
@@ -98,7 +98,8 @@ class Deferral:
         """
         Return whether the same lookup may succeed later.
 
-        A redirect, or a 404 of another program, means a wrong address only until the service has answered at it.
+        A redirect, or a 404 of another program, means a wrong address only until the service has answered at it, and
+        then again if nothing else comes any more.
         """
         return classify(error).is_passing or (self.answers > 0 and _is_elsewhere(error))
 
@@ -124,8 +125,8 @@ class Deferral:
 
     def _is_hopeless(self, error: errors.PayClientError) -> bool:
         """Return whether every lookup would probably fail like this one."""
-        is_forbidden = isinstance(error, errors.PermissionDeniedError)
-        self._forbidden_in_a_row = self._forbidden_in_a_row + 1 if is_forbidden else 0
+        is_refused = isinstance(error, errors.PermissionDeniedError) or _is_elsewhere(error)
+        self._refused_in_a_row = self._refused_in_a_row + 1 if is_refused else 0
         is_unsent = isinstance(error, errors.ConnectionFailedError) and error.sent == "no"
         if is_unsent or (isinstance(error, errors.KeySourceError) and not error.attempts):
             self._unreached += 1
@@ -135,7 +136,7 @@ class Deferral:
         is_pause_too_long = (
             isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self.max_retry_after
         )
-        return is_never_reached or is_pause_too_long or self._forbidden_in_a_row >= _MAX_FORBIDDEN_IN_A_ROW
+        return is_never_reached or is_pause_too_long or self._refused_in_a_row >= _MAX_REFUSED_IN_A_ROW
 
     def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
         asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0

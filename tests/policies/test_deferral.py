@@ -61,6 +61,8 @@ def test_elsewhere():
         assert rules.decide(PendingRow(0, "R"), page) is FATAL
         rules.succeed()
         assert [rules.decide(PendingRow(0, "R"), page), rules.passes(page)] == [5.0, 4]
+        found = [disposition(rules.decide(PendingRow(0, "R"), page)) for _ in range(19)]
+        assert found == [LATER] * 18 + [FATAL]  # the twentieth in a row
 
 
 @pytest.mark.parametrize(
