@@ -63,7 +63,7 @@ async def stream(
             stream ends.
         defer: Whether to retry rows with transient failures in later passes.
         known: A reference that exists; looked up to tell a bad row from an outage.
-        malformed_passes: Failed passes after which a row with a malformed answer becomes `Failed`.
+        malformed_passes: Failed passes after which a row with a malformed answer about its reference becomes `Failed`.
         random: Draws from 0 to 1, for the waits before later passes.
 
     Note:

@@ -17,7 +17,7 @@ from math import inf
 from attrs import define, field
 
 from payclient import errors
-from payclient.policies._retry import Again, Signal, classify
+from payclient.policies._retry import Signal, classify
 
 PASSES = 4
 _FIRST_WAIT = 5.0
@@ -61,7 +61,7 @@ class Deferral:
         is_on: Whether a failed row may be retried in a later pass.
         max_retry_after: Longest accepted `Retry-After`, in seconds; a longer one ends the stream.
         random: Draws from 0 to 1.
-        malformed_passes: Failed passes after which a row with a malformed answer becomes final.
+        malformed_passes: Failed passes after which a row with a malformed answer about its reference becomes final.
         answers: Number of lookups that the service has answered, "not found" included.
     """
 
@@ -91,7 +91,7 @@ class Deferral:
 
     def passes(self, error: errors.PayClientError) -> int:
         """Return the number of failed passes after which *error* is final."""
-        is_malformed = classify(error).again is Again.ONCE or isinstance(error, errors.UnexpectedResponseError)
+        is_malformed = isinstance(error, errors.UnexpectedResponseError) and error.is_about_reference
         return self.malformed_passes if is_malformed else PASSES
 
     def is_passing(self, error: errors.PayClientError) -> bool:

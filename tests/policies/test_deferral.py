@@ -67,7 +67,7 @@ def test_elsewhere():
 
 @pytest.mark.parametrize(
     ("error", "passes"),
-    [(errors.UnexpectedResponseError("x", status_code=200), 2), (BROKEN, 4), (REFUSED, 4)],
+    [(errors.UnexpectedResponseError("x", status_code=200, is_about_reference=True), 2), (BROKEN, 4), (REFUSED, 4)],
     ids=["odd", "broken", "connection"],
 )
 def test_last_pass(error, passes):
