@@ -1,19 +1,13 @@
-"""A transaction, and how it is read from JSON; nothing here knows a request or an error of payclient."""
+"""Internal: a transaction, and how it is read from JSON; nothing here knows a request or an error of payclient."""
 
-from payclient._transaction._codec import FieldProblem, read_transaction
-from payclient._transaction._json import JSONProblem, is_list, is_object, kind, named, read_json
-from payclient._transaction._model import EMPTY, Transaction, masked
-
-__all__ = [
-    "EMPTY",
-    "FieldProblem",
-    "JSONProblem",
-    "Transaction",
-    "is_list",
-    "is_object",
-    "kind",
-    "masked",
-    "named",
-    "read_json",
-    "read_transaction",
-]
+from payclient._transaction._codec import FieldProblem as FieldProblem
+from payclient._transaction._codec import read_transaction as read_transaction
+from payclient._transaction._json import JSONProblem as JSONProblem
+from payclient._transaction._json import is_list as is_list
+from payclient._transaction._json import is_object as is_object
+from payclient._transaction._json import kind as kind
+from payclient._transaction._json import named as named
+from payclient._transaction._json import read_json as read_json
+from payclient._transaction._model import EMPTY as EMPTY
+from payclient._transaction._model import Transaction as Transaction
+from payclient._transaction._model import masked as masked

@@ -1,44 +1,27 @@
-"""The protocol without I/O: build requests, and read responses as transactions or errors."""
+"""Internal: the protocol without I/O: build requests, and read responses as transactions or errors."""
 
-from payclient._transaction import EMPTY, JSONProblem, Transaction, is_object, kind, masked, read_json
-from payclient.protocol._http import BODY_LIMIT, Request, Response, fresh_references
-from payclient.protocol._models import Environment, Failed, Found, Outcome, WithoutTruth
-from payclient.protocol._phrases import plain
-from payclient.protocol._refusal import telling_headers
-from payclient.protocol._secret import ApiKey
-from payclient.protocol._wire import (
-    build_request,
-    check_reference,
-    check_references,
-    endpoint,
-    parse_response,
-    request_headers,
-)
-
-__all__ = [
-    "BODY_LIMIT",
-    "EMPTY",
-    "ApiKey",
-    "Environment",
-    "Failed",
-    "Found",
-    "JSONProblem",
-    "Outcome",
-    "Request",
-    "Response",
-    "Transaction",
-    "WithoutTruth",
-    "build_request",
-    "check_reference",
-    "check_references",
-    "endpoint",
-    "fresh_references",
-    "is_object",
-    "kind",
-    "masked",
-    "parse_response",
-    "plain",
-    "read_json",
-    "request_headers",
-    "telling_headers",
-]
+from payclient._transaction import EMPTY as EMPTY
+from payclient._transaction import JSONProblem as JSONProblem
+from payclient._transaction import Transaction as Transaction
+from payclient._transaction import is_object as is_object
+from payclient._transaction import kind as kind
+from payclient._transaction import masked as masked
+from payclient._transaction import read_json as read_json
+from payclient.protocol._http import BODY_LIMIT as BODY_LIMIT
+from payclient.protocol._http import Request as Request
+from payclient.protocol._http import Response as Response
+from payclient.protocol._http import fresh_references as fresh_references
+from payclient.protocol._models import Environment as Environment
+from payclient.protocol._models import Failed as Failed
+from payclient.protocol._models import Found as Found
+from payclient.protocol._models import Outcome as Outcome
+from payclient.protocol._models import WithoutTruth as WithoutTruth
+from payclient.protocol._phrases import plain as plain
+from payclient.protocol._refusal import telling_headers as telling_headers
+from payclient.protocol._secret import ApiKey as ApiKey
+from payclient.protocol._wire import build_request as build_request
+from payclient.protocol._wire import check_reference as check_reference
+from payclient.protocol._wire import check_references as check_references
+from payclient.protocol._wire import endpoint as endpoint
+from payclient.protocol._wire import parse_response as parse_response
+from payclient.protocol._wire import request_headers as request_headers

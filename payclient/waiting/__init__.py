@@ -1,18 +1,12 @@
-"""Wait for transactions: the rules of a wait, shared polls, and watching many at once."""
+"""Internal: wait for transactions: the rules of a wait, shared polls, and watching many at once."""
 
-from payclient.waiting._polls import Polls, wait_until_held
-from payclient.waiting._wait import INTERVAL, MAX_INTERVAL, Condition, Terms, Wait
-from payclient.waiting._watch import Change, Seen, watch
-
-__all__ = [
-    "INTERVAL",
-    "MAX_INTERVAL",
-    "Change",
-    "Condition",
-    "Polls",
-    "Seen",
-    "Terms",
-    "Wait",
-    "wait_until_held",
-    "watch",
-]
+from payclient.waiting._polls import Polls as Polls
+from payclient.waiting._polls import wait_until_held as wait_until_held
+from payclient.waiting._wait import INTERVAL as INTERVAL
+from payclient.waiting._wait import MAX_INTERVAL as MAX_INTERVAL
+from payclient.waiting._wait import Condition as Condition
+from payclient.waiting._wait import Terms as Terms
+from payclient.waiting._wait import Wait as Wait
+from payclient.waiting._watch import Change as Change
+from payclient.waiting._watch import Seen as Seen
+from payclient.waiting._watch import watch as watch

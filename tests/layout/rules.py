@@ -140,14 +140,21 @@ def modules_have_docstrings(root: Path) -> Iterator[str]:
             yield f"{_at(root, path)}: the module has no docstring"
 
 
-def public_modules_have_all(root: Path) -> Iterator[str]:
-    """Ask every module that users may import for its `__all__`."""
+def modules_are_public_or_internal(root: Path) -> Iterator[str]:
+    """Ask every module that users may import for its `__all__` and its place on the API page, or for "Internal:"."""
+    page = (root / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    documented = {*re.findall(r"^\.\. (?:auto|current)module:: (\S+)$", page, re.MULTILINE)}
     for path in _package(root):
         parts = [part.removesuffix(".py") for part in path.relative_to(root).parts]
         if any(part.startswith("_") and part != "__init__" for part in parts):
             continue
-        if "__all__" not in {target.id for target in _assigned(_tree(path))}:
-            yield f"{_at(root, path)}: a public module needs __all__"
+        tree = _tree(path)
+        has_all = "__all__" in {target.id for target in _assigned(tree)}
+        is_internal = (ast.get_docstring(tree) or "").startswith("Internal: ")
+        if has_all == is_internal:
+            yield f"{_at(root, path)}: a public module needs __all__; an internal one says so, and has none"
+        elif has_all and _module_name(root, path) not in documented:
+            yield f"{_at(root, path)}: a public module stands on the API page"
 
 
 def http_stays_below(root: Path) -> Iterator[str]:
@@ -192,7 +199,7 @@ RULES: tuple[Rule, ...] = (
     words_are_ours,
     names_say_something,
     modules_have_docstrings,
-    public_modules_have_all,
+    modules_are_public_or_internal,
     http_stays_below,
     tests_state_their_rule,
     silencers_are_precise,

@@ -24,6 +24,7 @@ def tree(tmp_path):
     for name in sorted(rules.TOP_LEVEL - {"docs", "payclient", "tests"}):
         add(name)
     add("docs/index.md")
+    add("docs/reference/api.md", ".. currentmodule:: payclient\n")
     add("payclient/__init__.py", '"""The package."""\n\n__all__ = ["ask"]\n\nfrom payclient._ask import ask\n')
     add("payclient/_ask.py", '"""Asks."""\n\n\ndef ask():\n    """Ask."""\n')
     add("payclient/transports/_send.py", '"""Sends."""\n\nimport httpx\n')
@@ -160,16 +161,20 @@ def test_no_module_docstring(tree):
     [
         ("payclient/x.py", "x = 1\n", 1),
         ("payclient/a/__init__.py", "x = 1\n", 1),
-        ("payclient/x.py", "__all__ = []\n", 0),
-        ("payclient/x.py", "__all__: list[str] = []\n", 0),
+        ("payclient/told.py", "__all__ = []\n", 0),
+        ("payclient/told.py", "__all__: list[str] = []\n", 0),
+        ("payclient/x.py", "__all__ = []\n", 1),
+        ("payclient/x.py", '"""Internal: x."""\n', 0),
+        ("payclient/told.py", '"""Internal: x."""\n\n__all__ = []\n', 1),
         ("payclient/_x.py", "x = 1\n", 0),
         ("payclient/_a/x.py", "x = 1\n", 0),
         ("payclient/__main__.py", "x = 1\n", 0),
     ],
 )
 def test_all(tree, path, text, complaints):
-    """What users may import declares `__all__`; what they may not need not."""
-    assert len(list(rules.public_modules_have_all(tree(path, text)))) == complaints
+    """What users may import declares `__all__` and is on the API page, or says that it is internal."""
+    tree("docs/reference/api.md", ".. currentmodule:: payclient\n.. automodule:: payclient.told\n")
+    assert len(list(rules.modules_are_public_or_internal(tree(path, text)))) == complaints
 
 
 @pytest.mark.parametrize(
