@@ -85,7 +85,7 @@ async def test_field_types():
 
 def test_no_other_fields():
     """Part 2: beside the ten fields a transaction has only what we say about the answer."""
-    assert [field.name for field in attrs.fields(Transaction)] == [*FIELDS, "raw", "deviations"]
+    assert [field.name for field in attrs.fields(Transaction)] == [*FIELDS, "raw", "deviations", "request_id"]
 
 
 async def test_sample_has_no_deviation():

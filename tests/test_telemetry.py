@@ -1,7 +1,9 @@
 """Logging: quiet by default, one line per attempt, no secrets."""
 
 import asyncio
+import copy
 import logging
+import pickle
 import subprocess
 import sys
 
@@ -114,6 +116,34 @@ async def test_attempt_has_what_the_response_tells():
     assert (attempt.request_id, attempt.url) == ("r-1 [api key]", pay.url)
     assert attempt.rate_limit == {"x-ratelimit-remaining": "7", "retry-after": "0"}
     assert attempt.deviations == ("amount", "expdate")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("7f3a-1", "7f3a-1"),
+        ("", None),
+        (f"r-1 {KEY}", "r-1 [api key]"),
+        ("a\x85b", "a b"),
+        ("x" * 900, "x" * 199 + "…"),
+    ],
+)
+async def test_transaction_has_request_id(sent, kept):
+    """A transaction has the identifier of its request without any observer, cleaned; the rest of it is as before."""
+    reply = answer(document("T1"), x_request_id="", request_id=sent)
+    found = await client(ScriptedTransport(default=lambda: reply)).get_transaction("T1")
+    plain = await client(ScriptedTransport()).get_transaction("T1")
+    assert (found.request_id, plain.request_id) == (kept, None)
+    assert (found, repr(found), found.as_json(), found.deviations) == (plain, repr(plain), plain.as_json(), ())
+    assert (pickle.loads(pickle.dumps(found)).request_id, copy.copy(found).request_id) == (kept, kept)
+
+
+async def test_request_id_beside_an_echo():
+    """A body that echoes the key says so, and the identifier beside it is kept."""
+    data = document("T1", merchant_reff=KEY)
+    found = await client(ScriptedTransport(default=lambda: answer(data, x_request_id="r-1"))).get_transaction("T1")
+    assert (found.request_id, found.merchant_reff) == ("r-1", "[api key]")
+    assert found.deviations == ("body: contained the API key, which was removed",)
 
 
 async def test_attempt_without_a_response():

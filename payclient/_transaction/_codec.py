@@ -42,13 +42,16 @@ class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; t
     """A field cannot be read; the text says which, what was found and what is needed."""
 
 
-def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Transaction:
+def read_transaction(
+    data: dict[str, Any], *, notes: tuple[str, ...] = (), request_id: str | None = None
+) -> Transaction:
     """
     Return the `data` object of an answer as a `Transaction`.
 
     Args:
         data: As parsed; kept as `raw`, so it must not be changed afterwards.
         notes: Deviations found before, such as a byte order mark.
+        request_id: The service's identifier of the request, redacted.
 
     Raises:
         FieldProblem: When a required field is absent or of a wrong type, or money is not exact.
@@ -59,13 +62,14 @@ def read_transaction(data: dict[str, Any], *, notes: tuple[str, ...] = ()) -> Tr
     raw = MappingProxyType(data)
     if (expdate := _expdate_if_documented(data)) is not None:
         documented: dict[str, Any] = {**data, "expdate": expdate}
-        return Transaction(**documented, raw=raw, deviations=notes)
+        return Transaction(**documented, raw=raw, deviations=notes, request_id=request_id)
     for name in REQUIRED:
         if name not in data:
             message = f"{name}: absent"
             raise FieldProblem(message)
     transaction = _structure(data, Transaction)
-    return attrs.evolve(transaction, raw=raw, deviations=notes + _deviations(data, transaction))
+    deviations = notes + _deviations(data, transaction)
+    return attrs.evolve(transaction, raw=raw, deviations=deviations, request_id=request_id)
 
 
 def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
@@ -211,4 +215,5 @@ _structure = make_dict_structure_fn(
     status=override(struct_hook=_required_text("status")),
     raw=override(omit=True),
     deviations=override(omit=True),
+    request_id=override(omit=True),
 )

@@ -39,6 +39,7 @@ class Transaction:
         status: The service's word for the state, unchanged.
         raw: The `data` object as received, read-only; numbers with a point are `Decimal`.
         deviations: Differences from the specification that were tolerated, one sentence each.
+        request_id: The service's identifier of the request that gave the transaction, if it sent one.
 
     Source:
         Transaction detail specification, part 2.
@@ -56,6 +57,7 @@ class Transaction:
     status: str
     raw: Mapping[str, Any] = field(default=EMPTY, repr=False, eq=False)
     deviations: tuple[str, ...] = field(default=(), eq=False)
+    request_id: str | None = field(default=None, repr=False, eq=False)
 
     def expires_at(self, tz: tzinfo) -> datetime | None:
         """
@@ -78,7 +80,7 @@ class Transaction:
             with_payment_code: Show it in full, and not its last four characters only.
 
         Note:
-            `expdate` is text such as `2026-11-21 10:00:00`. `raw` and `deviations` are left out.
+            `expdate` is text such as `2026-11-21 10:00:00`. `raw`, `deviations` and `request_id` are left out.
         """
         code = self.payment_code
         return {

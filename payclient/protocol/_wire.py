@@ -37,7 +37,7 @@ from payclient.errors import InvalidReferenceError
 from payclient.protocol._http import BODY_LIMIT, Request, Response
 from payclient.protocol._models import Environment
 from payclient.protocol._redaction import REMOVED
-from payclient.protocol._refusal import ErrorResponse, refuse
+from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
 
 MAX_REFERENCE_LENGTH = 256
 
@@ -220,7 +220,7 @@ def _outcome(
         text = body[:4096].decode("utf-8", "replace")  # enough for an excerpt, and for recognising a web page
         return ErrorResponse(response.status_code, response.headers, text, problem, redact, now, not_found_messages)
 
-    is_clean = value is None or redact(text := body.decode("utf-8", "replace")) == text
+    is_clean, request_id = (True, None) if value is None else search_for_key(body, response.headers, redact)
     value = value if is_clean else _without_key(value, redact)
     if response.status_code != 200 or not is_object(value) or value.get("success") is not True:
         return refuse(answer(), value, reference)
@@ -230,7 +230,7 @@ def _outcome(
         return answer().unexpected(f"data: {found} where an object is needed")
     notes = (*(_MARKED if body.startswith(BOM_UTF8) else ()), *(() if is_clean else _ECHOED))
     try:
-        transaction = read_transaction(data, notes=notes)
+        transaction = read_transaction(data, notes=notes, request_id=request_id)
     except FieldProblem as fault:
         return answer().unexpected(f"data.{fault}", is_about_reference=str(data.get("reference")) == reference)
     if transaction.reference != reference:

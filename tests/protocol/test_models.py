@@ -81,7 +81,7 @@ def test_raw_is_read_only():
         TRANSACTION.raw["amount"] = 1
 
 
-@pytest.mark.parametrize("changes", [{"raw": {}}, {"deviations": ()}], ids=["raw", "deviations"])
+@pytest.mark.parametrize("changes", [{"raw": {}}, {"deviations": ()}, {"request_id": "r"}], ids="".join)
 def test_equality_is_about_the_fields(changes):
     """Transactions with the same ten fields are equal and have the same hash, whatever their JSON."""
     other = attrs.evolve(TRANSACTION, **changes)

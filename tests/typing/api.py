@@ -145,7 +145,7 @@ def transaction(found: Transaction) -> None:
     assert_type(found.expdate, datetime | None)
     assert_type(found.status, str)
     assert_type(found.raw, Mapping[str, Any])
-    assert_type(found.deviations, tuple[str, ...])
+    assert_type((found.deviations, found.request_id), tuple[tuple[str, ...], str | None])
     assert_type(found.expires_at(ZoneInfo("Asia/Jakarta")), datetime | None)
 
 
