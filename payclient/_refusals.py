@@ -93,7 +93,7 @@ class Refusals:
         Args:
             ticket: The attempt's ticket.
             lookup: Its lookup.
-            failure: Class and text of the error; "" if the service answered, None if the attempt was given up.
+            failure: Class and text of the error; "" if it counts as an answer, None if the attempt was given up.
             signal: What the attempt showed.
             is_over: Whether the deadline of its lookup has ended it.
             pause: Seconds that the service asked to wait.
@@ -101,7 +101,7 @@ class Refusals:
         outage, now = self.outage, lookup.clock.now()
         if failure == "":
             if outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED):
-                logger.info("the service answers again")
+                logger.info("lookups are sent again")
                 self._limiter.controller.start_slowly()  # all those who were refused may come back at once
             return
         was_on = outage.is_on

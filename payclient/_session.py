@@ -315,7 +315,7 @@ class Session:
             )
             signal, name, failure = Signal.ACCEPTED, "", ""
         except (DeadlineExceededError, OutageError) as error:
-            is_over = isinstance(error, DeadlineExceededError)
+            is_over, name = isinstance(error, DeadlineExceededError), type(error).__name__
             raise  # which cancelled the attempt
         except PayClientError as error:
             error.args = (lookup.redact(error.message),)  # a transport may quote what came

@@ -23,7 +23,8 @@ class Attempt:
         number: 1 for the first attempt of its lookup.
         status: The HTTP status, or None when no answer came.
         seconds: From the start of the request to the end of the body.
-        error: Name of the error class, or None when the attempt gave a transaction.
+        error: Name of the error class, `cancelled`, or None when the attempt gave a transaction. What ended the lookup
+            with the attempt under way, a deadline or an outage, is named as well.
         url: Where it was sent.
         request_id: The service's identifier of the request, if it sent one.
         rate_limit: `retry-after` and the rate-limit headers of the response, names in lower case.

@@ -19,7 +19,7 @@ from payclient import (
     ServiceError,
 )
 from support.fakes import ScriptedTransport, answer, client
-from support.outages import KINDS, AbsentService, crowd, percentile
+from support.outages import FINAL, KINDS, AbsentService, crowd, percentile
 
 BEGINS = 5.0
 
@@ -62,6 +62,44 @@ async def test_outage(kind, rate):
 async def test_long_outage(kind, rate):
     """The same for ten minutes."""
     assert await played(kind, rate=rate, seconds=600.0) == {}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", FINAL)
+async def test_final_error(kind):
+    """A refused certificate or tunnel is no outage: every caller has that error at once, and from a probe on in one."""
+    service = AbsentService("black hole", absences=((BEGINS, 60.0),))
+    async with client(service) as pay:
+        asyncio.get_running_loop().call_at(20.0, setattr, service, "kind", kind)
+        calls = await crowd(pay, rate=20, until=30.0)
+        assert OutageError in {type(call.error) for call in calls if 10.0 < call.at < 19.0}
+        later = [call for call in calls if call.at > 21.1]
+        assert {type(call.error) for call in later} == {type(FINAL[kind][1]())}
+        assert max(call.seconds for call in later) < 0.1
+        assert pay.stats.is_ready
+    fresh = AbsentService(kind, absences=((0.0, 60.0),))
+    async with client(fresh) as pay:
+        calls = await crowd(pay, rate=200, until=asyncio.get_running_loop().time() + 5)
+        assert {(type(call.error), pay.stats.refused) for call in calls} == {(type(FINAL[kind][1]()), 0)}
+        assert len(fresh.sent) == len(calls)  # a request each, and none is repeated
+
+
+@pytest.mark.virtual_time
+async def test_attempt_that_an_outage_ends(caplog):
+    """An observer and the log are told that the attempt was ended by an outage, or by the deadline of its lookup."""
+    service, records = AbsentService("black hole", absences=((1.0, 60.0),)), []
+    with caplog.at_level("DEBUG", "payclient"):
+        async with client(service, on_attempt=records.append) as pay:
+            await crowd(pay, rate=20, until=3.0)
+            waiting = pay.with_options(on_outage="wait", timeout=2.0, deadline=2.0)
+            with pytest.raises(DeadlineExceededError):
+                await waiting.get_transaction("T1")
+    ends = {record.error for record in records} - {None}
+    assert ends == {"OutageError", "AttemptTimeoutError", "DeadlineExceededError"}
+    assert {record.message.rpartition(", ")[2] for record in caplog.records if record.levelname == "DEBUG"} == {
+        "found",
+        *ends,
+    }
 
 
 @pytest.mark.virtual_time

@@ -2,7 +2,8 @@
 Whether the service answers at all: learnt from the result of every attempt of a client, without a queue or a clock.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
-    fails without a response, or with one that says nothing (5xx, 408, 425, malformed).
+    fails without a response, or with one that says nothing (5xx, 408, 425, malformed). A refused certificate or tunnel
+    is final, so it counts as an answer: every lookup is to have that error itself, which comes at once.
 2.  The time allowed is 0.8 s, or twice the slowest of the recent answers, if that is longer: a service that takes a
     second is allowed two. An attempt that has no answer after it waits in vain; one that is given up then has failed.
     Before the first answer, slow is not told from silent: only errors, time-outs and deadlines count.
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import math
 
-from payclient.errors import OutageError, PayClientError, ResponseError, ServiceError
+from payclient.errors import OutageError, PayClientError, ResponseError, ServiceError, TransportError
 from payclient.policies._concurrency import Ticket
 from payclient.policies._retry import Signal, classify
 
@@ -36,9 +37,9 @@ _LONG_PROBE_GAP = 10.0
 
 
 def is_answer(error: PayClientError) -> bool:
-    """Return whether *error* shows that the service is alive."""
+    """Return whether *error* shows that the service is alive, or is final."""
     is_failure = isinstance(error, ServiceError) or classify(error).signal is Signal.OVERLOADED
-    return isinstance(error, ResponseError) and not is_failure
+    return isinstance(error, ResponseError | TransportError) and not is_failure
 
 
 def _are_enough(attempts: int, references: set[str]) -> bool:

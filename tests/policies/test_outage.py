@@ -148,12 +148,12 @@ IS_ANSWER = (
     (errors.ServiceError("x", status_code=503), False),
     (errors.ServiceError("x", status_code=503, retry_after=3.0), False),
     (errors.ConnectionFailedError("x"), False),
-    (errors.TLSVerificationError("x"), False),
-    (errors.ProxyRefusedError("x"), False),
+    (errors.TLSVerificationError("x"), True),
+    (errors.ProxyRefusedError("x"), True),
     (errors.AttemptTimeoutError("x"), False),
 )
 
 
 def test_is_answer():
-    """A response that only a live service gives is an answer; one of a gateway, or none, is not."""
+    """What a live service says is an answer, and so is a final error; one of a gateway, or none, is not."""
     assert [is_answer(error) for error, _ in IS_ANSWER] == [expected for _, expected in IS_ANSWER]

@@ -32,7 +32,7 @@ PASSING = (
 )
 """What a lookup may end with when something goes wrong that passes."""
 FAILURES = (
-    *("ServiceError", "ConnectionFailedError", "AttemptTimeoutError", "TLSVerificationError", "ProxyRefusedError"),
+    *("ServiceError", "ConnectionFailedError", "AttemptTimeoutError"),
     *("UnexpectedResponseError", "ReferenceMismatchError"),
 )
 """What attempts end with that say nothing of the service but that it did not answer."""
@@ -63,7 +63,7 @@ class KnownOutage:
         """Take in one attempt that has ended."""
         now = self._world.loop.time()
         is_elsewhere = attempt.status is not None and 300 <= attempt.status < 500
-        if attempt.error == "cancelled":
+        if attempt.error in ("cancelled", "OutageError", "DeadlineExceededError"):
             return
         if attempt.error not in FAILURES or (attempt.error == "UnexpectedResponseError" and is_elsewhere):
             self._failures, self.since, self._answered_at = [], None, now

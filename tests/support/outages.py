@@ -18,17 +18,28 @@ def refused():
     return errors.ConnectionFailedError("connection refused", sent="no", step="connect", address=ADDRESS)
 
 
+def broken():
+    return errors.ConnectionFailedError("connection reset by peer", sent="no", step="tls", address=ADDRESS)
+
+
 def untrusted():
     return errors.TLSVerificationError("certificate has expired", sent="no", step="tls", address=ADDRESS)
+
+
+def unwelcome():
+    return errors.ProxyRefusedError("the proxy refuses the tunnel", status_code=407, sent="no", step="proxy")
 
 
 KINDS = {
     "503": (0.1, lambda: answer(b'{"success": false, "message": "try later"}', 503), "HTTP 503"),
     "refused": (0.001, refused, "connection refused"),
     "black hole": (math.inf, None, "no (whole )?answer"),
-    "TLS": (0.02, untrusted, "certificate has expired"),
+    "TLS": (0.02, broken, "connection reset by peer .step tls"),
 }
 """How it fails: after how many seconds, with what, and what errors have to say."""
+
+FINAL = {"certificate": (0.02, untrusted, "certificate has expired"), "proxy": (0.02, unwelcome, "refuses the tunnel")}
+"""Failures that are no outage: every lookup has the error itself."""
 
 
 @define
@@ -37,7 +48,7 @@ class AbsentService:
     A transport to a service that is away for some time.
 
     Attributes:
-        kind: One of `KINDS`.
+        kind: One of `KINDS` or `FINAL`.
         absences: From when to when it is away, on the clock of the event loop.
         latency: Seconds that an answer takes.
         slow_until: Until then, an answer takes ten times as long.
@@ -56,7 +67,7 @@ class AbsentService:
         if not any(begin <= now() < end for begin, end in self.absences):
             await asyncio.sleep(self.latency * (10 if now() < self.slow_until else 1))
             return answer(document(reference, status="Paid"))
-        seconds, failure, _ = KINDS[self.kind]
+        seconds, failure, _ = {**KINDS, **FINAL}[self.kind]
         await (asyncio.get_running_loop().create_future() if failure is None else asyncio.sleep(seconds))
         failed = failure()
         if isinstance(failed, Exception):
