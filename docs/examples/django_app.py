@@ -33,7 +33,8 @@ class PaymentErrors(MiddlewareMixin):
             case RejectedError():
                 return JsonResponse({"detail": "the payment service declines this reference"}, status=422)
             case DeadlineExceededError() | ResponseError() | TransportError():
-                logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
+                if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
+                    logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
                 seconds = math.ceil(getattr(error, "retry_after", None) or 5)
                 detail = {"detail": "the payment service cannot be asked now"}
                 return JsonResponse(detail, status=503, headers={"Retry-After": str(seconds)})

@@ -43,7 +43,8 @@ def declined(request: Request, error: RejectedError) -> Response:
 
 
 def could_not_ask(request: Request, error: PayClientError) -> Response:
-    logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
+    if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
+        logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
     seconds = math.ceil(getattr(error, "retry_after", None) or 5)
     detail = {"detail": "the payment service cannot be asked now"}
     return Response(detail, status_code=503, headers={"Retry-After": str(seconds)})

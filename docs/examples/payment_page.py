@@ -80,7 +80,8 @@ class Shop:
                 order.reference, amount=order.amount, merchant_reff=order.merchant_reff, status=PAID
             )
         except COULD_NOT_ASK as error:
-            log.warning("%s could not be confirmed: %s", order.reference, error)
+            if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
+                log.warning("%s could not be confirmed: %s", order.reference, error)
             return
         stated = None if confirmation.transaction is None else confirmation.transaction.status
         if confirmation:

@@ -41,7 +41,8 @@ async def declined(request: Request, error: Exception) -> JSONResponse:
 
 
 async def could_not_ask(request: Request, error: Exception) -> JSONResponse:
-    logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
+    if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
+        logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
     seconds = math.ceil(getattr(error, "retry_after", None) or 5)
     return JSONResponse({"detail": "the payment service cannot be asked now"}, 503, {"Retry-After": str(seconds)})
 

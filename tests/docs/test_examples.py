@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from payclient import ClientClosedError, ConfigurationError
-from payclient.testing import FakeService, Reply, serve
-from support.visits import assert_answers
+from payclient.testing import FakeService, serve
+from support.visits import assert_answers, assert_outage_is_logged_once
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -65,16 +65,18 @@ async def test_mistakes_are_not_answered(service, monkeypatch, name):
             pass
 
 
-async def test_fastapi_outage(service):
-    """In an outage visitors get 503 with `Retry-After`, and the health page says so, as 200, and why."""
+@every_example
+async def test_outage(service, caplog, name):
+    """In an outage visitors get 503 with `Retry-After`, and the log a line for all."""
+    async with visiting(name) as (visitor, _):
+        await assert_outage_is_logged_once(visitor, service, caplog)
+
+
+async def test_fastapi_health(service, caplog):
+    """In an outage the health page says so, as 200, and why."""
     async with visiting("fastapi_app") as (visitor, _):
         assert (await visitor.get("/health")).json() == {"payments": "ready"}
-        for number in range(6):
-            service.script(f"D{number}", *[Reply(status=503)] * 9)
-        for _ in range(3):
-            answers = await asyncio.gather(*(visitor.get(f"/payments/D{number}") for number in range(6)))
-        assert {answer.status_code for answer in answers} == {503}
-        assert "1" in {answer.headers.get("Retry-After") for answer in answers}
+        await assert_outage_is_logged_once(visitor, service, caplog)
         health = await visitor.get("/health")
     assert (health.status_code, health.json()["payments"]) == (200, "outage")
     assert "ServiceError" in health.json()["last_failure"]

@@ -17,7 +17,7 @@ import pytest
 from payclient import TransactionNotFoundError
 from payclient.testing import FakeService, serve
 from support.in_thread import InThread
-from support.visits import BUSY, CODE, assert_answers
+from support.visits import BUSY, CODE, assert_answers, assert_outage_is_logged_once
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -111,6 +111,19 @@ async def test_litestar_response_model(server, monkeypatch):
     async with AsyncTestClient(Litestar([model], plugins=[PydanticPlugin()])) as visitor:
         answer = (await visitor.get("/model")).json()["transaction"]
     assert (answer["status"], answer["payment_code"], len(answer)) == ("Paid", CODE, 10)
+
+
+async def test_outage(server, monkeypatch, caplog):
+    """Litestar's and Django's applications log one line for all visitors whom an outage refuses."""
+    from litestar.testing import AsyncTestClient  # noqa: PLC0415  only the session recipes installs it
+
+    async with AsyncTestClient(loaded("litestar_app", monkeypatch).app) as visitor:
+        logging.getLogger().addHandler(caplog.handler)  # Litestar has configured logging
+        await assert_outage_is_logged_once(visitor, server.service, caplog)
+    caplog.clear()
+    example = loaded("django_app", monkeypatch)
+    async with visiting(example.app) as visitor, example.client():
+        await assert_outage_is_logged_once(visitor, server.service, caplog)
 
 
 async def test_django(server, monkeypatch, caplog):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from payclient.testing import Reply
 
 CODE = "************0001"
@@ -30,3 +32,15 @@ async def assert_answers(visitor, service, caplog, path="/payments"):
     logged = [record.message for record in caplog.records if record.message.startswith("could not ask")]
     errors = ["AuthenticationError", "RateLimitedError"]
     assert [message.split(": ")[1] for message in logged] == errors
+
+
+async def assert_outage_is_logged_once(visitor, service, caplog, path="/payments"):
+    """In an outage all visitors have 503 with `Retry-After`, and one line of the log is for all who are refused."""
+    for number in range(6):
+        service.script(f"D{number}", *[Reply(status=503)] * 9)
+    for _ in range(9):
+        answers = await asyncio.gather(*(visitor.get(f"{path}/D{number % 6}") for number in range(12)))
+    assert {answer.status_code for answer in answers} == {503}
+    assert "1" in {answer.headers.get("Retry-After") for answer in answers}
+    refused = [record for record in caplog.records if record.message.startswith("could not ask: OutageError")]
+    assert len(refused) == 1
