@@ -134,6 +134,7 @@ def _connect(spec: LookupSpec) -> AsyncClient:
         deadline=spec.deadline,
         retry=spec.retry,
         not_found_messages=not_found_messages_of(spec),
+        application=spec.application,
         **cast("NetworkOptions", dict(spec.network)),
     )
 

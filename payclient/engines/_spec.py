@@ -14,6 +14,7 @@ from payclient._checks import is_count, is_seconds
 from payclient._config import (
     Options,
     read_key_file,
+    resolve_application,
     resolve_base_url,
     resolve_environment,
     resolve_messages,
@@ -142,6 +143,7 @@ class LookupSpec:
         deadline: Seconds for one lookup, queueing excluded; None for no bound other than the attempts.
         retry: When to ask again; None for never.
         not_found_messages: Whole messages that mean "no such transaction" at this service, as with `AsyncClient`.
+        application: Name and version of your job, such as `ledger/1.2`; comes first in the `User-Agent`.
         network: How the service is reached, as with `AsyncClient`: any of `proxy`, `trust_env`, `trust`, `ca_file`,
             `client_cert` and `client_key`. The files are the worker's. A proxy's password is not among them: the worker
             takes it from its `PAYCLIENT_PROXY` or `HTTPS_PROXY`.
@@ -167,6 +169,7 @@ class LookupSpec:
     deadline: float | None = DEADLINE
     retry: RetryPolicy | None = RetryPolicy()  # noqa: RUF009  frozen
     not_found_messages: tuple[str, ...] = field(default=(), converter=_to_messages)
+    application: str | None = field(default=None, converter=resolve_application)
     network: tuple[tuple[str, object], ...] = field(default=(), converter=_to_network)
     stall_timeout: float = field(default=STALL_TIMEOUT, validator=is_seconds)
     window: int = field(default=4000, validator=is_count)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from payclient import AsyncClient, ConfigurationError
+from payclient import AsyncClient, ConfigurationError, __version__
 from payclient.engines import LookupSpec, ReconcileSpec, share_rate
 from payclient.engines._background import _registries, background_client
 from payclient.reconcile import Rules
@@ -51,8 +51,9 @@ def test_one_for_all_threads():
 def test_options():
     """The client is what the specification says."""
     client = background_client(
-        LookupSpec(base_url=URL, environment="sandbox", timeout=3, max_rate=100, workers=4)
+        LookupSpec(base_url=URL, environment="sandbox", timeout=3, max_rate=100, workers=4, application="ledger/1.2")
     ).client
+    assert client._session._headers["User-Agent"] == f"ledger/1.2 payclient/{__version__}"
     assert (client.url, client._options.timeout) == (f"{URL}/api-sandbox/transaction/detail", 3)
     assert client.stats == AsyncClient(api_key=KEY, base_url=URL, workers=4).stats
 

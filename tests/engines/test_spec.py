@@ -88,6 +88,7 @@ def test_rules(rules):
         ({"network": {"proxy": "http://clerk:of-mine@proxy"}}, "network must not hold a password: workers take"),
         ({"network": {"ssl_context": object()}}, "network must hold options of AsyncClient that are text, True or"),
         ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
+        ({"application": "a b"}, "application must be a name without spaces"),
         ({"stall_timeout": 0}, "stall_timeout must be a number of seconds above 0"),
         ({"window": True}, "window must be an integer of at least 1"),
         ({"canary": " "}, "canary must be a reference"),
