@@ -85,7 +85,15 @@ class Refusals:
             self._schedule(ticket.started_at + self.outage.allowed)
 
     def ended(
-        self, ticket: Ticket, lookup: Lookup, failure: str | None, *, signal: Signal, is_over: bool, pause: float | None
+        self,
+        ticket: Ticket,
+        lookup: Lookup,
+        failure: str | None,
+        *,
+        signal: Signal,
+        is_over: bool,
+        is_final: bool,
+        pause: float | None,
     ) -> None:
         """
         Record the end of an attempt.
@@ -93,14 +101,15 @@ class Refusals:
         Args:
             ticket: The attempt's ticket.
             lookup: Its lookup.
-            failure: Class and text of the error; "" if it counts as an answer, None if the attempt was given up.
+            failure: Class and text of the error; "" if the service answered, None if the attempt was given up.
             signal: What the attempt showed.
             is_over: Whether the deadline of its lookup has ended it.
+            is_final: Whether every lookup ends with its error, although the service has said nothing.
             pause: Seconds that the service asked to wait.
         """
         outage, now = self.outage, lookup.clock.now()
-        if failure == "":
-            if outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED):
+        if is_final or failure == "":
+            if outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED, is_final=is_final):
                 logger.info("lookups are sent again")
                 self._limiter.controller.start_slowly()  # all those who were refused may come back at once
             return

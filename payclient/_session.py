@@ -51,6 +51,7 @@ from payclient.policies import (
     Ticket,
     classify,
     is_answer,
+    is_final,
     names_no_reference,
 )
 from payclient.protocol import (
@@ -300,7 +301,7 @@ class Session:
         response: Response | None = None
         transaction: Transaction | None = None
         signal, pause, name = Signal.SILENT, None, "cancelled"
-        failure, is_over = None, False  # if the attempt is given up
+        failure, is_over, has_final = None, False, False  # if the attempt is given up
         try:
             self.refusals.sent(ticket, lookup)
             request = self._request(lookup)
@@ -308,10 +309,7 @@ class Session:
                 response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh
             transaction = parse_response(
-                response,
-                lookup.reference,
-                redact=lookup.redact,
-                not_found_messages=self._not_found_messages,
+                response, lookup.reference, redact=lookup.redact, not_found_messages=self._not_found_messages
             )
             signal, name, failure = Signal.ACCEPTED, "", ""
         except (DeadlineExceededError, OutageError) as error:
@@ -321,7 +319,7 @@ class Session:
             error.args = (lookup.redact(error.message),)  # a transport may quote what came
             if isinstance(error, TransportError):
                 error.seconds = lookup.clock.now() - ticket.started_at
-            classification, name = classify(error), type(error).__name__
+            classification, name, has_final = classify(error), type(error).__name__, is_final(error)
             signal, failure = classification.signal, "" if is_answer(error) else f"{name}: {error}"
             if signal is Signal.THROTTLED and isinstance(error, ResponseError):
                 self._counts.throttled += 1
@@ -336,7 +334,9 @@ class Session:
         finally:
             paused = self._limiter.paused_seconds() if pause else 0.0
             try:
-                self.refusals.ended(ticket, lookup, failure, signal=signal, is_over=is_over, pause=pause)
+                self.refusals.ended(
+                    ticket, lookup, failure, signal=signal, is_over=is_over, is_final=has_final, pause=pause
+                )
             finally:
                 self._limiter.release(ticket, signal, retry_after=pause)
             if pause:

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from payclient import (
+    ConnectionFailedError,
     DeadlineExceededError,
     Found,
     OutageError,
@@ -17,9 +18,10 @@ from payclient import (
     RateLimitedError,
     RetryPolicy,
     ServiceError,
+    TLSVerificationError,
 )
 from support.fakes import ScriptedTransport, answer, client
-from support.outages import FINAL, KINDS, AbsentService, crowd, percentile
+from support.outages import FINAL, KINDS, MIXED, AbsentService, crowd, percentile
 
 BEGINS = 5.0
 
@@ -67,13 +69,13 @@ async def test_long_outage(kind, rate):
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("kind", FINAL)
 async def test_final_error(kind):
-    """A refused certificate or tunnel is no outage: every caller has that error at once, and from a probe on in one."""
+    """A refused certificate or tunnel is no outage: every caller has that error, and after three probes in one."""
     service = AbsentService("black hole", absences=((BEGINS, 60.0),))
     async with client(service) as pay:
         asyncio.get_running_loop().call_at(20.0, setattr, service, "kind", kind)
         calls = await crowd(pay, rate=20, until=30.0)
         assert OutageError in {type(call.error) for call in calls if 10.0 < call.at < 19.0}
-        later = [call for call in calls if call.at > 21.1]
+        later = [call for call in calls if call.at > 23.1]
         assert {type(call.error) for call in later} == {type(FINAL[kind][1]())}
         assert max(call.seconds for call in later) < 0.1
         assert pay.stats.is_ready
@@ -82,6 +84,17 @@ async def test_final_error(kind):
         calls = await crowd(pay, rate=200, until=asyncio.get_running_loop().time() + 5)
         assert {(type(call.error), pay.stats.refused) for call in calls} == {(type(FINAL[kind][1]()), 0)}
         assert len(fresh.sent) == len(calls)  # a request each, and none is repeated
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", MIXED)
+async def test_final_errors_among_failures(kind):
+    """Nobody waits where a refused certificate sometimes shows as a broken connection."""
+    service = AbsentService(kind, absences=((0.0, 60.0),))
+    async with client(service, deadline=20.0) as pay:
+        calls = await crowd(pay, rate=20, until=asyncio.get_running_loop().time() + 20)
+    assert {type(call.error) for call in calls} <= {OutageError, TLSVerificationError, ConnectionFailedError}
+    assert percentile([call.seconds for call in calls], 0.99) < 2.0
 
 
 @pytest.mark.virtual_time

@@ -12,6 +12,7 @@ from payclient.policies._deferral import PendingRow as PendingRow
 from payclient.policies._limiter import Limiter as Limiter
 from payclient.policies._outage import Outage as Outage
 from payclient.policies._outage import is_answer as is_answer
+from payclient.policies._outage import is_final as is_final
 from payclient.policies._retry import Again as Again
 from payclient.policies._retry import Retries as Retries
 from payclient.policies._retry import RetryPolicy as RetryPolicy

@@ -3,7 +3,8 @@ Whether the service answers at all: learnt from the result of every attempt of a
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
     fails without a response, or with one that says nothing (5xx, 408, 425, malformed). A refused certificate or tunnel
-    is final, so it counts as an answer: every lookup is to have that error itself, which comes at once.
+    is final: every lookup is to have that error itself, which comes at once. It begins no outage, and
+    three in a row end one: among other failures it may have the same cause.
 2.  The time allowed is 0.8 s, or twice the slowest of the recent answers, if that is longer: a service that takes a
     second is allowed two. An attempt that has no answer after it waits in vain; one that is given up then has failed.
     Before the first answer, slow is not told from silent: only errors, time-outs and deadlines count.
@@ -37,9 +38,14 @@ _LONG_PROBE_GAP = 10.0
 
 
 def is_answer(error: PayClientError) -> bool:
-    """Return whether *error* shows that the service is alive, or is final."""
+    """Return whether *error* shows that the service is alive."""
     is_failure = isinstance(error, ServiceError) or classify(error).signal is Signal.OVERLOADED
-    return isinstance(error, ResponseError | TransportError) and not is_failure
+    return isinstance(error, ResponseError) and not is_failure
+
+
+def is_final(error: PayClientError) -> bool:
+    """Return whether every lookup ends with *error*, although the service has said nothing."""
+    return isinstance(error, TransportError) and classify(error).is_fatal
 
 
 def _are_enough(attempts: int, references: set[str]) -> bool:
@@ -58,8 +64,8 @@ class Outage:
     """
 
     __slots__ = (
-        "_answered_at", "_failures", "_in_flight", "_long_probe_at", "_probe_due_at", "_references", "_refused_before",
-        "_since", "_slowest", "allowed", "is_on", "last_failure", "refused",
+        "_answered_at", "_failures", "_finals", "_in_flight", "_long_probe_at", "_probe_due_at", "_references",
+        "_refused_before", "_since", "_slowest", "allowed", "is_on", "last_failure", "refused",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -73,7 +79,7 @@ class Outage:
 
     def _forget(self) -> None:
         self.is_on, self.last_failure = False, ""
-        self._failures = 0  # in a row
+        self._failures = self._finals = 0  # each in a row
         self._references: set[str] = set()  # that failed; two are enough
         self._since = math.inf  # start of the first attempt that failed
 
@@ -88,7 +94,7 @@ class Outage:
         self._in_flight[ticket.number] = ticket.started_at, reference
         self._probe_due_at = max(self._probe_due_at, ticket.started_at + _PROBE_GAP)
 
-    def answered(self, ticket: Ticket, now: float, *, is_accepted: bool) -> bool:
+    def answered(self, ticket: Ticket, now: float, *, is_accepted: bool, is_final: bool = False) -> bool:
         """
         Record an answer, and return whether it ends an outage in which lookups were refused.
 
@@ -96,8 +102,12 @@ class Outage:
             ticket: The attempt's ticket.
             now: Time of its end.
             is_accepted: Whether it took as long as answers take; a throttle comes sooner.
+            is_final: Whether it is a final error in place of an answer.
         """
         del self._in_flight[ticket.number]
+        self._finals += is_final
+        if is_final and not (self.is_on and self._finals >= _ATTEMPTS):
+            return False
         if is_accepted:
             took = now - ticket.started_at
             self._slowest = max(took, self._slowest + _FORGETTING * (took - self._slowest), _MIN_ROUND_TRIP)
@@ -119,7 +129,7 @@ class Outage:
             pause: Seconds that the service asked to wait.
         """
         began, reference = self._in_flight.pop(ticket.number)
-        self._failures += 1
+        self._failures, self._finals = self._failures + 1, 0
         if len(self._references) < _REFERENCES:
             self._references.add(reference)
         self._since = min(self._since, max(began, self._answered_at))

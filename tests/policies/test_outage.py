@@ -7,7 +7,7 @@ import math
 import pytest
 
 from payclient import errors
-from payclient.policies import Outage, Ticket, is_answer
+from payclient.policies import Outage, Ticket, is_answer, is_final
 
 DOWN = "ServiceError: down"
 
@@ -148,12 +148,18 @@ IS_ANSWER = (
     (errors.ServiceError("x", status_code=503), False),
     (errors.ServiceError("x", status_code=503, retry_after=3.0), False),
     (errors.ConnectionFailedError("x"), False),
-    (errors.TLSVerificationError("x"), True),
-    (errors.ProxyRefusedError("x"), True),
+    (errors.TLSVerificationError("x"), False),
+    (errors.ProxyRefusedError("x"), False),
     (errors.AttemptTimeoutError("x"), False),
 )
 
 
 def test_is_answer():
-    """What a live service says is an answer, and so is a final error; one of a gateway, or none, is not."""
+    """A response that only a live service gives is an answer; one of a gateway, or none, is not."""
     assert [is_answer(error) for error, _ in IS_ANSWER] == [expected for _, expected in IS_ANSWER]
+
+
+def test_is_final():
+    """A refused certificate or tunnel is final without an answer."""
+    finals = [type(error) for error, _ in IS_ANSWER if is_final(error)]
+    assert finals == [errors.TLSVerificationError, errors.ProxyRefusedError]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from itertools import count
 
 from attrs import define, field, frozen
 
@@ -38,8 +39,19 @@ KINDS = {
 }
 """How it fails: after how many seconds, with what, and what errors have to say."""
 
+
+_number = count()
+
+
+def untrusted_or_broken():
+    return broken() if next(_number) % 3 else untrusted()
+
+
 FINAL = {"certificate": (0.02, untrusted, "certificate has expired"), "proxy": (0.02, unwelcome, "refuses the tunnel")}
 """Failures that are no outage: every lookup has the error itself."""
+
+MIXED = {"certificate, or reset": (0.02, untrusted_or_broken, "")}
+"""A service that closes before the client reads why: the alert is lost with the connection, now and then."""
 
 
 @define
@@ -48,7 +60,7 @@ class AbsentService:
     A transport to a service that is away for some time.
 
     Attributes:
-        kind: One of `KINDS` or `FINAL`.
+        kind: One of `KINDS`, `FINAL` or `MIXED`.
         absences: From when to when it is away, on the clock of the event loop.
         latency: Seconds that an answer takes.
         slow_until: Until then, an answer takes ten times as long.
@@ -67,7 +79,7 @@ class AbsentService:
         if not any(begin <= now() < end for begin, end in self.absences):
             await asyncio.sleep(self.latency * (10 if now() < self.slow_until else 1))
             return answer(document(reference, status="Paid"))
-        seconds, failure, _ = {**KINDS, **FINAL}[self.kind]
+        seconds, failure, _ = {**KINDS, **FINAL, **MIXED}[self.kind]
         await (asyncio.get_running_loop().create_future() if failure is None else asyncio.sleep(seconds))
         failed = failure()
         if isinstance(failed, Exception):
