@@ -14,7 +14,8 @@ from payclient._lazy import load_at_first_use
 # from jedi, which would otherwise skip the imports below.
 TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
-    from payclient._client import AsyncClient, Confirmation
+    from payclient._client import AsyncClient
+    from payclient._confirm import Confirmation, FieldDifference
     from payclient._telemetry import Attempt, Stats
     from payclient._transaction import Transaction
     from payclient._version import __version__
@@ -62,6 +63,7 @@ __all__ = [
     "DeadlineExceededError",
     "Environment",
     "Failed",
+    "FieldDifference",
     "Found",
     "InvalidReferenceError",
     "KeySourceError",
@@ -90,7 +92,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "payclient._client": ("AsyncClient", "Confirmation"),
+    "payclient._client": ("AsyncClient",),
+    "payclient._confirm": ("Confirmation", "FieldDifference"),
     "payclient._telemetry": ("Attempt", "Stats"),
     "payclient._transaction": ("Transaction",),
     "payclient._version": ("__version__",),

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import AbstractAsyncContextManager
 from datetime import tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, Self, TypedDict, Unpack
+from typing import NoReturn, Self, TypedDict, Unpack
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from payclient._checks import check_count, check_seconds
 from payclient._config import (
@@ -23,6 +23,7 @@ from payclient._config import (
     resolve_rate,
     resolve_transport_object,
 )
+from payclient._confirm import Confirmation, claim
 from payclient._defaults import STALL_TIMEOUT
 from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
@@ -51,9 +52,6 @@ from payclient.transports import (
 )
 from payclient.waiting import Condition, Polls, Seen, Terms, Wait, wait_until_held, watch
 
-if TYPE_CHECKING:
-    from payclient.reconcile import Finding
-
 
 def _user_agent(application: str | None) -> str:
     from payclient._version import __version__  # noqa: PLC0415  sixteen modules that nothing else needs
@@ -76,32 +74,6 @@ def _carrier(
         return HttpxClientTransport(http_client)
     message = "pass a transport or an http_client, not both"
     raise ConfigurationError(message)
-
-
-@frozen(kw_only=True)
-class Confirmation:
-    """
-    The result of `AsyncClient.confirm`.
-
-    Attributes:
-        reference: The reference that was looked up.
-        compared: The fields that were compared.
-        findings: The differences, with the codes of a report; the most severe first.
-        transaction: The service's transaction; None if it has none.
-    """
-
-    reference: str
-    compared: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    transaction: Transaction | None
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether all compared fields are equal; also what the confirmation itself is in an `if`."""
-        return self.transaction is not None and not any(finding.is_decisive for finding in self.findings)
-
-    def __bool__(self) -> bool:
-        return self.is_confirmed
 
 
 class OptionChanges(TypedDict, total=False):
@@ -507,20 +479,19 @@ class AsyncClient:
         Args:
             reference: The service's reference code.
             amount: The expected amount, in the unit of the service.
-            merchant_reff: The expected merchant reference; not compared if not given.
+            merchant_reff: The expected merchant reference; not compared if not given, or empty.
             status: The accepted status words of the service, compared exactly.
 
         Note:
-            "Not found" is an answer: the claim is not confirmed. The service is asked after this call: a lookup that
-            was sent before is not shared.
+            "Not found" is an answer: the claim is not confirmed. Neither is it when the service says that it is paid,
+            and that less was received than the amount less the fee. The service is asked after this call: a lookup
+            that was sent before is not shared.
 
         Raises:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
             ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
-        from payclient._confirm import claim, findings_of, words_of  # noqa: PLC0415  it loads reconciliation
-
-        entry, words = claim(reference, amount=amount, merchant_reff=merchant_reff), words_of(status)
+        claimed = claim(reference, amount=amount, merchant_reff=merchant_reff, status=status)
         clock = self._session.check_usable()
         try:
             transaction = await self._look_up(
@@ -528,12 +499,7 @@ class AsyncClient:
             )
         except TransactionNotFoundError:
             transaction = None
-        return Confirmation(
-            reference=reference,
-            compared=("amount", "status") if merchant_reff is None else ("merchant_reff", "amount", "status"),
-            findings=findings_of(entry, transaction, words),
-            transaction=transaction,
-        )
+        return claimed.against(transaction)
 
     async def aclose(self) -> None:
         """

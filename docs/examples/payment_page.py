@@ -89,7 +89,7 @@ class Shop:
         elif stated in OVER:
             order.state = "over"
         elif stated in PAID:  # but not what was ordered: a person has to look at it
-            self.check(order, "; ".join(finding.sentence for finding in confirmation.findings))
+            self.check(order, "; ".join(map(str, confirmation.differences)))
 
     def check(self, order: Order, why: str) -> None:
         """Leave *order* to a person; it is confirmed again by a callback, and at night."""

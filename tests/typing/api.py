@@ -26,6 +26,7 @@ from payclient import (
     DeadlineExceededError,
     Environment,
     Failed,
+    FieldDifference,
     Found,
     InvalidReferenceError,
     KeySourceError,
@@ -303,7 +304,11 @@ async def waits(client: AsyncClient) -> None:
                     assert_never(change)
     found = await client.confirm("a", amount=15000, merchant_reff="INV-7", status={"Paid"})
     assert_type(found, Confirmation)
-    assert_type((found.is_confirmed, bool(found), found.findings), tuple[bool, bool, tuple[Finding, ...]])
+    assert_type((found.is_confirmed, bool(found)), tuple[bool, bool])
+    for difference in found.differences:
+        assert_type(difference, FieldDifference)
+        assert_type(difference.field, str)
+        assert_type((difference.expected, difference.found), tuple[str | int | tuple[str, ...], str | int | None])
     assert_type((found.reference, found.compared, found.transaction), tuple[str, tuple[str, ...], Transaction | None])
 
 
