@@ -22,6 +22,7 @@ import random
 import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Self
 
 from attrs import asdict, define, evolve, fields_dict
 
@@ -46,6 +47,7 @@ from payclient.policies import (
     Again,
     Clock,
     Limiter,
+    Outage,
     Retries,
     Signal,
     Ticket,
@@ -78,6 +80,33 @@ class _Counters:
     attempts: int = 0
     retries: int = 0
     throttled: int = 0
+
+
+@define(eq=False, repr=False)
+class _Slot:
+    """The slot of one attempt: a block after which it is free again, whatever was raised in it."""
+
+    _limiter: Limiter
+    _outage: Outage
+    _ticket: Ticket | None = None
+
+    def hold(self, ticket: Ticket) -> Ticket:
+        """Return *ticket*, which is released at the end of the block."""
+        self._ticket = ticket
+        return ticket
+
+    def release(self, signal: Signal, *, retry_after: float | None = None) -> None:
+        """Release the ticket before that, with the result of the attempt."""
+        if self._ticket is not None:
+            ticket, self._ticket = self._ticket, None
+            self._outage.forget(ticket)
+            self._limiter.release(ticket, signal, retry_after=retry_after)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release(Signal.SILENT)
 
 
 class Session:
@@ -297,7 +326,15 @@ class Session:
         raise RateLimitedError(message, retry_after=pause)
 
     async def _attempt(self, lookup: Lookup, options: Options) -> Transaction:
-        ticket, allowed = await self._admit(lookup)
+        with _Slot(self._limiter, self.refusals.outage) as slot:
+            ticket, allowed = await self._admit(lookup, slot)
+            lookup.sent_at = ticket.started_at
+            lookup.attempts += 1
+            self._counts.attempts += 1
+            self._counts.retries += lookup.attempts > 1
+            return await self._attempt_in(slot, ticket, lookup, at_most=min(options.timeout, allowed))
+
+    async def _attempt_in(self, slot: _Slot, ticket: Ticket, lookup: Lookup, *, at_most: float) -> Transaction:
         response: Response | None = None
         transaction: Transaction | None = None
         signal, pause, name = Signal.SILENT, None, "cancelled"
@@ -305,7 +342,7 @@ class Session:
         try:
             self.refusals.sent(ticket, lookup)
             request = self._request(lookup)
-            with lookup.phase("attempts", at_most=min(options.timeout, allowed)):
+            with lookup.phase("attempts", at_most=at_most):
                 response = await self._transport.send(request)
             lookup.is_fresh = response.is_fresh
             transaction = parse_response(
@@ -332,35 +369,31 @@ class Session:
         else:
             return transaction
         finally:
-            paused = self._limiter.paused_seconds() if pause else 0.0
+            paused = 0.0
             try:
+                paused = self._limiter.paused_seconds() if pause else 0.0
                 self.refusals.ended(
                     ticket, lookup, failure, signal=signal, is_over=is_over, is_final=has_final, pause=pause
                 )
             finally:
-                self._limiter.release(ticket, signal, retry_after=pause)
+                slot.release(signal, retry_after=pause)
             if pause:
                 self._log_pause(paused, response)
             if lookup.observers or logger.isEnabledFor(logging.DEBUG):
                 self._report(lookup, response, ticket.started_at, name, transaction)
 
-    async def _admit(self, lookup: Lookup) -> tuple[Ticket, float]:
-        """Return a ticket for the next attempt of *lookup*, which is counted, and the seconds that it may take."""
-        allowed = math.inf
+    async def _admit(self, lookup: Lookup, slot: _Slot) -> tuple[Ticket, float]:
+        """Return a ticket for the next attempt of *lookup*, which *slot* holds, and the seconds that it may take."""
         if self.refusals.concerns(lookup):
             ticket, allowed = self.refusals.probe(lookup)
-        else:
-            ticket = self._limiter.acquire_now(lookup.is_poll) or await self._queue(lookup)
-        lookup.sent_at = ticket.started_at
-        lookup.attempts += 1
-        self._counts.attempts += 1
-        self._counts.retries += lookup.attempts > 1
-        return ticket, allowed
+            return slot.hold(ticket), allowed
+        ticket_now = self._limiter.acquire_now(lookup.is_poll)
+        return slot.hold(ticket_now) if ticket_now else await self._queue(lookup, slot), math.inf
 
-    async def _queue(self, lookup: Lookup) -> Ticket:
+    async def _queue(self, lookup: Lookup, slot: _Slot) -> Ticket:
         try:
             with lookup.phase("queued"):
-                return await self._limiter.acquire(lookup.is_poll)
+                return slot.hold(await self._limiter.acquire(lookup.is_poll))
         except DeadlineExceededError as error:
             error.args = (f"{error.message}; {self._reason_to_queue()}",)
             raise

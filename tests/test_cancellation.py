@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import stat
+import sys
 import threading
 from contextlib import suppress
 
@@ -251,3 +252,41 @@ async def test_thread_that_fails_when_cancelled():
     assert await waiting == "ZeroDivisionError()"
     gc.collect()
     assert unseen == []
+
+
+class ClockError(Exception):
+    """The clock of the event loop cannot be read."""
+
+
+@pytest.mark.virtual_time
+async def test_a_clock_that_fails_holds_no_slot():
+    """Whichever reading of the clock fails, in whichever part of a lookup, every slot is free again."""
+    loop = asyncio.get_running_loop()
+    read, left = loop.time, 0
+
+    def time():
+        nonlocal left
+        if sys._getframe(1).f_globals["__name__"].startswith("payclient."):
+            left -= 1
+            if left == 0:
+                raise ClockError
+        return read()
+
+    loop.time = time
+    throttled = answer(b"{}", 429, retry_after="1")
+    for answers in ([], [throttled], [DOWN], [answer(b"{", 200)], [TimeoutError()]):
+        for at in range(1, 150):
+            transport = ScriptedTransport(latency=0.1)
+            transport.script("T1", *answers)
+            pay = client(transport, max_concurrency=1, deadline=20)
+            left = at
+            lookups = [asyncio.create_task(pay.get_transaction(reference)) for reference in ("T1", "T2", "T3")]
+            await asyncio.wait(lookups, timeout=60)
+            is_reached, left = left <= 0, 0
+            assert (answers, at, pay.stats.in_flight) == (answers, at, 0)
+            assert (answers, at, (await pay.get_transaction("T4")).reference) == (answers, at, "T4")
+            [lookup.exception() for lookup in lookups]
+            if not is_reached:
+                break
+        else:
+            pytest.fail("the clock is read more often than this")

@@ -146,6 +146,10 @@ class Outage:
         else:
             del self._in_flight[ticket.number]
 
+    def forget(self, ticket: Ticket) -> None:
+        """Drop an attempt whose end could not be recorded; no effect on others."""
+        self._in_flight.pop(ticket.number, None)
+
     # The beginning
 
     def due_at(self) -> float:

@@ -35,7 +35,7 @@ from simulation import world
 from simulation.plan import Limit, draw
 from simulation.shrink import names_of
 
-_ATTEMPT = "_session:Session._attempt"
+_ATTEMPT = "_session:Session._attempt_in"
 _WAIT = "policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "policies._limiter:Limiter.pause"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
@@ -153,9 +153,8 @@ CONTROLS = (
             is_proxied=True),
     Control("an answer to CONNECT has an end", _HEARD, "if self._size > _MAX_HEAD:", "if False:", is_proxied=True),
     # Slots
-    Control("a slot is given back after a cancelled attempt", _ATTEMPT,
-            "self._limiter.release(ticket, signal, retry_after=pause)",
-            'name != "cancelled" and self._limiter.release(ticket, signal, retry_after=pause)'),
+    Control("a slot is given back after a cancelled attempt", "_session:_Slot.release",
+            "self._limiter.release(", "signal is not Signal.SILENT and self._limiter.release("),
     Control("a slot that was granted and cancelled is given back", _WAIT, "self._in_flight -= 1", "pass"),
     Control("who leaves the queue lets the next one in", _WAIT, "self._grant_due()\n        raise", "raise"),
     Control("a lookup that has left the queue is granted no slot", "policies._limiter:Limiter._grant_due",
