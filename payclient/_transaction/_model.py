@@ -1,4 +1,4 @@
-"""A transaction, as a frozen value."""
+"""A transaction as a frozen value, and how it is made of JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from datetime import datetime, tzinfo
 from types import MappingProxyType
 from typing import Any
 
+import cattrs
 from attrs import evolve, field, fields, frozen
+from cattrs.gen import make_dict_structure_fn, override
+
+from payclient._transaction._codec import HOOKS, REQUIRED, FieldProblem, deviations_of, expdate_if_documented
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -114,8 +118,6 @@ class Transaction:
         Raises:
             ValueError: When `reference`, `amount` or `status` is missing, or money is not exact.
         """
-        from payclient._transaction._codec import read_transaction  # noqa: PLC0415  it imports this module
-
         return evolve(read_transaction(dict(data)), deviations=())
 
     @classmethod
@@ -123,7 +125,7 @@ class Transaction:
         """Make it a field of a pydantic model, and a response model of FastAPI; called by pydantic only."""
         from payclient._transaction._pydantic import transaction_schema  # noqa: PLC0415  it imports pydantic
 
-        return transaction_schema(cls)
+        return transaction_schema(cls, read=cls.from_json, write=cls.as_json)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
@@ -132,3 +134,47 @@ class Transaction:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, MappingProxyType(value) if name == "raw" else value)
+
+
+_structure = make_dict_structure_fn(
+    Transaction,
+    cattrs.Converter(detailed_validation=False),
+    _cattrs_detailed_validation=False,
+    raw=override(omit=True),
+    deviations=override(omit=True),
+    request_id=override(omit=True),
+    **HOOKS,
+)
+
+
+def read_transaction(
+    data: dict[str, Any], *, notes: tuple[str, ...] = (), request_id: str | None = None
+) -> Transaction:
+    """
+    Return the `data` object of an answer as a `Transaction`.
+
+    Args:
+        data: As parsed; kept as `raw`, so it must not be changed afterwards.
+        notes: Deviations found before, such as a byte order mark.
+        request_id: The service's identifier of the request, redacted.
+
+    Raises:
+        FieldProblem: When a required field is absent or of a wrong type, or money is not exact.
+
+    Source:
+        Transaction detail specification, part 2.
+    """
+    raw = MappingProxyType(data)
+    if (expdate := expdate_if_documented(data)) is not None:
+        documented: dict[str, Any] = {**data, "expdate": expdate}
+        return Transaction(**documented, raw=raw, deviations=notes, request_id=request_id)
+    for name in REQUIRED:
+        if name not in data:
+            message = f"{name}: absent"
+            raise FieldProblem(message)
+    transaction = _structure(data, Transaction)
+    # It is still unshared, and a copy by `evolve` would take 2 µs.
+    object.__setattr__(transaction, "raw", raw)
+    object.__setattr__(transaction, "deviations", notes + deviations_of(data, transaction))
+    object.__setattr__(transaction, "request_id", request_id)
+    return transaction

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from payclient._transaction._codec import FieldProblem, read_transaction
+from payclient._transaction import FieldProblem, read_transaction
 from payclient.testing import transaction
 
 ABSENT = object()

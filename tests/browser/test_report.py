@@ -10,7 +10,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from payclient._transaction._codec import read_transaction
+from payclient._transaction import read_transaction
 from payclient.cli._dataset import generate
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Code, Rules

@@ -11,6 +11,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ Rule: TypeAlias = Callable[[Path], Iterator[str]]
 
 PROSE_WIDTH = 100
 FUNCTION_LINES = 50
+CLIENT_LINES = 9_600
 TOP_LEVEL = frozenset({"LICENSE", "README.md", "docs", "noxfile.py", "payclient", "pyproject.toml", "tests", "uv.lock"})
 MADE_BY_TOOLS = frozenset({"dist", "__pycache__"})
 HTTP_LIBRARIES = frozenset({"httpcore", "httpx", "httpx2"})
@@ -70,6 +72,26 @@ def private_modules_stay_in_their_package(root: Path) -> Iterator[str]:
         is_outside = path.parent.relative_to(root).as_posix() != f"payclient/{package}"
         if is_outside and private.startswith("_") and module not in MAY_BE_ENTERED:
             yield f"{_at(root, path, line)}: {module} is private; import from payclient.{package}"
+
+
+def modules_form_no_circle(root: Path) -> Iterator[str]:
+    """Forbid circles of imports, inside a folder, in functions and for types as well."""
+    try:
+        TopologicalSorter(_graph(root)).prepare()
+    except CycleError as error:
+        first, *others = error.args[1]
+        yield f"{_at(root, first)}: imports itself through {', '.join(_at(root, path) for path in others)}"
+
+
+def client_stays_small(root: Path) -> Iterator[str]:
+    """Bound what must be read to trust one lookup: the lines that `AsyncClient` can reach by imports."""
+    graph, reached, found = _graph(root), set(), {root / "payclient" / "_client.py"} & {*_package(root)}
+    while found:
+        reached |= found
+        found = {path for each in found for path in graph[each]} - reached
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in reached)
+    if lines > CLIENT_LINES:
+        yield f"payclient/_client.py:1: reaches {lines} lines by imports; the client stays under {CLIENT_LINES}"
 
 
 def contributing_names_each_part(root: Path) -> Iterator[str]:
@@ -193,6 +215,8 @@ RULES: tuple[Rule, ...] = (
     folders_nest_once,
     functions_are_short,
     private_modules_stay_in_their_package,
+    modules_form_no_circle,
+    client_stays_small,
     contributing_names_each_part,
     settings_name_files,
     pages_wrap,
@@ -259,6 +283,14 @@ def _imports_of_ours(root: Path) -> list[tuple[Path, int, str]]:
                 inner = [f"{node.module}.{alias.name}" for alias in node.names]
                 found += [(path, node.lineno, name if name in known else node.module) for name in inner]
     return [each for each in found if each[2] in known]
+
+
+def _graph(root: Path) -> dict[Path, set[Path]]:
+    files = {_module_name(root, path): path for path in _package(root)}
+    graph: dict[Path, set[Path]] = {path: set() for path in files.values()}
+    for path, _, module in _imports_of_ours(root):
+        graph[path].add(files[module])
+    return graph
 
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:

@@ -98,6 +98,30 @@ def test_private_module(tree, path, text, complaints):
 
 
 @pytest.mark.parametrize(
+    ("text", "complaints"),
+    [
+        ("from payclient.a._c import d\n", 1),
+        ("def f():\n    from payclient.a import _c\n", 1),
+        ("if TYPE_CHECKING:\n    import payclient.a._c\n", 1),
+        ("from payclient._ask import ask\n", 0),
+    ],
+)
+def test_circle(tree, text, complaints):
+    """Modules that import each other are refused, inside one folder, in a function and for types as well."""
+    tree("payclient/a/_c.py", "from payclient.a._b import e\n")
+    assert len(list(rules.modules_form_no_circle(tree("payclient/a/_b.py", text)))) == complaints
+
+
+@pytest.mark.parametrize(("lines", "complaints"), [(rules.CLIENT_LINES - 2, 0), (rules.CLIENT_LINES - 1, 1)])
+def test_size_of_the_client(tree, lines, complaints):
+    """What the client reaches, late or through others, counts; what it does not reach does not."""
+    tree("payclient/_other.py", "x = 1\n" * 9999)
+    tree("payclient/_b.py", "\n" * lines)
+    root = tree("payclient/_client.py", "def f():\n    from payclient._b import x\n")
+    assert len(list(rules.client_stays_small(root))) == complaints
+
+
+@pytest.mark.parametrize(
     ("rows", "complaint"),
     [
         ("| ask | `_ask.py` |\n| send | `transports/` |\n", ""),

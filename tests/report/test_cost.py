@@ -10,7 +10,7 @@ from contextlib import aclosing, contextmanager
 
 import pytest
 
-from payclient._transaction._codec import read_transaction
+from payclient._transaction import read_transaction
 from payclient.cli._dataset import COLUMNS, generate
 from payclient.ledger import open_ledger
 from payclient.reconcile import Journal, reconcile, replay

@@ -6,7 +6,7 @@ import csv
 import io
 
 from payclient import errors
-from payclient._transaction._codec import read_transaction
+from payclient._transaction import read_transaction
 from payclient.cli._dataset import COLUMNS, generate
 from payclient.ledger import open_ledger
 from payclient.reconcile import Tally, reconcile

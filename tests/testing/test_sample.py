@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payclient._transaction._codec import read_transaction
+from payclient._transaction import read_transaction
 from payclient.testing import envelope, transaction
 
 
