@@ -28,7 +28,7 @@ from payclient._defaults import STALL_TIMEOUT
 from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
 from payclient._session import Session
-from payclient._stream import References, in_bulk, stream
+from payclient._stream import References, fresh_references, in_bulk, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
 from payclient.errors import ConfigurationError, TransactionNotFoundError
 from payclient.policies import Clock, Outage, RetryPolicy, SingleFlight
@@ -39,7 +39,6 @@ from payclient.protocol import (
     check_reference,
     check_references,
     endpoint,
-    fresh_references,
 )
 from payclient.transports import (
     HttpClient,

@@ -15,7 +15,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Coroutine,
+    Iterable,
+)
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from heapq import heappop, heappush
@@ -33,8 +42,12 @@ from payclient.protocol import Failed, Found, Outcome, Transaction
 LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
 References: TypeAlias = Iterable[str] | AsyncIterable[str]
 
-in_bulk: Final = ContextVar("in_bulk", default=False)
+# How a lookup is made. These are no arguments: between a stream and its client stands a function of one reference,
+# often the caller's own around `get_transaction`, which could not pass them on.
+in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
 """Whether a lookup is a row that waits out an outage: if it were refused, it would only be asked again later."""
+fresh_references: Final[ContextVar[Container[str]]] = ContextVar("payclient_fresh_references", default=())
+"""References that a task and its children look up over fresh connections, because one lookup confirms another."""
 
 _DEFERRED_PER_WORKER = 16
 _END: Final = object()

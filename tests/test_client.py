@@ -36,7 +36,7 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient.protocol import fresh_references
+from payclient._stream import fresh_references
 from payclient.protocol._secret import ApiKey
 from support.fakes import KEY, ScriptedTransport, answer, client, document
 

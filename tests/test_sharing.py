@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient.protocol import fresh_references
+from payclient._stream import fresh_references
 from support.chance import examples
 from support.fakes import ScriptedTransport, answer, client, document
 from support.simulated import now

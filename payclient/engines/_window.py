@@ -23,10 +23,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from attrs import define, field
 
 from payclient._defaults import STALL_TIMEOUT
+from payclient._stream import fresh_references
 from payclient._telemetry import Attempt
 from payclient.engines._background import BackgroundClient
 from payclient.errors import ClientClosedError
-from payclient.protocol import Found, Outcome, fresh_references
+from payclient.protocol import Found, Outcome
 from payclient.reconcile import Answer, Observation, ask_canary, observe, utc_now
 
 _HELD_WINDOWS = 4

@@ -10,7 +10,6 @@ from payclient._transaction import read_json as read_json
 from payclient.protocol._http import BODY_LIMIT as BODY_LIMIT
 from payclient.protocol._http import Request as Request
 from payclient.protocol._http import Response as Response
-from payclient.protocol._http import fresh_references as fresh_references
 from payclient.protocol._models import Environment as Environment
 from payclient.protocol._models import Failed as Failed
 from payclient.protocol._models import Found as Found

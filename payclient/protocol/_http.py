@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 
 from attrs import field, frozen
 
@@ -54,9 +53,6 @@ class Response:
     connection: object | None = field(default=None, repr=False)
     is_fresh: bool = False
 
-
-fresh_references: ContextVar[Container[str]] = ContextVar("payclient_fresh_references", default=())
-"""References that a task and its children look up over fresh connections, because one lookup confirms another."""
 
 BODY_LIMIT = 256 * 1024
 """Maximum of bytes read of a body, also after decompression. The documented answer has about 350."""

@@ -19,7 +19,7 @@ from attrs import define, field
 
 from payclient._checks import check_callback, check_count, check_seconds
 from payclient._escape import quote
-from payclient._stream import LookupFunction, stream
+from payclient._stream import LookupFunction, fresh_references, stream
 from payclient._until_done import in_thread
 from payclient.errors import (
     InvalidReferenceError,
@@ -28,7 +28,7 @@ from payclient.errors import (
 )
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import classify
-from payclient.protocol import Found, Outcome, Transaction, fresh_references
+from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile._earlier import PreviousRun, Records
 from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row

@@ -11,8 +11,8 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.protocol._http import fresh_references
 from payclient.reconcile import Bucket, Journal, Phase, Rules, StoppedError, reconcile
+from support.fakes import ScriptedTransport, client
 from support.reconciling import NOON
 
 DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
@@ -493,15 +493,17 @@ async def test_transaction_comes_back(service_of, rows_of):
 
 
 async def test_second_lookup_over_a_fresh_connection(rows_of):
-    """Only the second lookup of a reference asks for a connection that carried nothing before."""
-    fresh = []
+    """Only the second lookup of a reference is sent over a new connection, also through a function of the caller's."""
+    transport = ScriptedTransport()
+    async with client(transport) as pay:
 
-    async def lookup(reference):
-        fresh.append(reference in fresh_references.get())
-        return paid(reference, amount=90)
+        async def look_up(reference):
+            return await pay.get_transaction(reference)
 
-    await rows_of([entry(1, "A")], lookup)
-    assert fresh == [False, True]
+        for lookup in (pay.get_transaction, look_up):
+            transport.sent.clear()
+            await rows_of([entry(1, "A")], lookup)
+            assert [request.needs_fresh_connection for request in transport.sent] == [False, True]
 
 
 @pytest.mark.virtual_time
