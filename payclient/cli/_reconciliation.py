@@ -17,7 +17,7 @@ from payclient import AsyncClient
 from payclient._escape import plural
 from payclient.cli._options import OutputOptions
 from payclient.cli._progress import ProgressMode, shown
-from payclient.cli._statement import about_statement, left_out_sentence, statement_lines
+from payclient.cli._statement import about_statement, statement_lines
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
@@ -123,8 +123,8 @@ class Reconciliation:
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
                     self.streams.tell(f"payclient: {ignored.sentence}")
-                if about.statement is not None and about.statement.totals.ignored_lines:
-                    self.streams.tell(f"payclient: {left_out_sentence(about.statement.totals)}")
+                if about.statement is not None and (left_out := about.statement.totals.ignored_sentence):
+                    self.streams.tell(f"payclient: {left_out}")
                 for change in gone_breaks(journal, rules=self.rules, ledger_sha256=about.ledger_sha256):
                     files.add_gone(change)
                 for line in journal.remembered() if is_recheck else ():
@@ -309,4 +309,5 @@ def _ledger_about(ledger: Ledger) -> LedgerAbout:
         columns=ledger.columns.used,
         ignored_columns=ledger.columns.ignored,
         warnings=ledger.warnings,
+        excluded=ledger.excluded,
     )

@@ -12,11 +12,10 @@ import attrs
 from attrs import frozen
 from cyclopts import Group, Parameter
 
-from payclient._escape import plural
 from payclient.cli._options import chosen_columns, unexplained_kind
 from payclient.errors import ConfigurationError
 from payclient.ledger import CellProblem, Dialect, Entry, Ledger, LedgerError, MoneyReader, RejectedEntry, open_ledger
-from payclient.reconcile import Rules, StatementTotals, read_limit, with_profiles
+from payclient.reconcile import Rules, read_limit, with_profiles
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OPTION = re.compile(r"--(?!statement-|allow-empty)[a-z]")
@@ -186,12 +185,6 @@ def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | Rejec
             "give the statement of the same currency"
         )
         raise LedgerError(message)
-
-
-def left_out_sentence(totals: StatementTotals) -> str:
-    """Say what the rules leave out of the statement."""
-    lines = plural(totals.ignored_lines, "line")
-    return f"{lines} of the statement left out, as the rules say: {totals.ignored_amount:,}"
 
 
 def about_statement(text: str) -> str:

@@ -97,6 +97,8 @@ def _roll_forward(found: OpenFindings) -> list[str]:
     rows = [("open findings", "number", "at stake")]
     for label, count, amount in roll_forward_lines(found):
         rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))
+    if found.old.count:
+        rows.append(("  for more than 30 days", f"{found.old.count:,}", f"{found.old.amount:,}"))
     return aligned(rows, right=(1, 2))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -60,6 +61,18 @@ class OpenFindings:
             f"open findings: {self.opening.count:,} + {self.new.count:,} new + {self.reopened.count:,} reopened - "
             f"{self.resolved.count:,} resolved = {self.closing.count:,}"
         ) + (f" ({unknown:,} not known)" if unknown else "")
+
+    @property
+    def at_stake_sentence(self) -> str:
+        """What is open, and what of it has been open for more than 30 days."""
+        old = f"; {self.old.count:,} of them for more than 30 days, with {self.old.amount:,}" if self.old.count else ""
+        return f"{self.closing.count:,} open, with {self.closing.amount:,} at stake{old}"
+
+    @property
+    def old(self) -> FindingTotal:
+        """What has been open for more than 30 days."""
+        totals = [total for age, total in self.by_age.items() if (AGES[age] or inf) > 30]
+        return FindingTotal(sum(each.count for each in totals), sum(each.amount for each in totals))
 
 
 @define

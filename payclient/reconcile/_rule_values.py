@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, date, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
@@ -29,6 +29,11 @@ _Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
 FIRST_ON_EARTH = timezone(timedelta(hours=14))
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
 """The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
+
+
+def in_zone(time: datetime, zone: tzinfo | None) -> datetime:
+    """Return a time of the ledger with its zone: its own, or that of the rules; without either, the first on Earth."""
+    return time if time.tzinfo else time.replace(tzinfo=zone or FIRST_ON_EARTH)
 
 
 def problem(name: str, wanted: str, got: object) -> RulesError:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
+from payclient._escape import plural
+
 _MAX_NAMED = 20
 
 
@@ -115,3 +117,11 @@ class StatementTotals:
     ignored_lines: int = 0
     ignored_amount: int = 0
     problems: tuple[str, ...] = ()
+
+    @property
+    def ignored_sentence(self) -> str:
+        """What the rules leave out, for people; empty if nothing."""
+        said = (
+            f"{plural(self.ignored_lines, 'line')} of the statement left out, as the rules say: {self.ignored_amount:,}"
+        )
+        return said if self.ignored_lines else ""

@@ -60,6 +60,11 @@ class SincePrevious:
         return sum(self.carried.values())
 
     @property
+    def rules_remark(self) -> str:
+        """Which rules changed, or that none did."""
+        return self.rules_sentence or f"the same as in the previous run, of {self.previous.label}"
+
+    @property
     def rules_sentence(self) -> str:
         """Which rules changed, and what they alone changed; empty if none did."""
         if not self.changed_rules:

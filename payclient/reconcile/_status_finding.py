@@ -9,7 +9,7 @@ from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._calendar import Limit, limit_text
 from payclient.reconcile._finding import Code, Finding
-from payclient.reconcile._rule_values import FIRST_ON_EARTH, LAST_ON_EARTH
+from payclient.reconcile._rule_values import FIRST_ON_EARTH, LAST_ON_EARTH, in_zone
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import CLOSED, Assumed, Status, states_none
 
@@ -30,12 +30,10 @@ def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
     created = entry.created_at
     if not limit or not isinstance(created, datetime):
         return False
-    zone = rules.time_zone or FIRST_ON_EARTH
-    if created.tzinfo is None:
-        created = created.replace(tzinfo=zone)
     if isinstance(limit, timedelta):
-        return abs(at - created) < limit
-    return rules.calendar.is_younger(created, at, limit, zone)
+        return abs(at - in_zone(created, rules.time_zone)) < limit
+    zone = rules.time_zone or FIRST_ON_EARTH
+    return rules.calendar.is_younger(in_zone(created, zone), at, limit, zone)
 
 
 def ledger_status(entry: Entry | RejectedEntry, rules: Rules) -> Status | None:

@@ -14,7 +14,7 @@ from payclient._escape import quote
 from payclient.ledger import ABSENT, Entry
 from payclient.protocol import Transaction
 from payclient.reconcile._line_rules import Kind
-from payclient.reconcile._rule_values import FIRST_ON_EARTH
+from payclient.reconcile._rule_values import in_zone
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import Status, normalise
 
@@ -146,7 +146,7 @@ def _oldest(times: Sequence[Any], zone: tzinfo | None) -> Any:
     stated = [time for time in times if isinstance(time, datetime)]
     if not stated:
         return None if None in times else ABSENT
-    return min(stated, key=lambda time: time if time.tzinfo else time.replace(tzinfo=zone or FIRST_ON_EARTH))
+    return min(stated, key=lambda time: in_zone(time, zone))
 
 
 def _agreeing(lines: Sequence[Entry], name: str, transaction: Transaction | None) -> Any:

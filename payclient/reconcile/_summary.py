@@ -20,6 +20,7 @@ from payclient.reconcile._history import BreakChange
 from payclient.reconcile._leakage import Leakage, Leakages
 from payclient.reconcile._open_findings import OpenFindings, OpenTally
 from payclient.reconcile._patterns import Pattern, Patterns
+from payclient.reconcile._period import Period, PeriodTally
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import StatementTotals
 from payclient.reconcile._settlement import Settlement, SettlementBridge
@@ -100,6 +101,7 @@ class Summary:
         rows: Ledger rows, or payments where the rows of one reference are summed. With the rows that were carried over
             from the previous run, it is the sum of all buckets.
         lines: Ledger rows, each counted by itself.
+        period: The first and the last creation of these.
         buckets: Rows and money by bucket, empty ones included.
         codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
         breaks: Rows in the bucket `break`, by the severity of their primary finding.
@@ -121,6 +123,7 @@ class Summary:
 
     rows: int
     lines: int
+    period: Period
     buckets: Mapping[Bucket, Total]
     codes: Mapping[Code, Total]
     breaks: Mapping[Severity, int]
@@ -234,6 +237,7 @@ class Tally:
     _previous: PreviousRun | None = None
     _rows: int = field(init=False, default=0)
     _lines: int = field(init=False, default=0)
+    _period: PeriodTally = field(init=False)
     _other_rows: int = field(init=False, default=0)
     _settlement: SettlementBridge = field(init=False, factory=SettlementBridge)
     _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
@@ -254,6 +258,7 @@ class Tally:
     _open: OpenTally = field(init=False, factory=OpenTally)
 
     def __attrs_post_init__(self) -> None:
+        self._period = PeriodTally(self._rules)
         self._acceptances = Acceptances(self._rules, self._decisions.keys())
         self._since = None if self._previous is None else SinceTally(self._previous, self._rules)
 
@@ -262,6 +267,7 @@ class Tally:
         if row.is_listed:
             self._rows += 1
             self._lines += len(row.lines)
+            self._period.add(row)
         self._other_rows += row.is_of_statement
         self._settlement.add(row)
         if self._since is not None:
@@ -329,6 +335,7 @@ class Tally:
         return Summary(
             rows=self._rows,
             lines=self._lines,
+            period=self._period.period(),
             buckets=MappingProxyType(dict(self._buckets)),
             codes=MappingProxyType({code: total for code, total in self._codes.items() if total.rows}),
             breaks=MappingProxyType(dict(self._breaks)),

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import field, frozen
 
 from payclient._escape import quote
+from payclient.ledger import Excluded
 from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, as_json, from_json
 
 
@@ -33,6 +34,7 @@ class LedgerAbout:
         columns: The name in the header, by field.
         ignored_columns: The other columns, in their order.
         warnings: Warnings from reading the ledger.
+        excluded: Rows that are left out, by reason; each is a warning, too.
     """
 
     name: str
@@ -42,6 +44,7 @@ class LedgerAbout:
     columns: Mapping[str, str] = field(converter=_read_only)
     ignored_columns: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
 
 
 @frozen(kw_only=True)

@@ -41,6 +41,7 @@ def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
         OSError: When the file cannot be written, or is a link, pipe or device.
     """
     earlier, later = diff.earlier.note.folder, diff.later.note.folder
+    runs = [*_facts("Earlier", diff.earlier), *_facts("Later", diff.later)]
     shown = {
         "title": diff.verdict.capitalize(),
         "tone": _TONES[diff.verdict],
@@ -51,8 +52,7 @@ def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
         "remark": diff.remark,
         "changed_rules": diff.changed_rules,
         "states": [_state(diff, state, room) for state in _STATES],
-        "facts_title": "The two runs",
-        "facts": [*_facts("Earlier", diff.earlier), *_facts("Later", diff.later), *_service(diff.later)],
+        "facts": [("run", "The two runs", [*runs, *_service(diff.later)])],
         "version": version("payclient"),
     }
     with AtomicFiles(path.parent, [path.name]) as files:

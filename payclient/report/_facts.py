@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from payclient._escape import plural
+from payclient._escape import plural, quote
 from payclient.reconcile import Rules, Summary, expiry_rule, rules_as_json
 from payclient.report._about import About, LedgerAbout, StatementAbout
 
@@ -61,8 +61,6 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
         yield from _ledger(about.ledger)
     if about.statement is not None:
         yield from _statement(about.statement)
-    if about.ignored_lines:
-        yield Fact("Lines left out", tuple(each.sentence for each in about.ignored_lines))
     yield Fact("Compared", tuple(filter(None, (summary.compared.what, summary.compared.remark))))
     yield Fact("Service", (about.base_url or "not recorded",), bool(about.base_url))
     yield Fact("Environment", (about.environment or "not recorded",))
@@ -85,15 +83,42 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Written by", (f"payclient {about.payclient_version}",))
 
 
+def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
+    """Yield what to know before signing: the period, what was left out and why, the rules, and what is open."""
+    yield Fact("Period of the ledger", (summary.period.sentence,))
+    for side, sentences in left_out(about).items():
+        yield Fact(f"Left out of the {side}", sentences or ("nothing",))
+    files = (("ledger", about.ledger), ("statement", about.statement and about.statement.file))
+    for side, file in files:
+        left = set(map(str, file.excluded)) if file else set[str]()
+        if file and (others := tuple(each for each in file.warnings if each not in left)):
+            yield Fact(f"Warnings about the {side}", others)
+    since = summary.since
+    yield Fact("Rules", ("no previous run to compare them with" if since is None else since.rules_remark,))
+    yield Fact("Open findings", (summary.open_findings.at_stake_sentence,))
+
+
+def left_out(about: About) -> Mapping[str, tuple[str, ...]]:
+    """Return what is in the files and not in the figures, and why: sentences by side, the statement's where it is."""
+    found = {}
+    if about.ledger is not None:
+        found["ledger"] = (*_not_read(about.ledger), *(each.sentence for each in about.ignored_lines))
+    if about.statement is not None:
+        totals = about.statement.totals
+        found["statement"] = (*_not_read(about.statement.file), *filter(None, [totals.ignored_sentence]))
+    return found
+
+
+def _not_read(file: LedgerAbout) -> Iterator[str]:
+    yield from (f"the column {quote(name)}, which is not used" for name in file.ignored_columns)
+    yield from map(str, file.excluded)
+
+
 def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
     yield Fact("Ledger", (ledger.name or "standard input",))
     yield Fact("Size", (f"{ledger.size_bytes:,} bytes, read as {ledger.format}",))
     yield Fact("SHA-256", (ledger.sha256,), is_code=True)
     yield Fact("Columns used", tuple(_columns(ledger)) or ("none",))
-    if ledger.ignored_columns:
-        yield Fact("Columns ignored", ledger.ignored_columns)
-    if ledger.warnings:
-        yield Fact("Warnings", ledger.warnings)
 
 
 def _statement(statement: StatementAbout) -> Iterator[Fact]:
@@ -101,12 +126,8 @@ def _statement(statement: StatementAbout) -> Iterator[Fact]:
     yield Fact(
         "Statement", (f"{file.name}: {plural(totals.lines, 'line')}, {file.size_bytes:,} bytes, read as {file.format}",)
     )
-    if totals.ignored_lines:
-        left_out = f"{plural(totals.ignored_lines, 'line')}, {totals.ignored_amount:,} in all, by their kind"
-        yield Fact("Left out of the statement", (left_out,))
     yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
-    not_used = (f"not used: {name}" for name in file.ignored_columns)
-    yield Fact("Columns of the statement", (*_columns(file), *not_used))
+    yield Fact("Columns of the statement", tuple(_columns(file)) or ("none",))
 
 
 def _columns(file: LedgerAbout) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 from payclient.reconcile import BreakChange, Bucket, Row, SincePrevious, Summary
 from payclient.report._about import About
 from payclient.report._chart import chart
-from payclient.report._facts import facts
+from payclient.report._facts import facts, to_sign
 from payclient.report._groups import RowGroups, Top
 from payclient.report._matrix import Matrix, grid
 from payclient.report._page import ROOM, write_page
@@ -118,8 +118,7 @@ def _figures(summary: Summary, about: About) -> dict[str, Any]:
         "states": money_by_status(summary.tie_out).items(),
         "chart": chart(bridge_lines(summary.tie_out)),
         **_settlement(summary),
-        "facts_title": "This run",
-        "facts": list(facts(summary, about)),
+        "facts": [("sign", "To sign", list(to_sign(summary, about))), ("run", "This run", list(facts(summary, about)))],
         "version": about.payclient_version,
     }
 

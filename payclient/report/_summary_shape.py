@@ -24,6 +24,7 @@ from payclient.reconcile import (
     rules_as_json,
 )
 from payclient.report._about import About
+from payclient.report._facts import left_out
 from payclient.report._matrix import Cell, Matrix, status_of_word
 from payclient.report._wording import money_by_status
 
@@ -44,6 +45,8 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
         "rows": summary.rows,
         "lines": summary.lines,
         "ignored_lines": [asdict(each) for each in about.ignored_lines],
+        "period": as_json(summary.period),
+        "left_out": {side: list(sentences) for side, sentences in left_out(about).items()},
         "buckets": {bucket.value: asdict(total) for bucket, total in summary.buckets.items()},
         "findings": {code.value: asdict(total) for code, total in summary.codes.items()},
         "breaks_by_severity": {severity.word: rows for severity, rows in summary.breaks.items()},

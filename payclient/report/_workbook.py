@@ -11,7 +11,7 @@ from attrs import astuple
 from payclient.ledger import COMPARED
 from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary, Total, moved_by
 from payclient.report._about import About
-from payclient.report._facts import facts, when
+from payclient.report._facts import facts, to_sign, when
 from payclient.report._matrix import Matrix, status_of_word
 from payclient.report._rows import both_sides, in_words
 from payclient.report._rows_file import ROWS
@@ -71,11 +71,12 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         *(Column("Status", 20), Column("Ledger rows", 14), Column("Ledger amount", 20), Column("Service rows", 14)),
         Column("Service amount", 20),
     ),
+    "To sign": (Column("What", 26), Column("Value", 100)),
     "Run": (Column("What", 26), Column("Value", 100)),
 }
 """The sheets in their order, each with its columns; `All rows` is there on request, `Resolved` with a previous run."""
 
-_NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "Run"})
+_NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "To sign", "Run"})
 _REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
 _NOTHING = ("", "", "")
 
@@ -149,6 +150,7 @@ class ReportWorkbook:
             "By method": _by_method(matrix),
             "Tie-out": _tie_out(summary),
             "Money by status": ((label, *astuple(total)) for label, total in money_by_status(summary.tie_out).items()),
+            "To sign": _to_sign(summary, about),
             "Run": ((fact.term, value) for fact in facts(summary, about) for value in fact.values),
         }
         for name, rows in sheets.items():
@@ -278,6 +280,12 @@ def _tie_out(summary: Summary) -> Iterator[Sequence[Value]]:
         yield from _steps(settlement_lines(summary.settlement))
         if sentence := payout_sentence(summary.settlement):
             yield ("Payout", sentence)
+
+
+def _to_sign(summary: Summary, about: About) -> Iterator[Sequence[Value]]:
+    yield from ((fact.term, value) for fact in to_sign(summary, about) for value in fact.values)
+    for term in ("Prepared by", "Reviewed by", "Date", "Signature"):
+        yield from ((), (term,))
 
 
 def _steps(lines: Iterable[BridgeLine]) -> Iterator[Sequence[Value]]:

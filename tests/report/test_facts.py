@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import attrs
 import pytest
 
-from payclient.ledger import Entry
+from payclient.ledger import Entry, Excluded
 from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
-from payclient.report._facts import facts, when
+from payclient.report._facts import facts, to_sign, when
 from support.planted import about, summary_of
 
 RULES = Rules(
@@ -52,10 +52,18 @@ def test_ledger():
 
 
 def test_warnings():
-    """What was noticed about the ledger is said, and nothing where nothing was."""
-    ledger = attrs.evolve(about().ledger, warnings=("one", "two"), ignored_columns=())
-    assert [told(ledger=ledger).get(term) for term in ("Warnings", "Columns ignored")] == [("one", "two"), None]
-    assert "Warnings" not in told()
+    """What was noticed about the ledger is said once, and nothing where nothing was."""
+    excluded = Excluded(why="in USD", rows=1, amount=5, lines="5")
+    ledger = attrs.evolve(
+        about().ledger, warnings=("one", str(excluded)), excluded=(excluded,), ignored_columns=("note",)
+    )
+    signed = {fact.term: fact.values for fact in to_sign(summary_of([]), about(ledger=ledger))}
+    assert (signed["Warnings about the ledger"], signed["Left out of the ledger"]) == (
+        ("one",),
+        ("the column 'note', which is not used", str(excluded)),
+    )
+    plain = {fact.term for fact in to_sign(summary_of([]), about())}
+    assert [term for term in plain if term.startswith("Warnings")] == []
 
 
 def test_no_file():

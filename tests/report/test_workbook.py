@@ -52,7 +52,7 @@ def test_sheets(rows, tmp_path):
     workbook = written(rows, tmp_path, all_rows=True)
     assert workbook.sheetnames == [
         *("Summary", "Breaks", "Open", "Unresolved", "Rejected", "All rows"),
-        *("Patterns", "By status", "By method", "Tie-out", "Money by status", "Run"),
+        *("Patterns", "By status", "By method", "Tie-out", "Money by status", "To sign", "Run"),
     ]
     for sheet in workbook:
         assert [cell.value for cell in sheet[1]] == [column.title for column in COLUMNS[sheet.title]]
