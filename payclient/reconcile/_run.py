@@ -27,7 +27,7 @@ from payclient.errors import (
     TransactionNotFoundError,
 )
 from payclient.ledger import Entry, RejectedEntry
-from payclient.policies import classify
+from payclient.policies import PASSES, classify
 from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile._earlier import PreviousRun, Records
 from payclient.reconcile._errors import StoppedError
@@ -40,6 +40,7 @@ from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import replay
 from payclient.reconcile._reuse import NOTE as REUSED
 from payclient.reconcile._reuse import Reuse, take_over
+from payclient.reconcile._rule_values import duration_text
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._statement import StatementSum, stated_money, usable_line
 from payclient.reconcile._stored import PendingLookup
@@ -382,9 +383,11 @@ class _Reconciler:
             )
 
     def _held_up(self) -> str:
-        """Describe what is left when every lookup in flight has failed and will be repeated."""
+        """Describe what is left when every lookup in flight has failed and will be repeated, and until when."""
         if not self._failed or len(self._failed) < len(self._pending):
             return ""
         reference, error = next(iter(self._failed.items()))
-        count = len(self._failed)
-        return f"to ask {quote(reference)} again ({error})" + (f" and {count - 1:,} more" if count > 1 else "")
+        others = f" and {len(self._failed) - 1:,} more" if len(self._failed) > 1 else ""
+        most = duration_text(timedelta(seconds=round(self._stall_timeout)))
+        what = f"to ask {quote(reference)} again ({error}){others}"
+        return f"{what}, until it has failed {PASSES} times or nothing was answered for {most}"

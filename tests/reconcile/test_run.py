@@ -263,10 +263,11 @@ async def test_confirm_after_is_resumed(service_of, tmp_path):
 
 @pytest.mark.virtual_time
 async def test_held_up(service_of, rows_of):
-    """When all that is under way has failed and waits to be asked again, progress says for what."""
+    """When all that is under way has failed and waits to be asked again, progress says for what, and until when."""
     told, service = [], service_of({"A": [paid("A")], "B": [DOWN, paid("B")]})
     await rows_of([entry(2, "A"), entry(3, "B")], service, on_progress=told.append)
-    assert "to ask 'B' again (ServiceError)" in {each.waiting for each in told}
+    until = "until it has failed 4 times or nothing was answered for 15m"
+    assert f"to ask 'B' again (ServiceError), {until}" in {each.waiting for each in told}
     assert told[-1].waiting == ""
 
 
