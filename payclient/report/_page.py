@@ -13,7 +13,7 @@ from unicodedata import combining
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from payclient._escape import escape_unprintable, plural
-from payclient.reconcile import Finding
+from payclient.reconcile import Row, moved_by
 from payclient.report._facts import when
 
 ROOM = 60
@@ -67,6 +67,7 @@ def _environment() -> Environment:
         "days": partial(plural, noun="day"),
         "difference": _difference,
         "number": _number,
+        "references": partial(plural, noun="reference"),
         "rows": partial(plural, noun="row"),
         "signed": _signed,
         "when": when,
@@ -98,7 +99,7 @@ def _signed(number: int) -> str:
     return _number(number) if number <= 0 else f"+{number:,}"
 
 
-def _difference(finding: Finding) -> str:
-    """Return by how much the service is above the ledger; empty for what is no number."""
-    ours, theirs = finding.ledger, finding.service
-    return _signed(theirs - ours) if isinstance(ours, int) and isinstance(theirs, int) else ""
+def _difference(row: Row) -> str:
+    """Return the paid amount at the service, less that in the ledger; empty where no paid money moves."""
+    moved = moved_by(row)
+    return _signed(moved) if moved else ""

@@ -150,7 +150,7 @@ async def test_carried(night):
     assert (tie_out.ledger_paid_total, tie_out.service_paid_total, tie_out.residual) == (7, 7 + 5 + 9 + 9 + 9, 0)
     assert (carried.rows, carried.added, carried.taken_off) == (4, 32, 0)
     assert (second.summary.rows, second.summary.since.carried[Bucket.BREAK]) == (1, 2)
-    assert second.summary.buckets[Bucket.BREAK].ledger_amount == 0
+    assert second.summary.buckets[Bucket.BREAK].ledger_amount == 18
     assert "3 matched, 2 breaks; open findings: 0 + 2 new + 0 reopened - 0 resolved = 2." in second.summary.sentence
 
 
