@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import asdict, define, field, frozen
 
+from payclient._escape import plural
 from payclient.errors import (
     AuthenticationError,
     PayClientError,
@@ -163,9 +164,9 @@ def check_certificate(
         checkup.add("TLS", State.OK, f"{version}, issued by {issuer}")
     days = _days_left(certificate, now)
     if days < _FEW_DAYS:
-        checkup.add("certificate", State.LOOK, f"expires in {days} days", "tell the service to renew it")
+        checkup.add("certificate", State.LOOK, f"expires in {plural(days, 'day')}", "tell the service to renew it")
     else:
-        checkup.add("certificate", State.OK, f"expires in {days} days")
+        checkup.add("certificate", State.OK, f"expires in {plural(days, 'day')}")
 
 
 def check_client_certificate(path: str, certificate: Mapping[str, Any], now: float, checkup: Checkup) -> None:
@@ -186,7 +187,7 @@ def check_client_certificate(path: str, certificate: Mapping[str, Any], now: flo
         state, advice = State.WRONG, "check this machine's clock, or wait: the service will refuse it until then"
     elif days < _FEW_DAYS:
         state, advice = State.LOOK, "renew it"
-    ends = f"expired on {certificate['notAfter']}" if days < 0 else f"expires in {days} days"
+    ends = f"expired on {certificate['notAfter']}" if days < 0 else f"expires in {plural(days, 'day')}"
     begins = f", valid from {certificate['notBefore']}" if state is State.WRONG and days >= 0 else ""
     checkup.add("client certificate", state, f"{text}, {ends}{begins}", advice)
 

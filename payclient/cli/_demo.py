@@ -81,7 +81,7 @@ async def _run_once(
     """Reconcile *dataset*, killed once and resumed, and return whether exactly what was planted is found."""
     write_ledger(dataset.ledger, folder / "ledger.csv")
     streams.tell(
-        f"{len(dataset.ledger):,} rows in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
+        f"{plural(len(dataset.ledger), 'row')} in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
         f"{_FAULT_SHARE:.0%} of its responses fail",
     )
     check, worst = Check(dataset.expected), Worst()

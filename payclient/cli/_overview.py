@@ -172,7 +172,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield from (f"  {line}" for line in aligned(table, right=(1, 2)))
     again = overview.rows - overview.rejected - overview.references
     yield f"listed again: {plural(again, 'row')}"
-    yield from (f"  {escape_unprintable(reference)}: {rows:,} rows" for reference, rows in overview.repeated)
+    yield from (f"  {escape_unprintable(reference)}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
     yield f"rejected: {plural(overview.rejected, 'row')}"
     for group in sorted(overview.reasons.values(), key=lambda each: -each.rows):
         yield f"  {plural(group.rows, 'row')}, first on line {group.line}: {escape_unprintable(group.reason)}"

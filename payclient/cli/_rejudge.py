@@ -12,6 +12,7 @@ import attrs
 from cyclopts import Parameter
 
 from payclient._atomic import AtomicFiles
+from payclient._escape import plural
 from payclient.cli._options import JudgingOptions, OutputOptions
 from payclient.cli._reconciliation import about_of, note_about, write_again
 from payclient.cli._statement import settling_within
@@ -146,7 +147,7 @@ def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
         names = " and ".join(kept)
         yield f"Not changed: {names}, because reading the ledger or the answers in another way takes a new run."
     if unconfirmed:
-        which = "1 reference needs" if unconfirmed == 1 else f"{unconfirmed:,} references need"
+        which = f"{plural(unconfirmed, 'reference')} {'needs' if unconfirmed == 1 else 'need'}"
         yield (
             f"By these rules {which} a second lookup, which the run did not take, and cannot be judged without it. "
             f"To take it: payclient reconcile with the same files and rules, and --out {shlex.quote(str(out))}"

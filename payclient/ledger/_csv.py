@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from payclient._escape import plural
 from payclient.ledger._cells import as_option
 from payclient.ledger._columns import Columns, Finder
 from payclient.ledger._entry import Entry, RejectedEntry
@@ -79,7 +80,7 @@ def _rows(records: Iterable[tuple[int, list[str]]], reader: RowReader) -> Iterat
         if len(cells) == width:
             yield reader.read(line, cells)
         else:
-            yield RejectedEntry(line=line, reason=f"has {len(cells)} cells where the header has {width}")
+            yield RejectedEntry(line=line, reason=f"has {plural(len(cells), 'cell')} where the header has {width}")
 
 
 def _understand(names: Sequence[str], find: Finder, line: int) -> Columns:

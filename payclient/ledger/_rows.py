@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from payclient._escape import quote
+from payclient._escape import plural, quote
 from payclient.ledger._cells import CellProblem, as_option, read_code, read_word
 from payclient.ledger._columns import Columns, column_names
 from payclient.ledger._dialect import PLAIN, Dialect
@@ -241,9 +241,9 @@ class RowReader:
             self.warnings.append("")
         place, first = self._first_odd_creation
         name = quote(self.columns.used["created_at"])
-        cells = "1 cell" if self._odd_creations == 1 else f"{self._odd_creations:,} cells"
         self.warnings[place] = (
-            f"{name}: {cells} cannot be read, such as {first}; no grace applies to a row without a known age"
+            f"{name}: {plural(self._odd_creations, 'cell')} cannot be read, such as {first}; "
+            "no grace applies to a row without a known age"
         )
 
     def _rejected(

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 
+from payclient._escape import plural
 from payclient.errors import OutageError, PayClientError, ResponseError, ServiceError, TransportError
 from payclient.policies._concurrency import Ticket
 from payclient.policies._retry import Signal, classify
@@ -175,7 +176,7 @@ class Outage:
         self.is_on, self._refused_before, self._long_probe_at = True, self.refused, now
         oldest, _ = next(iter(self._in_flight.values()), (math.inf, ""))
         self._since = min(self._since, max(oldest, self._answered_at))
-        self.last_failure = self.last_failure or f"no answer to {len(self._in_flight)} attempts in flight"
+        self.last_failure = self.last_failure or f"no answer to {plural(len(self._in_flight), 'attempt')} in flight"
 
     # Lookups in an outage
 

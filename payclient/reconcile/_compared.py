@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from attrs import define, field, frozen
 
+from payclient._escape import plural
 from payclient.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile._finding import Row
 from payclient.reconcile._status import Status
@@ -39,7 +40,8 @@ class Compared:
     def what(self) -> str:
         """What was compared, in words; empty where nothing was."""
         most = max(self.fields.values(), default=0)
-        names = [name if rows == most else f"{name} ({rows:,} rows)" for name, rows in self.fields.items() if rows]
+        found = {name: rows for name, rows in self.fields.items() if rows}
+        names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
         if self.assumed_paid:
             names.insert(1 if self.fields["amount"] else 0, "status (assumed paid)")
         return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
@@ -71,9 +73,8 @@ class Compared:
         if self.are_amounts_left_out:
             said.insert(0, "Amounts not compared: no column of the ledger is used as the amount.")
         if self.status_left_out:
-            said.append(
-                f"Status not compared; {self.not_paid:,} of {self.status_left_out:,} are not paid at the service.",
-            )
+            which = f"{self.not_paid:,} of {self.status_left_out:,} {'is' if self.not_paid == 1 else 'are'}"
+            said.append(f"Status not compared; {which} not paid at the service.")
         return " ".join(said)
 
 

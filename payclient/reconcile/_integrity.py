@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 from zlib import crc32
 
+from payclient._escape import plural
 from payclient._own_file import own
 from payclient.reconcile import _schema as schema
 
@@ -103,7 +104,7 @@ def _missing(connection: sqlite3.Connection, counts: Mapping[str, int]) -> str:
     ((last,),) = connection.execute("SELECT coalesce(max(position), 0) FROM entries")
     expected = {"entries": last, **json.loads(stored[0])}
     wrong = next((table for table, count in expected.items() if counts[table] != count), None)
-    return "" if wrong is None else f"{wrong} has {counts[wrong]} rows, and had {expected[wrong]}"
+    return "" if wrong is None else f"{wrong} has {plural(counts[wrong], 'row')}, and had {expected[wrong]}"
 
 
 def _tables(connection: sqlite3.Connection) -> set[tuple[object, ...]]:

@@ -22,6 +22,7 @@ from typing import Self
 
 from attrs import asdict, evolve
 
+from payclient._escape import plural
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
@@ -204,7 +205,7 @@ class Journal:
         self._rows += 1
         stored = next(self._stored, None)
         if stored is None and self._is_complete:
-            raise self._another_ledger(f"it has {self._last_of_ledger()} rows, and this one has more")
+            raise self._another_ledger(f"it has {plural(self._last_of_ledger(), 'row')}, and this one has more")
         if stored is None:
             self._unwritten.add(self._rows, None, *entry_cells(entry))
         elif stored != entry:
@@ -230,7 +231,7 @@ class Journal:
             JournalWriteError: When it cannot be written.
         """
         if next(self._stored, None) is not None:
-            raise self._another_ledger(f"it has {self._last_of_ledger()} rows, and this one {self._rows}")
+            raise self._another_ledger(f"it has {plural(self._last_of_ledger(), 'row')}, and this one {self._rows}")
         if self._is_complete:
             return
         self._unwritten.write()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, evolve, field, frozen
 
-from payclient._escape import escape_unprintable
+from payclient._escape import escape_unprintable, plural
 from payclient.reconcile._finding import Code, Row
 
 _MAX_METHODS = 1_000
@@ -35,10 +35,9 @@ class Leakage:
     @property
     def sentence(self) -> str:
         """For people; safe to print."""
-        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
         return (
-            f"{escape_unprintable(self.method) or 'no method'}: {rows}, {self.short_received:,} not received, "
-            f"fees {self.fee_off_schedule:+,} against the schedule"
+            f"{escape_unprintable(self.method) or 'no method'}: {plural(self.rows, 'row')}, "
+            f"{self.short_received:,} not received, fees {self.fee_off_schedule:+,} against the schedule"
         ) + (f", up to {self.possible:,} more where no fee is known" if self.possible else "")
 
 

@@ -125,7 +125,7 @@ class OpenTally:
             closing.amount + resolved.amount - new.amount - reopened.amount,
         )
         if before is not None and before.count != opening.count:
-            message = f"the roll-forward does not tie: {before.count} findings were open, and {opening.count} are known"
+            message = f"the roll-forward does not tie: {before.count} open in the previous run, {opening.count} known"
             raise TieOutError(message)
         return OpenFindings(
             opening=opening if before is None else before,

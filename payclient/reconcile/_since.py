@@ -50,9 +50,9 @@ class SincePrevious:
             return ""
         first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (self.oldest_reused_at, self.newest_reused_at))
         when = f"of {first}" if first == last else f"from {first} to {last}"
-        if self.reused == 1:
-            return f"1 row that matched before was not looked up again: its answer is {when} UTC."
-        return f"{self.reused:,} rows that matched before were not looked up again: their answers are {when} UTC."
+        were, answers = ("was", "its answer is") if self.reused == 1 else ("were", "their answers are")
+        rows = plural(self.reused, "row")
+        return f"{rows} that matched before {were} not looked up again: {answers} {when} UTC."
 
     @property
     def carried_rows(self) -> int:

@@ -67,7 +67,7 @@ class Total:
 
     Attributes:
         rows: How many.
-        ledger_amount: Sum of what the ledger states for them.
+        ledger_amount: Sum of what the ledger states for them; for what was carried over, the earlier ledger.
         service_amount: Sum of what the service states for them, row by row, so a transaction that is
             on two rows counts twice; the tie-out counts it once.
         ledger_paid: What of it adds to the ledger's paid total.
@@ -81,11 +81,11 @@ class Total:
     service_paid: int = 0
 
     def plus(self, row: Row) -> Total:
-        """Return the total with *row* in it; the ledger does not state what was carried over."""
+        """Return the total with *row* in it."""
         ours, theirs = paid_by(row)
         return Total(
             self.rows + 1,
-            self.ledger_amount + (0 if row.carried_from else row.ledger_amount or 0),
+            self.ledger_amount + (row.ledger_amount or 0),
             self.service_amount + (row.service_amount or 0),
             self.ledger_paid + ours,
             self.service_paid + theirs,
@@ -330,7 +330,7 @@ class Tally:
         expected = self._rows + self._other_rows + (since.carried_rows if since else 0)
         expected += since.rechecked.rows if since and since.rechecked else 0
         if counted != expected:
-            message = f"{expected} rows were counted, and {counted} are in the buckets"
+            message = f"rows counted: {expected}, rows in the buckets: {counted}"
             raise TieOutError(message)
         return Summary(
             rows=self._rows,

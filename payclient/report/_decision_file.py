@@ -11,6 +11,7 @@ from typing import IO, Any
 from attrs import frozen
 
 from payclient._atomic import AtomicFiles, lock
+from payclient._escape import plural
 from payclient._own_file import own, read_own
 from payclient.reconcile import FIRST, Decision, DecisionError, decision_line, latest, read_decisions
 from payclient.report._manifest import MANIFEST, Problem
@@ -149,4 +150,5 @@ def verify_decisions(folder: Path) -> tuple[Problem, ...]:
         return ()
     if is_whole:
         return ()
-    return (Problem(DECISIONS, f"it does not hold the {known['lines']:,} decisions that the report was written with"),)
+    decisions = plural(known["lines"], "decision")
+    return (Problem(DECISIONS, f"it does not hold the {decisions} that the report was written with"),)

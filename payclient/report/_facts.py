@@ -116,16 +116,15 @@ def _not_read(file: LedgerAbout) -> Iterator[str]:
 
 def _ledger(ledger: LedgerAbout) -> Iterator[Fact]:
     yield Fact("Ledger", (ledger.name or "standard input",))
-    yield Fact("Size", (f"{ledger.size_bytes:,} bytes, read as {ledger.format}",))
+    yield Fact("Size", (f"{plural(ledger.size_bytes, 'byte')}, read as {ledger.format}",))
     yield Fact("SHA-256", (ledger.sha256,), is_code=True)
     yield Fact("Columns used", tuple(_columns(ledger)) or ("none",))
 
 
 def _statement(statement: StatementAbout) -> Iterator[Fact]:
     file, totals = statement.file, statement.totals
-    yield Fact(
-        "Statement", (f"{file.name}: {plural(totals.lines, 'line')}, {file.size_bytes:,} bytes, read as {file.format}",)
-    )
+    size = f"{plural(totals.lines, 'line')}, {plural(file.size_bytes, 'byte')}"
+    yield Fact("Statement", (f"{file.name}: {size}, read as {file.format}",))
     yield Fact("SHA-256 of the statement", (file.sha256,), is_code=True)
     yield Fact("Columns of the statement", tuple(_columns(file)) or ("none",))
 

@@ -12,6 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from payclient._atomic import Fingerprint
+from payclient._escape import plural
 from payclient._own_file import own
 from payclient.ledger import dialect_as_json
 from payclient.reconcile import Summary, as_json
@@ -126,7 +127,7 @@ def _changed(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Proble
             yield Problem(name, f"it cannot be read: {error.strerror}")
         else:
             if length != size_bytes:
-                yield Problem(name, f"it was changed: it has {length:,} bytes, and {size_bytes:,} were written")
+                yield Problem(name, f"it was changed: it has {plural(length, 'byte')}, and had {size_bytes:,}")
             elif found != sha256:
                 yield Problem(name, "it was changed: it has as many bytes as were written, but others")
 

@@ -390,7 +390,7 @@ def test_nothing_assumed(reconcile, report):
     """Where nothing is assumed, the verdict is never clean, and says how many rows are not paid."""
     result = reconcile("--assume-status", "none", lines=["T1,15000", "T2,7000"], header="reference,amount")
     assert (result.status, result.out.splitlines()[0]) == (1, "PARTIAL: amount of 2 ledger rows: 2 matched.")
-    assert result.out.splitlines()[1].endswith("Status not compared; 1 of 2 are not paid at the service.")
+    assert result.out.splitlines()[1].endswith("Status not compared; 1 of 2 is not paid at the service.")
 
 
 def test_assumption_is_part_of_the_run(reconcile):

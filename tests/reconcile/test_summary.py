@@ -152,7 +152,9 @@ def test_not_compared(words, not_paid, status):
     """Where nothing is assumed, the verdict is never clean, and says how many rows are not paid."""
     result = summary(*(assumed(word, "none") for word in words))
     assert (result.verdict, result.exit_status()) == (Verdict.PARTIAL, status)
-    assert result.compared.remark.endswith(f" Status not compared; {not_paid} of 2 are not paid at the service.")
+    assert result.compared.remark.endswith(
+        f" Status not compared; {not_paid} of 2 {'is' if not_paid == 1 else 'are'} not paid at the service."
+    )
 
 
 def test_tolerated():
@@ -175,5 +177,5 @@ def test_lost_row():
     tally = Tally()
     tally.add(MATCHED)
     tally._rows += 1
-    with pytest.raises(TieOutError, match="2 rows were counted, and 1 are in the buckets"):
+    with pytest.raises(TieOutError, match="rows counted: 2, rows in the buckets: 1"):
         tally.summary()

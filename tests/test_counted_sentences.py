@@ -1,0 +1,135 @@
+"""Every sentence with a number in it is right for one, none and many."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from payclient.reconcile import Leakage, SincePrevious, StatementTotals
+from payclient.reconcile._compared import Compared
+from payclient.reconcile._earlier import PreviousRun
+from payclient.reconcile._period import Period
+from support.nights import FIRST
+
+PACKAGE = Path(__file__).parents[1] / "payclient"
+NOUN = re.compile(
+    r"^ (?:more |other |different )?(rows|lines|runs|breaks|references|answers|cells|columns|bytes|decisions|findings|"
+    r"payments|attempts|lookups|responses|requests|files|tables|days|hours|minutes|characters|digits)\b"
+)
+VERB = re.compile(r"\b(are|were|have|need|their|they)\b")
+LIMIT = re.compile(r"[A-Z_]+|limit|.*_limit\(\)|.*limiter\.limit|15 if .*")
+"""A limit, which is never one."""
+
+NEVER_ONE = {
+    "len(name)": "above a limit",
+    "len(text)": "above a limit",
+    "len(response.body)": "above a limit",
+    "stats.limit": "no whole number",
+    "len(places)": "two or more, or another sentence",
+    "counts[other]": "columns of a header that was split",
+    "case.rows": "two or more, or no finding",
+    "planted": "of the demo, in which each finding is planted",
+    "path.stat().st_size": "of a report, which is longer",
+    "self.left_out": "two or more: one row that does not fit takes the place of the sentence",
+    "left_out": "two or more: one row that does not fit takes the place of the sentence",
+}
+
+
+def counted(source):
+    """Yield what each number in a sentence counts, and the words behind it: `(expression, words, has plural)`."""
+    for node in ast.walk(ast.parse(source)):
+        for value, words in zip(node.values, node.values[1:], strict=False) if isinstance(node, ast.JoinedStr) else ():
+            if isinstance(value, ast.FormattedValue) and isinstance(words, ast.Constant):
+                yield ast.unparse(value.value), words.value, "plural(" in ast.unparse(value.value)
+
+
+def wrong(source):
+    """Return the numbers whose noun is always that of many, and those whose verb is."""
+    found = {what for what, words, is_plural in counted(source) if not is_plural and NOUN.match(words)}
+    found |= {what for what, words, is_plural in counted(source) if is_plural and VERB.search(words)}
+    return {each for each in found - NEVER_ONE.keys() if not LIMIT.fullmatch(each)}
+
+
+def test_every_sentence():
+    """A number has its noun from `plural`, and no verb of many follows, in every sentence of the package."""
+    found = {str(path.relative_to(PACKAGE)): wrong(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    assert {name: each for name, each in found.items() if each} == {}
+    assert wrong('f"{count} rows were read"; f"{plural(count, noun)} are read"') == {"count", "plural(count, noun)"}
+
+
+def test_every_template():
+    """The same in the pages: `number` and `length` are for a table, or have a noun that fits."""
+    texts = {path.name: path.read_text() for path in PACKAGE.rglob("*.j2")}
+    found = [
+        (name, match[0])
+        for name, text in texts.items()
+        for match in re.finditer(r"\{\{([^}]*\|(?:number|length)[^}]*)\}\}( [a-z]+)", text)
+        if NOUN.match(match[2])
+    ]
+    assert {match for _, match in found} == {"{{ trend|length }} runs"}  # this one and at least one before
+
+
+PREVIOUS = PreviousRun(run="20", folder="20", last_observed_at=None)
+
+
+def reused(count):
+    times = dict.fromkeys(("oldest_reused_at", "newest_reused_at"), FIRST if count else None)
+    return SincePrevious(previous=PREVIOUS, carried={}, reused=count, **times).reused_sentence
+
+
+def of_rules(count):
+    numbers = dict.fromkeys(("removed_by_rules", "added_by_rules"), count)
+    return SincePrevious(previous=PREVIOUS, carried={}, changed_rules=("grace",), **numbers).rules_sentence
+
+
+@pytest.mark.parametrize(
+    ("sentence", "none", "one", "many"),
+    [
+        (
+            reused,
+            "",
+            "1 row that matched before was not looked up again: its answer is of 2026-11-20 02:00 UTC.",
+            "2,000 rows that matched before were not looked up again: their answers are of 2026-11-20 02:00 UTC.",
+        ),
+        (
+            of_rules,
+            "no break more or less",
+            "1 difference no longer counted as a break and 1 break more",
+            "2,000 differences no longer counted as a break and 2,000 breaks more",
+        ),
+        (
+            lambda count: StatementTotals(ignored_lines=count, ignored_amount=7).ignored_sentence,
+            "",
+            "1 line of the statement left out, as the rules say: 7",
+            "2,000 lines of the statement left out, as the rules say: 7",
+        ),
+        (
+            lambda count: Compared(fields={"amount": 3, "fee": 3}, not_paid=count, status_left_out=3000).remark,
+            "0 of 3,000 are not paid",
+            "1 of 3,000 is not paid",
+            "2,000 of 3,000 are not paid",
+        ),
+        (
+            lambda count: Compared(fields={"amount": 9, "fee": count}).what,
+            "amount",
+            "amount and fee (1 row)",
+            "amount (9 rows) and fee",
+        ),
+        (
+            lambda count: Period(first=FIRST, last=FIRST, lines=5, without=count).sentence,
+            "of 5 rows",
+            "of 5 rows; 1 row without a time",
+            "of 5 rows; 2,000 rows without a time",
+        ),
+        (lambda count: Leakage(method="VA", rows=count).sentence, "VA: 0 rows,", "VA: 1 row,", "VA: 2,000 rows,"),
+    ],
+    ids=["reused", "rules", "left_out", "not_paid", "compared", "period", "leakage"],
+)
+def test_one_none_many(sentence, none, one, many):
+    """Noun and verb agree with the number."""
+    said = [sentence(count) for count in (0, 1, 2000)]
+    pairs = zip(said, (none, one, many), strict=True)
+    assert [each for each, part in pairs if part not in each or bool(each) != bool(part)] == []
