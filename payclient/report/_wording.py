@@ -223,7 +223,8 @@ CODES: Mapping[Code, Wording] = {
     ),
     Code.REVERSED: Wording(
         "Paid before, and not any more",
-        "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why.",
+        "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why. "
+        "It stays open until it is paid again, the ledger changes to what the service says, or it is accepted.",
     ),
     Code.RECORDED_NOT_PAID: Wording(
         "Recorded as paid, but not paid",

@@ -157,6 +157,21 @@ def test_not_compared(words, not_paid, status):
     )
 
 
+def test_not_answered():
+    """A field that the ledger states, and no answered row has, is not compared for that reason."""
+    entry = Entry(line=2, reference="T1", amount=9, status="Paid", payment_code="7")
+    result = summary(Row(entry=entry, bucket=Bucket.UNRESOLVED)).compared.remark
+    assert "Not compared, because no row with it was answered: amount, status, payment_code." in result
+    assert "because the ledger does not state it: merchant_reff, fee, amount_received," in result
+
+
+def test_tolerated_without_amounts():
+    """A ledger without an amount column says it, too."""
+    waived = Finding(Code.METHOD_DIFFERS, "", waived="agreed")
+    one = Row(entry=Entry(line=2, reference="T1", status="Paid"), bucket=Bucket.MATCHED, findings=(waived,))
+    assert ": 1 matched (1 within tolerance or accepted)." in summary(one).sentence
+
+
 def test_tolerated():
     """Tolerated and accepted rows are counted separately from equal ones."""
     waived = Finding(Code.UNDERPAID, "", waived="agreed")

@@ -90,5 +90,7 @@ async def test_page(folder):
     *each, total = re.findall(r" ([\d,]+) ([\d,]+) ([\d,]+)(?= |$)", kinds)
     assert [sum(map(int, numbers)) for numbers in zip(*each, strict=True)] == [*map(int, total)]
     moved = sum(int(cell.replace("\N{MINUS SIGN}", "-").replace("+", "") or 0) for cell in page.all("td", class_="n d"))
+    recorded = page.text.split("Recorded as paid, but not paid recorded_not_paid")[1]
+    assert "as paid 8 in the ledger, 0 at the service" in recorded[:400]
     paid_sums = re.findall(r"as paid ([\d,]+) in the ledger, ([\d,]+) at the service", page.text)
     assert moved == sum(int(theirs) - int(ours) for ours, theirs in paid_sums)
