@@ -71,7 +71,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         *(Column("Status", 20), Column("Ledger rows", 14), Column("Ledger amount", 20), Column("Service rows", 14)),
         Column("Service amount", 20),
     ),
-    "To sign": (Column("What", 26), Column("Value", 100)),
+    "To sign": (Column("What", 30), Column("Value", 100)),
     "Run": (Column("What", 26), Column("Value", 100)),
 }
 """The sheets in their order, each with its columns; `All rows` is there on request, `Resolved` with a previous run."""

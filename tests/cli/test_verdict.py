@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from payclient.cli._verdict import Worst, aligned
+from payclient.cli._verdict import Worst, aligned, verdict_lines
 from payclient.ledger import Entry
-from payclient.reconcile import Bucket, Code, Finding, Row
+from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, PreviousRun, Row, Tally
+from payclient.reconcile._break_state import History
 from payclient.reconcile._settled import OtherSide
 
 
@@ -44,6 +45,22 @@ def test_breaks_only():
 def test_place(more, place):
     """A line number says of which file it is, unless that is the ledger."""
     assert evolve(row(3, Code.UNDERPAID), **more).place == place
+
+
+def test_open_for_long():
+    """What has been open for more than 30 days is a line below the roll-forward, and in the words to sign by."""
+    previous = PreviousRun(run="20", folder="20", last_observed_at=None)
+    tally = Tally(previous=previous)
+    for line, days in enumerate((0, 30, 31, 400), 1):
+        history = History(state=BreakState.STILL_OPEN, first_seen=None, first_run="1", age_days=days)
+        finding = Finding(Code.UNDERPAID, "x", history=history, at_stake=10**line)
+        tally.add(evolve(row(line, Code.UNDERPAID), findings=(finding,)))
+    summary = tally.summary()
+    lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]
+    assert lines[lines.index("open now 4 11,110") + 1] == "for more than 30 days 2 11,000"
+    assert summary.open_findings.at_stake_sentence == (
+        "4 open, with 11,110 at stake; 2 of them for more than 30 days, with 11,000"
+    )
 
 
 def test_aligned():
