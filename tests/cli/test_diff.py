@@ -121,7 +121,7 @@ def test_refused(command, nights, tmp_path):
     assert (result.status, result.out) == (2, "")
     assert result.err == (
         "payclient: 20 cannot be compared: breaks.csv: it was changed: it has 0 bytes, and "
-        f"{result.err.split('and ')[1].split(' ')[0]} were written (see payclient verify 20)\n"
+        f"had {result.err.split('had ')[1].split(' ')[0]} (see payclient verify 20)\n"
     )
 
 
