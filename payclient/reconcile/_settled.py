@@ -121,7 +121,5 @@ class StatementTotals:
     @property
     def ignored_sentence(self) -> str:
         """What the rules leave out, for people; empty if nothing."""
-        said = (
-            f"{plural(self.ignored_lines, 'line')} of the statement left out, as the rules say: {self.ignored_amount:,}"
-        )
-        return said if self.ignored_lines else ""
+        lines = f"{plural(self.ignored_lines, 'line')} of the statement"
+        return f"{lines} left out, as the rules say: {self.ignored_amount:,}" if self.ignored_lines else ""
