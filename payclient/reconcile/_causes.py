@@ -37,8 +37,6 @@ class PatternKind(StrEnum):
         METHOD: The two sides use the same pair of names for the payment method.
         TEXT: One side has the same text more, before or after a code.
         EXPIRY: The times of expiry differ by the same duration.
-        SHIFTED: The ledger has the value of the row above or below.
-        NEIGHBOURS: They follow each other in the ledger.
         TIME: They were created within the same hour, or on the same day.
         PREFIX: Their references begin with the same characters.
     """
@@ -50,8 +48,6 @@ class PatternKind(StrEnum):
     METHOD = "method"
     TEXT = "text"
     EXPIRY = "expiry"
-    SHIFTED = "shifted"
-    NEIGHBOURS = "neighbours"
     TIME = "time"
     PREFIX = "prefix"
 
@@ -244,16 +240,6 @@ def _expiry_words(difference: timedelta) -> tuple[str, str]:
     return sentence, "export the ledger's times in the zone of the service"
 
 
-def _shifted(name: str, place: str, first: int, last: int) -> tuple[str, str]:
-    sentence = f"{name} is that of the row {place} at the service, on lines {first:,} to {last:,} of the ledger"
-    return sentence, "sort or paste the whole table again: one column has moved by a row"
-
-
-def _neighbours(first: int, last: int) -> tuple[str, str]:
-    sentence = f"they follow each other, on lines {first:,} to {last:,} of the ledger"
-    return sentence, "compare these lines with their source, the columns to the left and right included"
-
-
 def _time(time: str) -> tuple[str, str]:
     *day, hour = time.split(" ")
     if not day and "-" in hour:
@@ -277,8 +263,6 @@ _DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {
     PatternKind.METHOD: _method,
     PatternKind.TEXT: _affix_words,
     PatternKind.EXPIRY: _expiry_words,
-    PatternKind.SHIFTED: _shifted,
-    PatternKind.NEIGHBOURS: _neighbours,
     PatternKind.TIME: _time,
     PatternKind.PREFIX: _prefix,
 }

@@ -6,31 +6,27 @@ Design rules:
 - A pattern is a fact about rows, with the rule or option that would treat it. It never says who is to blame.
 - Only what explains at least a twentieth of the breaks, and at least twenty rows, is a pattern.
 - What is common in the whole ledger is no pattern of its breaks: a time or a prefix must be far more common among the
-  breaks, and neighbours must be more than chance makes.
+  breaks.
 - Memory is bounded: a limited number of values is counted, and rare ones are forgotten.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import log
 
 from attrs import asdict, define, field, frozen
 
 from payclient._escape import plural
-from payclient.ledger import Entry
 from payclient.reconcile._causes import Cause, PatternKind, are_alike, causes, described, places
-from payclient.reconcile._finding import Bucket, Code, Row
+from payclient.reconcile._finding import Bucket, Row
 
 _MIN_ROWS = 20
 _MIN_SHARE = 20
 """The part of the breaks that a pattern explains at least, as one divided by this."""
 _MIN_LIFT = 3
-_MAX_CHANCE = 1e-6
 _MAX_KEPT = 4096
 _MAX_SHOWN = 20
 _MAX_LINES = 3
-_SHIFTS = {"amount": (Code.UNDERPAID, Code.OVERPAID), "merchant_reff": (Code.MERCHANT_REFF_DIFFERS,)}
 
 
 @frozen(kw_only=True)
@@ -107,30 +103,6 @@ class _Counts:
 
 
 @define
-class _Sequence:
-    """The rows that follow each other in the ledger while something holds; the sequence with the most breaks."""
-
-    longest: _Count = field(init=False, factory=_Count)
-    first: int = field(init=False, default=0)
-    last: int = field(init=False, default=0)
-    _now: _Count = field(init=False, factory=_Count)
-    _start: int = field(init=False, default=0)
-
-    def end(self) -> None:
-        """Take the next row, of which it does not hold."""
-        if self._now.rows:
-            self._now = _Count()
-
-    def add(self, row: Row) -> None:
-        """Take the next row that is a break, of which it holds."""
-        if not self._now.rows:
-            self._start = row.line
-        self._now.add(row, row.at_stake)
-        if self._now.rows >= self.longest.rows:
-            self.longest, self.first, self.last = self._now, self._start, row.line
-
-
-@define
 class Patterns:
     """Finds the patterns, row by row in the order of the ledger."""
 
@@ -139,65 +111,32 @@ class Patterns:
     _causes: _Counts = field(init=False, factory=_Counts)
     _places: _Counts = field(init=False, factory=_Counts)
     _places_of_breaks: _Counts = field(init=False, factory=_Counts)
-    _neighbours: _Sequence = field(init=False, factory=_Sequence)
-    _shifted: dict[tuple[str, str], _Sequence] = field(
-        init=False,
-        factory=lambda: {(name, place): _Sequence() for name in _SHIFTS for place in ("above", "below")},
-    )
-    _before: Row | None = field(init=False, default=None)
 
     def add(self, row: Row) -> None:
         """Take the next row."""
         self._rows += 1
-        self._add_shifts(row)
         stands = tuple(places(row))
         for place in stands:
             self._places.of(place).rows += 1
         if row.bucket is not Bucket.BREAK:
-            self._neighbours.end()
             return
         self._breaks += 1
-        self._neighbours.add(row)
         amount = row.at_stake
         for place in stands:
             self._places_of_breaks.of(place).add(row, amount)
         for cause in dict.fromkeys(causes(row)):
             self._causes.of(cause).add(row, amount)
 
-    def _add_shifts(self, row: Row) -> None:
-        before, self._before = self._before, row
-        if before is None:
-            return
-        for (name, place), sequence in self._shifted.items():
-            # The row that has the value of the next one is known only when that one comes.
-            one, other = (row, before) if place == "above" else (before, row)
-            if not _is_of(one, other, name):
-                sequence.end()
-            elif one.bucket is Bucket.BREAK and _is_different(one, name):
-                sequence.add(one)
-
     def patterns(self) -> tuple[Pattern, ...]:
         """Return what is found, those of the most rows first."""
-        found = [count.pattern(cause) for cause, count in self._found() if self._is_enough(count)]
+        shared = (*self._causes.by_cause.items(), *self._found_places())
+        found = [count.pattern(cause) for cause, count in shared if self._is_enough(count)]
         order = list(PatternKind)
         found.sort(key=lambda each: (-each.rows, order.index(each.kind), each.sentence))
         return tuple(found[:_MAX_SHOWN])
 
     def _is_enough(self, count: _Count) -> bool:
         return count.rows >= _MIN_ROWS and count.rows * _MIN_SHARE >= self._breaks
-
-    def _found(self) -> Iterator[tuple[Cause, _Count]]:
-        yield from self._causes.by_cause.items()
-        yield from self._found_places()
-        for (name, place), sequence in self._shifted.items():
-            yield (PatternKind.SHIFTED, name, place, sequence.first, sequence.last), sequence.longest
-        together = self._neighbours
-        if self._breaks < self._rows and self._is_no_chance(together.longest.rows):
-            yield (PatternKind.NEIGHBOURS, together.first, together.last), together.longest
-
-    def _is_no_chance(self, length: int) -> bool:
-        """Return whether that number of breaks in a row is improbable where breaks are spread evenly."""
-        return bool(length) and log(self._rows) + length * log(self._breaks / self._rows) < log(_MAX_CHANCE)
 
     def _found_places(self) -> Iterator[tuple[Cause, _Count]]:
         """Yield the places that are far more common among the breaks than in the ledger; of nested ones, one."""
@@ -212,15 +151,3 @@ class Patterns:
         for place, (cause, count) in enumerate(found):
             if not any(are_alike(cause, earlier) for earlier, _ in found[:place]):
                 yield cause, count
-
-
-def _is_different(row: Row, name: str) -> bool:
-    return any(each.code in _SHIFTS[name] and each.is_decisive for each in row.findings)
-
-
-def _is_of(row: Row, other: Row, name: str) -> bool:
-    """Return whether *row* of the ledger has what the service states for the *other* row."""
-    if not isinstance(row.entry, Entry) or other.transaction is None:
-        return False
-    ours, theirs = getattr(row.entry, name), getattr(other.transaction, name)
-    return isinstance(ours, int | str) and ours == theirs

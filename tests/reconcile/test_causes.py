@@ -136,8 +136,6 @@ def test_alike():
         (("method", "Bank", ""), "payment_method is 'Bank' in the ledger and nothing at the service", "export the"),
         (("text", "merchant_reff", "start", "service", "INV-"), "merchant_reff has 'INV-' more at the start", "export"),
         (("expiry", timedelta(hours=-7)), "expdate is 7h earlier at the service", "export the ledger's times"),
-        (("shifted", "amount", "above", 5, 90), "amount is that of the row above at the service, on lines 5", "sort"),
-        (("neighbours", 5, 1090), "they follow each other, on lines 5 to 1,090 of the ledger", "compare these lines"),
         (("time", "2026-11-20 07"), "created on 2026-11-20 between 07:00 and 07:59", "grace ="),
         (("time", "07"), "created on several days between 07:00 and 07:59", "grace ="),
         (("time", "2026-11-20"), "created on 2026-11-20", "grace ="),

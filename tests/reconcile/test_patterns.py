@@ -145,29 +145,6 @@ def test_prefix():
     assert pattern.sentence == "the reference begins with 'SB'"
 
 
-@pytest.mark.parametrize(("by", "place"), [(-1, "above"), (1, "below")])
-@pytest.mark.parametrize("name", ["amount", "merchant_reff"])
-def test_shifted(by, place, name):
-    """A column that has moved by a row is found, with the lines on which it has."""
-    pairs = list(pairs_of())
-    values = [getattr(entry, name) for entry, _ in pairs]
-    for number in range(500, 560):
-        entry, found = pairs[number]
-        pairs[number] = attrs.evolve(entry, **{name: values[number + by]}), found
-    shifted, neighbours = patterns_of(pairs)
-    assert (shifted.kind, shifted.rows) == (PatternKind.SHIFTED, 60)
-    assert shifted.sentence.startswith(f"{name} is that of the row {place} at the service, on lines 502 to 561")
-    assert (neighbours.kind, neighbours.rows) == (PatternKind.NEIGHBOURS, 60)
-
-
-def test_neighbours():
-    """Breaks without a gap between them are a pattern, where breaks are rare."""
-    random = Random(1)
-    (pattern,) = planted(spoilt(random), where=lambda number: 700 <= number < 740)
-    assert (pattern.kind, pattern.rows) == (PatternKind.NEIGHBOURS, 40)
-    assert pattern.sentence.endswith("on lines 702 to 741 of the ledger")
-
-
 def test_waived():
     """What a rule allows is no break, and so no pattern."""
     patterns = Patterns()
