@@ -42,7 +42,6 @@ class OutputOptions:
 
     Attributes:
         gzip_rows: Compress `rows.jsonl` to about a tenth, as `rows.jsonl.gz`. A report that is written again stays so.
-        all_rows: Add a sheet with every row to `report.xlsx`. Slow for a large ledger; `rows.jsonl` has every row too.
         fail_on: The least severe break that makes the exit status 1.
         fail_on_new: The same, of breaks that are new, changed or reopened since the previous run; others do not count.
         as_json: Print `summary.json` on standard output instead of the verdict.
@@ -50,7 +49,6 @@ class OutputOptions:
     """
 
     gzip_rows: Annotated[bool, _BARE] = False
-    all_rows: Annotated[bool, _BARE] = False
     fail_on: Severity = Severity.MEDIUM
     fail_on_new: Severity | None = None
     as_json: Annotated[bool, Parameter(name="--json"), _BARE] = False

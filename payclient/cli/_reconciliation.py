@@ -272,10 +272,8 @@ def _report_files(
     *,
     has_matched: bool,
 ) -> ReportFiles:
-    all_rows, gzip_rows = _noted(journal, "all rows", output.all_rows), _noted(journal, "gzip rows", output.gzip_rows)
-    return ReportFiles(
-        folder, rules=rules, previous=previous, all_rows=all_rows, gzip_rows=gzip_rows, has_matched=has_matched
-    )
+    gzip_rows = _noted(journal, "gzip rows", output.gzip_rows)
+    return ReportFiles(folder, rules=rules, previous=previous, gzip_rows=gzip_rows, has_matched=has_matched)
 
 
 def _noted(journal: Journal, option: str, wanted: bool) -> bool:

@@ -43,8 +43,6 @@ class ReportFiles:
         formats: Names of the files to write; `manifest.json` comes with them. An older file that is not among them
             stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
-        all_rows: Whether `report.xlsx` has a sheet with every row. That takes most of the time of a report;
-            `rows.jsonl` has every row anyway.
         has_matched: Whether rows that matched are remembered for the run after this one.
         gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
             kind is removed.
@@ -67,7 +65,6 @@ class ReportFiles:
         rules: Rules = STRICT,
         formats: Collection[str] | None = None,
         previous: PreviousRun | None = None,
-        all_rows: bool = False,
         gzip_rows: bool = False,
         has_matched: bool = False,
     ) -> None:
@@ -86,7 +83,6 @@ class ReportFiles:
         # Before anything is written, so that a missing extra shows at once.
         self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
         self._run = ""
-        self._all_rows = all_rows
         self._rows_name = rows
         self._folder = Path(folder)
         self._log = read_log(self._folder)
@@ -123,7 +119,6 @@ class ReportFiles:
                 module.ReportWorkbook(
                     file,
                     folder,
-                    all_rows=self._all_rows,
                     rows_name=self._rows_name,
                     has_previous=HISTORY in self._formats,
                     decisions=self._log.latest,

@@ -42,7 +42,7 @@ _MONEY = (
 
 _AGE = (Column("State", 12), Column("First seen", 20), Column("Age in days", 10), Column("Line of", 26))
 
-_ALL_ROWS, _GONE = "All rows", "Resolved"
+_GONE = "Resolved"
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
     "Breaks": (_LINE, _REFERENCE, *_FINDING, *_WORK, Column("Other findings", 24), *_AGE, *_SIDES, *_WHEN),
@@ -53,7 +53,6 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         *(_REFERENCE, *_FINDING[:3], Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
         *(Column("First seen", 20), Column("Age in days", 10)),
     ),
-    _ALL_ROWS: (_LINE, _REFERENCE, Column("Bucket", 12), Column("Findings", 24), _FINDING[-1], *_SIDES, *_WHEN),
     "Patterns": (
         *(Column("Pattern", 70), Column("Rows", 10), Column("At stake", 20), Column("What would treat it", 70)),
         Column("First lines", 24),
@@ -74,7 +73,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "To sign": (Column("What", 30), Column("Value", 100)),
     "Run": (Column("What", 26), Column("Value", 100)),
 }
-"""The sheets in their order, each with its columns; `All rows` is there on request, `Resolved` with a previous run."""
+"""The sheets in their order, each with its columns; `Resolved` is there with a previous run."""
 
 _NOT_FILTERED = frozenset({"Summary", "Tie-out", "Money by status", "To sign", "Run"})
 _REST = {"Breaks": "breaks.csv", _GONE: "history.jsonl"}
@@ -88,7 +87,6 @@ class ReportWorkbook:
     Args:
         file: Open for bytes, at its start.
         folder: For temporary files, as large as the workbook before compression.
-        all_rows: Whether there is a sheet with every row.
         has_previous: Whether there is a sheet with the breaks of earlier runs that are gone.
         decisions: What was decided, by reference and code; the columns for work show it.
         max_rows: Rows that fit in a sheet, the header included.
@@ -104,18 +102,17 @@ class ReportWorkbook:
         file: IO[bytes],
         folder: Path,
         *,
-        all_rows: bool = False,
         has_previous: bool = False,
         decisions: Decisions | None = None,
         max_rows: int = MAX_ROWS,
         rows_name: str = ROWS,
     ) -> None:
         self._book = BookWriter(file, folder)
-        self._all_rows, self._rows_name = all_rows, rows_name
+        self._rows_name = rows_name
         self._decisions = decisions or {}
         self._sheets: dict[str, SheetWriter] = {}
         for name, columns in COLUMNS.items():
-            if (name == _ALL_ROWS and not all_rows) or (name == _GONE and not has_previous):
+            if name == _GONE and not has_previous:
                 continue
             rest = _REST.get(name, rows_name)
             self._sheets[name] = self._book.begin(
@@ -130,8 +127,6 @@ class ReportWorkbook:
 
     def add(self, row: Row) -> None:
         """Write *row*."""
-        if self._all_rows:
-            self._sheets[_ALL_ROWS].add(_any(row))
         if row.bucket in _BY_BUCKET:
             name, cells = _BY_BUCKET[row.bucket]
             self._sheets[name].add(cells(row, self._decisions))
@@ -160,18 +155,10 @@ class ReportWorkbook:
 
     def _remarks(self) -> Iterator[str]:
         """Yield what a reader of this workbook might miss in it."""
-        if not self._all_rows:
-            every = f"{self._rows_name} has every row"
-            yield f"Matched rows are not listed here: {every}, and --all-rows adds a sheet with them."
-        for name in (*((_ALL_ROWS,) if self._all_rows else ()), "Breaks", "Open", "Unresolved", "Rejected"):
+        yield f"Matched rows are not listed here: {self._rows_name} has every row."
+        for name in ("Breaks", "Open", "Unresolved", "Rejected"):
             if left_out := self._sheets[name].left_out:
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
-
-
-def _any(row: Row) -> Sequence[Value]:
-    findings = row.findings
-    codes = " ".join(finding.code for finding in findings) if findings else None
-    return (row.line, row.reference, row.bucket.value, codes, moved_by(row), *both_sides(row), *_times(row))
 
 
 def _break(row: Row, decisions: Decisions) -> Sequence[Value]:

@@ -8,7 +8,6 @@ import json
 import signal
 from zoneinfo import available_timezones
 
-import openpyxl
 import pytest
 
 from payclient.testing import FakeService, Reply
@@ -116,20 +115,6 @@ def test_files(reconcile, report):
     rows = [json.loads(line)["bucket"] for line in (report / "rows.jsonl").read_text().splitlines()]
     summary = json.loads((report / "summary.json").read_text())
     assert (breaks, rows, summary["verdict"]) == (["T2"], ["matched", "break"], "breaks")
-
-
-def test_all_rows(reconcile, configured, report):
-    """A sheet with every row is there on request, and then in the report that is written again from the journal."""
-    lines, sheets = ["T1,15000,Paid"], []
-    for run in (
-        lambda: reconcile(lines=lines),
-        lambda: configured("report", str(report), "--all-rows"),
-        lambda: configured("report", str(report)),
-        lambda: reconcile(lines=lines),
-    ):
-        assert run().status == 0
-        sheets.append("All rows" in openpyxl.load_workbook(report / "report.xlsx").sheetnames)
-    assert sheets == [False, True, True, True]
 
 
 def test_gzip_rows(reconcile, configured, command, report):

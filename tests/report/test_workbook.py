@@ -49,9 +49,9 @@ def rows():
 
 def test_sheets(rows, tmp_path):
     """The sheets are those that the page promises, in that order, each with its header."""
-    workbook = written(rows, tmp_path, all_rows=True)
+    workbook = written(rows, tmp_path)
     assert workbook.sheetnames == [
-        *("Summary", "Breaks", "Open", "Unresolved", "Rejected", "All rows"),
+        *("Summary", "Breaks", "Open", "Unresolved", "Rejected"),
         *("Patterns", "By status", "By method", "Tie-out", "Money by status", "To sign", "Run"),
     ]
     for sheet in workbook:
@@ -60,21 +60,12 @@ def test_sheets(rows, tmp_path):
 
 
 def test_every_row(rows, tmp_path):
-    """Every row is in `All rows`, and in the sheet of its bucket unless it matched; nothing else is."""
-    workbook = written(rows, tmp_path, all_rows=True)
-    assert [(line, bucket) for line, _, bucket, *_ in values(workbook["All rows"])] == [
-        (row.line, row.bucket.value) for row in rows
-    ]
+    """Every row that did not match is in the sheet of its bucket; the first sheet says where the others are."""
+    workbook = written(rows, tmp_path)
     for name, bucket in BUCKETS.items():
         assert [line for line, *_ in values(workbook[name])] == [row.line for row in rows if row.bucket is bucket], name
-
-
-def test_all_rows_on_request(rows, tmp_path):
-    """Unless they are asked for, matched rows have no sheet, and the first sheet says where they are."""
-    said = "Matched rows are not listed here: rows.jsonl has every row, and --all-rows adds a sheet with them."
-    short, long = (written(rows, tmp_path, all_rows=wanted) for wanted in (False, True))
-    assert [name for name in long.sheetnames if name not in short.sheetnames] == ["All rows"]
-    assert [said in {row[1] for row in values(book["Summary"])} for book in (short, long)] == [True, False]
+    said = "Matched rows are not listed here: rows.jsonl has every row."
+    assert said in {row[1] for row in values(workbook["Summary"])}
 
 
 @pytest.mark.parametrize("name", ["Breaks", "Unresolved"])
@@ -164,21 +155,14 @@ def test_words_of_both_sides(tmp_path):
 
 def test_where_a_sheet_ends(rows, tmp_path):
     """Where a sheet cannot hold all rows, its last row and the summary say how many are missing, and where they are."""
-    workbook = written(rows, tmp_path, all_rows=True, max_rows=20)
-    missing = len(rows) - 18
-    assert workbook["All rows"].max_row == 20
-    assert values(workbook["All rows"])[-1][0] == (
-        f"the sheet ends here: {missing:,} more rows do not fit in it; rows.jsonl has all of them"
-    )
+    workbook = written(rows, tmp_path, max_rows=20)
+    assert workbook["Breaks"].max_row == 20
     breaks = sum(row.bucket is Bucket.BREAK for row in rows) - 18
     assert values(workbook["Breaks"])[-1][0] == (
         f"the sheet ends here: {breaks:,} more rows do not fit in it; breaks.csv has all of them"
     )
     said = [row[1] for row in values(workbook["Summary"]) if row[1] and "do not fit" in row[1]]
-    assert said == [
-        f"{count:,} rows do not fit in the sheet {name}; its last row says which file has them all."
-        for name, count in (("All rows", missing), ("Breaks", breaks))
-    ]
+    assert said == [f"{breaks:,} rows do not fit in the sheet Breaks; its last row says which file has them all."]
 
 
 def test_hostile(tmp_path):
@@ -193,7 +177,7 @@ def test_hostile(tmp_path):
         rows.append(Row(entry=entry, bucket=Bucket.UNRESOLVED, reason=word, error=word))
         rejected = RejectedEntry(line=line, reference=word, reason=word)
         rows.append(Row(entry=rejected, bucket=Bucket.REJECTED, reason=word))
-    for sheet in written(rows, tmp_path, all_rows=True):
+    for sheet in written(rows, tmp_path):
         for line in sheet.iter_rows():
             for cell in line:
                 assert cell.data_type in ("n", "inlineStr", "s")
