@@ -7,7 +7,7 @@ from payclient.reconcile._break_state import FindingTotal as FindingTotal
 from payclient.reconcile._calendar import BusinessDays, Calendar
 from payclient.reconcile._calendar import read_holidays as read_holidays
 from payclient.reconcile._calendar import read_limit as read_limit
-from payclient.reconcile._causes import PatternKind
+from payclient.reconcile._code import Code, PatternKind, Severity
 from payclient.reconcile._compare import compare
 from payclient.reconcile._compare import reff_key as reff_key
 from payclient.reconcile._compared import Compared
@@ -36,7 +36,7 @@ from payclient.reconcile._errors import (
     TieOutError,
 )
 from payclient.reconcile._errors import UnknownCanaryError as UnknownCanaryError
-from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity
+from payclient.reconcile._finding import Bucket, Finding, Row
 from payclient.reconcile._history import BreakChange as BreakChange
 from payclient.reconcile._history import KnownBreak as KnownBreak
 from payclient.reconcile._history import Seen as Seen

@@ -9,8 +9,9 @@ from attrs.validators import optional
 
 from payclient._escape import escape_unprintable
 from payclient.reconcile import _rule_values as values
+from payclient.reconcile._code import Code
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._finding import Code, Finding
+from payclient.reconcile._finding import Finding
 
 ACCEPTED_BY = "accepted by "
 """How the waiver of an accepted difference begins."""

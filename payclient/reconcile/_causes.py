@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry
-from payclient.reconcile._finding import Code, Finding, Row, Severity
+from payclient.reconcile._code import Code, PatternKind, Severity
+from payclient.reconcile._finding import Finding, Row
 from payclient.reconcile._rule_values import duration_text
 from payclient.reconcile._status import Status, normalise
 
@@ -21,35 +21,7 @@ _MAX_TEXT = 60
 _MAX_SENTENCE = 300
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SETTLED = "settled amount"
-_AMOUNTS = {Code.UNDERPAID: "amount", Code.OVERPAID: "amount", Code.SETTLED_DIFFERENTLY: _SETTLED}
 _TENS = frozenset(10**power for power in range(1, 7))
-
-
-class PatternKind(StrEnum):
-    """
-    What the rows of a pattern have in common.
-
-    Attributes:
-        FACTOR: The service's amount is the same multiple of the ledger's, or of the statement's.
-        DIFFERENCE: The amounts differ by the same number, between ledger and service or statement and service.
-        FEE: The fees of one payment method differ by the same number.
-        STATUS: The two sides use the same pair of status words.
-        METHOD: The two sides use the same pair of names for the payment method.
-        TEXT: One side has the same text more, before or after a code.
-        EXPIRY: The times of expiry differ by the same duration.
-        TIME: They were created within the same hour, or on the same day.
-        PREFIX: Their references begin with the same characters.
-    """
-
-    FACTOR = "factor"
-    DIFFERENCE = "difference"
-    FEE = "fee"
-    STATUS = "status"
-    METHOD = "method"
-    TEXT = "text"
-    EXPIRY = "expiry"
-    TIME = "time"
-    PREFIX = "prefix"
 
 
 Cause: TypeAlias = tuple[Any, ...]
@@ -58,28 +30,16 @@ Cause: TypeAlias = tuple[Any, ...]
 
 def causes(row: Row) -> Iterator[Cause]:
     """Yield what the differences of a break may share with those of others."""
-    has_amount = any(_AMOUNTS.get(each.code) == "amount" and each.is_decisive for each in row.findings)
-    for finding in row.findings:
-        if not finding.is_decisive:
-            continue
-        code = finding.code
-        if code in _AMOUNTS:
-            yield from _numbers(_AMOUNTS[code], finding)
-        elif code is Code.NET_DIFFERS and not has_amount:
-            yield from _numbers("amount_received", finding)
-        elif code in (Code.FEE_DIFFERS, Code.FEE_OFF_SCHEDULE):
-            yield _fee(row, finding)
-        elif code.is_of_status:
-            yield _status(row, finding)
-        elif code is Code.METHOD_DIFFERS:
-            yield PatternKind.METHOD, _text(finding.ledger), _text(finding.service)
-        elif code in (Code.MERCHANT_REFF_DIFFERS, Code.PAYMENT_CODE_DIFFERS):
-            yield from _affix(finding)
-        elif code is Code.EXPIRY_DIFFERS:
-            yield from _expiry(row)
+    decisive = [finding for finding in row.findings if finding.is_decisive]
+    has_amount = any(each.code in (Code.UNDERPAID, Code.OVERPAID) for each in decisive)
+    for finding in decisive:
+        # A net amount that differs beside the gross one says the same again.
+        if finding.code.pattern is not None and not (finding.code is Code.NET_DIFFERS and has_amount):
+            yield from _CAUSES[finding.code.pattern](row, finding)
 
 
-def _numbers(name: str, finding: Finding) -> Iterator[Cause]:
+def _numbers(_: Row, finding: Finding) -> Iterator[Cause]:
+    name = _SETTLED if finding.code.is_of_statement else finding.code.fields[0]
     ours, theirs = finding.ledger, finding.service
     if isinstance(ours, int) and isinstance(theirs, int):
         yield PatternKind.DIFFERENCE, name, theirs - ours
@@ -87,20 +47,26 @@ def _numbers(name: str, finding: Finding) -> Iterator[Cause]:
             yield PatternKind.FACTOR, name, Fraction(theirs, ours)
 
 
-def _fee(row: Row, finding: Finding) -> Cause:
+def _fee(row: Row, finding: Finding) -> Iterator[Cause]:
     method = _text(row.transaction and row.transaction.payment_method)
     if finding.code is Code.FEE_OFF_SCHEDULE:
-        return PatternKind.FEE, "schedule", method, finding.leakage
-    ours, theirs = finding.ledger or 0, finding.service or 0
-    return PatternKind.FEE, "ledger", method, theirs - ours if isinstance(ours, int) and isinstance(theirs, int) else 0
+        yield PatternKind.FEE, "schedule", method, finding.leakage
+    else:
+        ours, theirs = finding.ledger or 0, finding.service or 0
+        difference = theirs - ours if isinstance(ours, int) and isinstance(theirs, int) else 0
+        yield PatternKind.FEE, "ledger", method, difference
 
 
-def _status(row: Row, finding: Finding) -> Cause:
+def _status(row: Row, finding: Finding) -> Iterator[Cause]:
     words = (normalise(_text(finding.ledger)), normalise(_text(finding.service)))
-    return PatternKind.STATUS, finding.code, *words, row.ledger_status, row.service_status
+    yield PatternKind.STATUS, finding.code, *words, row.ledger_status, row.service_status
 
 
-def _affix(finding: Finding) -> Iterator[Cause]:
+def _method_names(_: Row, finding: Finding) -> Iterator[Cause]:
+    yield PatternKind.METHOD, _text(finding.ledger), _text(finding.service)
+
+
+def _affix(_: Row, finding: Finding) -> Iterator[Cause]:
     name = finding.code.removesuffix("_differs")
     ours, theirs = _text(finding.ledger), _text(finding.service)
     if finding.severity is Severity.MEDIUM and finding.code is Code.MERCHANT_REFF_DIFFERS:
@@ -114,11 +80,21 @@ def _affix(finding: Finding) -> Iterator[Cause]:
             yield PatternKind.TEXT, name, "end", side, long[len(short) :]
 
 
-def _expiry(row: Row) -> Iterator[Cause]:
+def _expiry(row: Row, _: Finding) -> Iterator[Cause]:
     ours = row.entry.expdate if isinstance(row.entry, Entry) else None
     theirs = row.transaction and row.transaction.expdate
     if isinstance(ours, datetime) and isinstance(theirs, datetime):
         yield PatternKind.EXPIRY, theirs - ours
+
+
+_CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
+    PatternKind.FACTOR: _numbers,
+    PatternKind.FEE: _fee,
+    PatternKind.STATUS: _status,
+    PatternKind.METHOD: _method_names,
+    PatternKind.TEXT: _affix,
+    PatternKind.EXPIRY: _expiry,
+}
 
 
 def places(row: Row) -> Iterator[Cause]:

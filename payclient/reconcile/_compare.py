@@ -10,7 +10,8 @@ from unicodedata import normalize
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import ABSENT, Entry, Text
 from payclient.protocol import Transaction
-from payclient.reconcile._finding import Code, Finding, Severity, in_order
+from payclient.reconcile._code import Code, Severity
+from payclient.reconcile._finding import Finding, in_order
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._status import Status, normalise
 from payclient.reconcile._status_finding import status_finding

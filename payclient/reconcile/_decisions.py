@@ -24,8 +24,8 @@ from attrs import evolve, frozen
 
 from payclient._escape import escape_unprintable, quote
 from payclient.reconcile._accepted import Accepted
+from payclient.reconcile._code import Code
 from payclient.reconcile._errors import DecisionError
-from payclient.reconcile._finding import Code
 from payclient.reconcile._json import as_json
 from payclient.reconcile._rule_values import to_member
 from payclient.reconcile._rules import Rules

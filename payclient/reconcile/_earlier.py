@@ -16,7 +16,8 @@ from attrs import evolve, field, frozen
 from payclient._escape import quote
 from payclient.ledger import Entry
 from payclient.reconcile._break_state import BreakState, FindingTotal
-from payclient.reconcile._finding import Bucket, Code, Finding, Row, Side
+from payclient.reconcile._code import Code
+from payclient.reconcile._finding import Bucket, Finding, Row, Side
 from payclient.reconcile._history import KnownBreak, changes_of, ledger_fingerprint, seen_of
 from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._observation import Observation

@@ -1,103 +1,20 @@
-"""The findings about a ledger row, their severity, and the row with its bucket."""
+"""The findings about a ledger row, and the row with its bucket."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from enum import Flag, IntEnum, StrEnum, auto
-from typing import Self, TypeAlias
+from enum import StrEnum
+from typing import TypeAlias
 
 from attrs import Factory, evolve, field, frozen
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._break_state import BreakState, History
+from payclient.reconcile._code import Code, Severity
 from payclient.reconcile._recheck import Matched
 from payclient.reconcile._settled import OtherSide
 from payclient.reconcile._status import Status
-
-
-class Severity(IntEnum):
-    """How much a finding matters; they can be compared."""
-
-    INFO = 0
-    LOW = 1
-    MEDIUM = 2
-    HIGH = 3
-    CRITICAL = 4
-
-    @property
-    def word(self) -> str:
-        """The name as reports write it."""
-        return self.name.lower()
-
-
-class _Fact(Flag):
-    """What is true of a code, apart from its severity."""
-
-    NOTHING = 0
-    HINT = auto()
-    NUMBERS = auto()
-    STATUS = auto()
-    STATEMENT = auto()
-
-
-class Code(StrEnum):
-    """
-    The stable name of a finding. Of findings that are equally severe, the one named first here leads.
-
-    Attributes:
-        severity: How severe such a finding is, unless it says otherwise itself.
-        is_soft: Whether it is a remark, and no difference between the two sides.
-        is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.
-        is_of_status: Whether it is about the states of both sides.
-        is_of_statement: Whether it is about the statement.
-    """
-
-    severity: Severity
-    is_soft: bool
-    is_of_two_numbers: bool
-    is_of_status: bool
-    is_of_statement: bool
-
-    def __new__(cls, name: str, severity: Severity, facts: _Fact = _Fact.NOTHING) -> Self:
-        code = str.__new__(cls, name)
-        code._value_, code.severity = name, severity
-        code.is_soft, code.is_of_two_numbers = _Fact.HINT in facts, _Fact.NUMBERS in facts
-        code.is_of_status, code.is_of_statement = _Fact.STATUS in facts, _Fact.STATEMENT in facts
-        return code
-
-    NOT_IN_LEDGER = "not_in_ledger", Severity.CRITICAL, _Fact.STATEMENT
-    SETTLED_NOT_PAID = "settled_not_paid", Severity.CRITICAL, _Fact.STATEMENT
-    PAID_TWICE = "paid_twice", Severity.CRITICAL
-    REVERSED = "reversed", Severity.CRITICAL
-    RECORDED_NOT_PAID = "recorded_not_paid", Severity.CRITICAL, _Fact.STATUS
-    PAID_NOT_RECORDED = "paid_not_recorded", Severity.CRITICAL, _Fact.STATUS
-    LATE_PAYMENT = "late_payment", Severity.CRITICAL, _Fact.STATUS
-    REFUND_NOT_RECORDED = "refund_not_recorded", Severity.CRITICAL, _Fact.STATUS
-    REFUND_NOT_MADE = "refund_not_made", Severity.CRITICAL, _Fact.STATUS
-    MERCHANT_REFF_DIFFERS = "merchant_reff_differs", Severity.CRITICAL
-    MISSING_AT_SERVICE = "missing_at_service", Severity.HIGH
-    UNUSABLE_ANSWER = "unusable_answer", Severity.HIGH
-    DUPLICATE_REFERENCE = "duplicate_reference", Severity.HIGH
-    SETTLED_DIFFERENTLY = "settled_differently", Severity.HIGH, _Fact.STATEMENT | _Fact.NUMBERS
-    NOT_SETTLED = "not_settled", Severity.HIGH, _Fact.STATEMENT
-    UNDERPAID = "underpaid", Severity.HIGH, _Fact.NUMBERS
-    OVERPAID = "overpaid", Severity.HIGH, _Fact.NUMBERS
-    NET_DIFFERS = "net_differs", Severity.HIGH, _Fact.NUMBERS
-    SHORT_RECEIVED = "short_received", Severity.HIGH, _Fact.NUMBERS
-    FEE_DIFFERS = "fee_differs", Severity.MEDIUM, _Fact.NUMBERS
-    FEE_OFF_SCHEDULE = "fee_off_schedule", Severity.MEDIUM
-    UNKNOWN_STATUS = "unknown_status", Severity.MEDIUM, _Fact.STATUS
-    STALE_PENDING = "stale_pending", Severity.MEDIUM, _Fact.STATUS
-    PENDING_ON_ONE_SIDE = "pending_on_one_side", Severity.MEDIUM, _Fact.STATUS
-    METHOD_DIFFERS = "method_differs", Severity.MEDIUM
-    PAYMENT_CODE_DIFFERS = "payment_code_differs", Severity.MEDIUM
-    CLOSED_DIFFERENTLY = "closed_differently", Severity.LOW, _Fact.STATUS
-    EXPIRY_DIFFERS = "expiry_differs", Severity.LOW
-    SERVICE_ARITHMETIC = "service_arithmetic", Severity.LOW, _Fact.HINT
-    NOT_COMPARED = "not_compared", Severity.INFO, _Fact.HINT
-    TOLERATED_DEVIATION = "tolerated_deviation", Severity.INFO, _Fact.HINT
-
 
 _ORDER = {code: place for place, code in enumerate(Code)}
 

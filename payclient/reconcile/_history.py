@@ -20,7 +20,8 @@ from attrs import evolve, frozen
 from payclient.ledger import COMPARED, Entry
 from payclient.reconcile._accepted import ACCEPTED_BY
 from payclient.reconcile._break_state import BreakState, History, ResolvedBy
-from payclient.reconcile._finding import Bucket, Code, Finding, Row, Severity, Side
+from payclient.reconcile._code import Code, Severity
+from payclient.reconcile._finding import Bucket, Finding, Row, Side
 
 Fields: TypeAlias = tuple[tuple[object, ...], ...]
 """The compared fields of some rows, `ABSENT` for a column that is missing."""
@@ -262,38 +263,16 @@ def _days(first: datetime, last: datetime) -> int:
 
 # Why a break is gone
 
-_OF_STATUS = ("status", "expdate")
-_OF_MONEY = ("amount", "amount_received", "status")
-_FIELDS: Mapping[Code, tuple[str, ...]] = {
-    Code.MERCHANT_REFF_DIFFERS: ("merchant_reff",),
-    Code.UNDERPAID: ("amount",),
-    Code.OVERPAID: ("amount",),
-    Code.NET_DIFFERS: ("amount_received",),
-    Code.SHORT_RECEIVED: ("amount", "fee", "amount_received", "status"),
-    Code.FEE_DIFFERS: ("fee",),
-    Code.FEE_OFF_SCHEDULE: ("fee", "amount", "payment_method"),
-    Code.METHOD_DIFFERS: ("payment_method",),
-    Code.PAYMENT_CODE_DIFFERS: ("payment_code",),
-    Code.EXPIRY_DIFFERS: ("expdate",),
-    Code.PAID_TWICE: ("merchant_reff", "status"),
-    **dict.fromkeys((code for code in Code if code.is_of_statement), _OF_MONEY),
-}
-"""The fields that a finding is about; a finding about the status is about `status` and `expdate`."""
-
-_OF_EXISTENCE: Mapping[Code, ResolvedBy] = {
-    Code.MISSING_AT_SERVICE: ResolvedBy.SERVICE,
-    Code.UNUSABLE_ANSWER: ResolvedBy.SERVICE,
-    Code.DUPLICATE_REFERENCE: ResolvedBy.LEDGER,
-}
-
 
 def _resolved_by(was: KnownBreak, now: Seen, unchanged: Collection[ResolvedBy]) -> ResolvedBy:
     waiver = now.waived.get(was.code, "")
     if waiver.startswith(ACCEPTED_BY):
         return ResolvedBy.ACCEPTANCE
     may_be_ours, may_be_theirs = (side not in unchanged for side in (ResolvedBy.LEDGER, ResolvedBy.SERVICE))
-    if was.code in _OF_EXISTENCE and not waiver and _OF_EXISTENCE[was.code] not in unchanged:
-        return _OF_EXISTENCE[was.code]
+    if was.code.is_of_ledger and not waiver and may_be_ours:
+        return ResolvedBy.LEDGER
+    if was.code.is_of_service and not waiver and may_be_theirs:
+        return ResolvedBy.SERVICE
     ours = may_be_ours and was.ledger != _fingerprint(was.code, now.ledger)
     theirs = may_be_theirs and was.service != _fingerprint(was.code, now.service)
     if was.code.is_of_statement and not waiver and (may_be_ours or may_be_theirs):
@@ -316,6 +295,6 @@ def ledger_fingerprint(code: Code, entry: Entry) -> str:
 
 def _fingerprint(code: Code, rows: Fields) -> str:
     """Return a checksum of the fields that a finding is about, without regard to the order of rows and repetition."""
-    places = [COMPARED.index(name) for name in _FIELDS.get(code, _OF_STATUS)]
+    places = [COMPARED.index(name) for name in code.fields]
     values = sorted({repr([row[place] for place in places]) for row in rows})
     return sha256(repr(values).encode()).hexdigest()[:16]

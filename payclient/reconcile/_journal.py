@@ -27,10 +27,11 @@ from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
 from payclient.reconcile._cases import Cases, carry_over
+from payclient.reconcile._code import Code
 from payclient.reconcile._database import Buffer, Database
 from payclient.reconcile._earlier import Earlier, PreviousRun, Records, earlier_from
 from payclient.reconcile._errors import JournalError
-from payclient.reconcile._finding import Bucket, Code, Row
+from payclient.reconcile._finding import Bucket, Row
 from payclient.reconcile._integrity import with_checksum
 from payclient.reconcile._json import as_json, from_json
 from payclient.reconcile._judge import Case

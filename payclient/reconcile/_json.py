@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from payclient.reconcile._finding import Code, Severity, Side
+from payclient.reconcile._code import Code, Severity
+from payclient.reconcile._finding import Side
 from payclient.reconcile._rules import Rules, rules_as_json
 from payclient.reconcile._rules_file import rules_from_json
 

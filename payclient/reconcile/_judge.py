@@ -17,9 +17,10 @@ from attrs import evolve, frozen
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile._code import Code
 from payclient.reconcile._compare import compare, reff_key
 from payclient.reconcile._earlier import Since, reversal, with_history
-from payclient.reconcile._finding import Bucket, Code, Finding, Row, in_order
+from payclient.reconcile._finding import Bucket, Finding, Row, in_order
 from payclient.reconcile._line_rules import InvoiceAmount, Invoices, InvoiceTotals
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._rules import STRICT, Rules

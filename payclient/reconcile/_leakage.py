@@ -5,7 +5,8 @@ from __future__ import annotations
 from attrs import define, evolve, field, frozen
 
 from payclient._escape import escape_unprintable, plural
-from payclient.reconcile._finding import Code, Row
+from payclient.reconcile._code import Code
+from payclient.reconcile._finding import Row
 
 _MAX_METHODS = 1_000
 _MAX_LENGTH = 80

@@ -11,8 +11,9 @@ from typing import Any
 from attrs import define, field, frozen
 
 from payclient.reconcile._break_state import BreakState, FindingTotal
+from payclient.reconcile._code import Code, Severity
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import Bucket, Code, Row, Severity
+from payclient.reconcile._finding import Bucket, Row
 from payclient.reconcile._history import BreakChange
 
 AGES: Mapping[str, int | None] = MappingProxyType(

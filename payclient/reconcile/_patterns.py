@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from attrs import asdict, define, field, frozen
 
 from payclient._escape import plural
-from payclient.reconcile._causes import Cause, PatternKind, are_alike, causes, described, places
+from payclient.reconcile._causes import Cause, are_alike, causes, described, places
+from payclient.reconcile._code import PatternKind
 from payclient.reconcile._finding import Bucket, Row
 
 _MIN_ROWS = 20

@@ -23,8 +23,8 @@ from payclient.protocol import EMPTY, plain
 from payclient.reconcile import _rule_values as values
 from payclient.reconcile._accepted import Accepted, Approval
 from payclient.reconcile._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
+from payclient.reconcile._code import Code
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._finding import Code
 from payclient.reconcile._line_rules import Invoices, Kinds, Lines, OfOneReference
 from payclient.reconcile._statement_rules import StatementRules
 from payclient.reconcile._status import WORDS, Assumed, Status, normalise, read_status

@@ -10,9 +10,10 @@ from __future__ import annotations
 from attrs import define, field, frozen
 
 from payclient._escape import plural
+from payclient.reconcile._code import Code
 from payclient.reconcile._difference import BridgeStep, Difference, Differences
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import Bucket, Code, Row
+from payclient.reconcile._finding import Bucket, Row
 from payclient.reconcile._settled import Settled, StatementTotals
 from payclient.reconcile._status import Status
 

@@ -11,7 +11,8 @@ from payclient._escape import quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._calendar import limit_text
-from payclient.reconcile._finding import Code, Finding
+from payclient.reconcile._code import Code
+from payclient.reconcile._finding import Finding
 from payclient.reconcile._line_rules import IgnoredLines, Kind
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._settled import OtherSide, Settled, StatementTotals, stated_sum

@@ -8,7 +8,8 @@ from payclient._escape import quote
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._calendar import Limit, limit_text
-from payclient.reconcile._finding import Code, Finding
+from payclient.reconcile._code import Code
+from payclient.reconcile._finding import Finding
 from payclient.reconcile._rule_values import FIRST_ON_EARTH, LAST_ON_EARTH, in_zone
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._status import CLOSED, Assumed, Status, states_none

@@ -11,11 +11,12 @@ from attrs import define, field, frozen
 
 from payclient._escape import plural
 from payclient.reconcile._acceptances import AcceptanceNotice, Acceptances
+from payclient.reconcile._code import Code, Severity
 from payclient.reconcile._compared import Compared, Comparison
 from payclient.reconcile._decisions import Decision, Decisions, Key
 from payclient.reconcile._earlier import PreviousRun
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import Bucket, Code, Row, Severity
+from payclient.reconcile._finding import Bucket, Row
 from payclient.reconcile._history import BreakChange
 from payclient.reconcile._leakage import Leakage, Leakages
 from payclient.reconcile._open_findings import OpenFindings, OpenTally

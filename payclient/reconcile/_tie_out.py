@@ -15,9 +15,10 @@ from types import MappingProxyType
 from attrs import define, field, frozen
 
 from payclient.ledger import ABSENT
+from payclient.reconcile._code import Code
 from payclient.reconcile._difference import BridgeStep, Difference, Differences
 from payclient.reconcile._errors import TieOutError
-from payclient.reconcile._finding import Bucket, Code, Row
+from payclient.reconcile._finding import Bucket, Row
 from payclient.reconcile._status import Status
 
 

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 
 from payclient.reconcile import Bucket, Code, Row, Severity, Total, reff_key
 from payclient.report._rows_file import GZIP_ROWS, ROWS
-from payclient.report._wording import CASE_ONLY, CODES
+from payclient.report._wording import CASE_ONLY, Wording
 
 Kind: TypeAlias = tuple[Severity, Code] | Code | Bucket
 """Breaks by severity and leading finding; other rows with findings by the leading one; else the bucket."""
@@ -137,7 +137,7 @@ class RowGroups:
         kind = code if severity is None else (severity, code)
         rows = self._tops[kind].kept
         is_case_only = code is Code.MERCHANT_REFF_DIFFERS and severity is Severity.MEDIUM
-        wording = CASE_ONLY if is_case_only else CODES[code]
+        wording = CASE_ONLY if is_case_only else Wording(code.label, code.advice)
         is_allowed = severity is None and not code.is_soft
         return Group(
             anchor=f"{code}-{severity.word}" if severity is not None else f"{code}-remark",

@@ -1,4 +1,4 @@
-"""The labels and explanations of verdicts, codes, buckets and the bridge."""
+"""The labels and explanations of verdicts, buckets and the bridge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from attrs import frozen
 
 from payclient.reconcile import (
     Bucket,
-    Code,
     Difference,
     OpenFindings,
     Settlement,
@@ -24,7 +23,7 @@ from payclient.reconcile import (
 @frozen
 class Wording:
     """
-    The label and explanation of a code, bucket or verdict.
+    The label and explanation of a bucket or verdict.
 
     Attributes:
         title: What it is, in a few words.
@@ -188,7 +187,7 @@ def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, i
 def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
     """Yield what is open by kind and by age: label, number and amount at stake; each list sums to what is open."""
     for code, total in found.by_code.items():
-        yield (CODES[code].title, total.count, total.amount)
+        yield (code.label, total.count, total.amount)
     yield ("All kinds", found.closing.count, found.closing.amount)
     for age, total in found.by_age.items():
         yield (f"Open {age}" if age != "older" else "Open for longer", total.count, total.amount)
@@ -199,126 +198,6 @@ def money_by_status(tie_out: TieOut) -> Mapping[str, StateTotal]:
     """Return the rows and money of each state, by its label."""
     return {state or "not known": total for state, total in tie_out.states.items()}
 
-
-CODES: Mapping[Code, Wording] = {
-    Code.NOT_IN_LEDGER: Wording(
-        "Paid, and not in the ledger",
-        "The statement lists a payment that no usable row of the ledger has. Record it, and find out why it was lost.",
-    ),
-    Code.SETTLED_NOT_PAID: Wording(
-        "Settled, but not paid",
-        "The statement lists it, and the service does not say that it is paid. Ask the provider what was settled.",
-    ),
-    Code.SETTLED_DIFFERENTLY: Wording(
-        "Settled with another amount",
-        "The statement has another amount than the service. Claim the difference, or correct the ledger.",
-    ),
-    Code.NOT_SETTLED: Wording(
-        "Paid, but not settled",
-        "The service has it as paid, and the statement does not list it. Claim it from the provider.",
-    ),
-    Code.PAID_TWICE: Wording(
-        "Paid twice",
-        "One invoice was paid under several references. Find out which payment stands, and refund the other.",
-    ),
-    Code.REVERSED: Wording(
-        "Paid before, and not any more",
-        "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why. "
-        "It stays open until it is paid again, the ledger changes to what the service says, or it is accepted.",
-    ),
-    Code.RECORDED_NOT_PAID: Wording(
-        "Recorded as paid, but not paid",
-        "The ledger counts money that the service does not say it has. Hold delivery, and correct the ledger.",
-    ),
-    Code.PAID_NOT_RECORDED: Wording(
-        "Paid, but not recorded",
-        "The customer has paid and the ledger does not know it. Record the payment, and look for a lost notification.",
-    ),
-    Code.LATE_PAYMENT: Wording(
-        "Paid after it was closed",
-        "Money came in for something that the ledger had given up. Deliver, or refund.",
-    ),
-    Code.REFUND_NOT_RECORDED: Wording(
-        "Refunded, but not recorded",
-        "The service has paid the money back, and the ledger does not know it. Record the refund, and ask who made it.",
-    ),
-    Code.REFUND_NOT_MADE: Wording(
-        "Recorded as refunded, but not refunded",
-        "The ledger has paid the money back, and the service has not. Make the refund, or correct the ledger.",
-    ),
-    Code.MERCHANT_REFF_DIFFERS: Wording(
-        "Other merchant_reff",
-        "The two sides speak of different invoices. Find out which of them the payment belongs to.",
-    ),
-    Code.MISSING_AT_SERVICE: Wording(
-        "Missing at the service",
-        "The service knows no such transaction, and it was asked twice. Check the reference and the environment.",
-    ),
-    Code.UNUSABLE_ANSWER: Wording(
-        "Unusable answer",
-        "The service answered twice, and neither answer can be used: it declined, or a field is malformed. "
-        "Send the rows to the service with their messages. Only a new run asks again.",
-    ),
-    Code.DUPLICATE_REFERENCE: Wording(
-        "Listed more than once",
-        "Several ledger rows have the same reference, and only one of them can be right.",
-    ),
-    Code.UNDERPAID: Wording(
-        "Underpaid",
-        "The service has less than the ledger expects. Collect the rest, or accept it.",
-    ),
-    Code.OVERPAID: Wording(
-        "Overpaid",
-        "The service has more than the ledger expects. Refund the excess, or correct the ledger.",
-    ),
-    Code.NET_DIFFERS: Wording(
-        "Other net amount",
-        "What is paid out is not what the ledger expects. Look at the fee first.",
-    ),
-    Code.SHORT_RECEIVED: Wording(
-        "Paid, but not all of it arrived",
-        "It is paid at the service, and less than amount less fee was received. Claim the rest from the provider.",
-    ),
-    Code.FEE_OFF_SCHEDULE: Wording(
-        "Fee off schedule",
-        "The fee is not what the rules' schedule says. Claim it back, or correct the schedule.",
-    ),
-    Code.FEE_DIFFERS: Wording("Other fee", "The fee is not the recorded one. Compare it with the contract."),
-    Code.UNKNOWN_STATUS: Wording(
-        "Unknown status",
-        "A status word is not known, and none is guessed. Add the word to the rules once you know what it means.",
-    ),
-    Code.STALE_PENDING: Wording(
-        "Pending past its expiry",
-        "The expiry has passed, and at least one side still says pending. Close it, or ask the service.",
-    ),
-    Code.PENDING_ON_ONE_SIDE: Wording(
-        "Pending on one side, closed on the other",
-        "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
-    ),
-    Code.METHOD_DIFFERS: Wording(
-        "Other payment method",
-        "It was paid another way than recorded; the fee may differ too.",
-    ),
-    Code.PAYMENT_CODE_DIFFERS: Wording("Other payment code", "The payer used another code than the ledger has."),
-    Code.CLOSED_DIFFERENTLY: Wording(
-        "Closed for different reasons",
-        "Neither side expects money. Only the recorded reason differs.",
-    ),
-    Code.EXPIRY_DIFFERS: Wording("Other expiry", "The two sides give different times of expiry."),
-    Code.SERVICE_ARITHMETIC: Wording(
-        "The service's numbers do not add up",
-        "Amount less fee is not the amount received, in the service's own answer. Worth asking the provider.",
-    ),
-    Code.NOT_COMPARED: Wording(
-        "Empty cell, not compared",
-        "The service states it and the ledger's cell is empty. Fill the cell to have it compared.",
-    ),
-    Code.TOLERATED_DEVIATION: Wording(
-        "Answered in another form than documented",
-        "The values could be read exactly and were compared as usual.",
-    ),
-}
 
 CASE_ONLY = Wording(
     "merchant_reff in other letters",

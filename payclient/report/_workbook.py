@@ -18,7 +18,6 @@ from payclient.report._rows_file import ROWS
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, SheetWriter, Style, Value
 from payclient.report._wording import (
     BUCKETS,
-    CODES,
     BridgeLine,
     bridge_lines,
     money_by_status,
@@ -236,7 +235,7 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
         yield (label, None, count, amount)
     yield ()
     for code, total in summary.codes.items():
-        yield (code.value, CODES[code].title, *_money(total))
+        yield (code.value, code.label, *_money(total))
 
 
 def _money(total: Total) -> Sequence[Value]:

@@ -9,7 +9,6 @@ from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row, Severity, Total
 from payclient.report._groups import ALLOWED as ALLOWED_BY_A_RULE
 from payclient.report._groups import RowGroups
-from payclient.report._wording import CODES
 
 
 def test_paid_twice():
@@ -90,7 +89,7 @@ def test_remark_of_a_hint():
         (group,) = grouped(row(Finding(code, "", waived="" if is_soft else "agreed"), bucket=Bucket.MATCHED)).remarks(
             ()
         )
-        assert group.advice == (CODES[code].advice if is_soft else ALLOWED_BY_A_RULE), code
+        assert group.advice == (code.advice if is_soft else ALLOWED_BY_A_RULE), code
 
 
 @pytest.mark.parametrize("bucket", [Bucket.UNRESOLVED, Bucket.REJECTED])
