@@ -20,8 +20,8 @@ from payclient.reconcile import (
     OtherSide,
     Row,
     as_json,
-    moved_by,
 )
+from payclient.report._columns import CSV
 from payclient.report._rows_file import GzipText
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -44,8 +44,7 @@ def spreadsheet_cell(value: object) -> str | int:
 
 
 _WRITTEN = ("reference", *COMPARED, "created_at", "kind")
-_written, _compared = attrgetter(*_WRITTEN), attrgetter(*COMPARED)
-_NOT_STATED = (ABSENT,) * len(COMPARED)
+_written = attrgetter(*_WRITTEN)
 
 
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
@@ -56,14 +55,6 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
 
 def _plain(cell: Any) -> Any:
     return cell.isoformat(sep=" ") if isinstance(cell, datetime) else cell
-
-
-BREAK_COLUMNS = (
-    *("line", "reference", "code", "severity", "sentence", "other_codes", "difference"),
-    *(f"{side}_{name}" for name in COMPARED for side in ("ledger", "service")),
-    *("observed_at", "confirmed_at", "is_changed_during_run", "lines"),
-    *("state", "first_seen", "age_days", "carried_from", "line_of"),
-)
 
 
 def row_as_json(row: Row) -> dict[str, Any]:
@@ -110,40 +101,6 @@ def _settled(side: OtherSide) -> dict[str, Any]:
     if settled is not None and settled.before is not None:
         received["before"] = settled.before
     return {"is_settled": settled is not None, "is_in_ledger": side.is_in_ledger, **listed, **received}
-
-
-def _break_cells(row: Row) -> tuple[str | int | None, ...]:
-    """Return one line of `breaks.csv`, under `BREAK_COLUMNS`; before `spreadsheet_cell`."""
-    first, *others = row.findings
-    return (
-        *(row.line, row.reference, first.code.value, first.severity.word),
-        ". ".join(map(in_words, row.findings)),
-        " ".join(finding.code for finding in others),
-        moved_by(row),
-        *both_sides(row),
-        *(_time(row.observed_at), _time(row.confirmed_at), "yes" if row.is_changed_during_run else "no"),
-        " ".join(map(str, row.lines)),
-        *_age_cells(row),
-        *(row.carried_from, row.line_of),
-    )
-
-
-def _age_cells(row: Row) -> tuple[str | int | None, ...]:
-    history = row.history
-    return (None,) * 3 if history is None else (history.state.value, _time(history.first_seen), history.age_days)
-
-
-def both_sides(row: Row) -> list[str | int | None]:
-    """Return each compared field, the ledger's value before the service's; None for what is not stated."""
-    ours = _compared(row.entry) if isinstance(row.entry, Entry) else _NOT_STATED
-    theirs = _NOT_STATED if row.transaction is None else _compared(row.transaction)
-    pairs = zip(ours, theirs, strict=True)
-    return [None if cell is ABSENT else _plain(cell) for pair in pairs for cell in pair]
-
-
-def in_words(finding: Finding) -> str:
-    """Return the sentence of *finding*, and why it does not count if it does not."""
-    return f"{finding.sentence} ({finding.waived})" if finding.waived else finding.sentence
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -226,10 +183,10 @@ def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
 def break_lines(file: IO[str]) -> Callable[[Row], object]:
     """Return what writes each break to `breaks.csv`, which is open for text, without translation of line ends."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(BREAK_COLUMNS)
+    writer.writerow(column.name for column in CSV)
 
     def add(row: Row) -> None:
         if row.bucket is Bucket.BREAK:
-            writer.writerow(map(spreadsheet_cell, _break_cells(row)))
+            writer.writerow(spreadsheet_cell(column.in_csv(row)) for column in CSV)
 
     return add

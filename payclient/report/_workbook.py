@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
 from attrs import astuple
 
-from payclient.ledger import COMPARED
-from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary, Total, moved_by
+from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary, Total
 from payclient.report._about import About
+from payclient.report._columns import SHEETS, WORK, Kind, RowColumn
 from payclient.report._facts import facts, to_sign, when
 from payclient.report._matrix import Matrix, status_of_word
-from payclient.report._rows import both_sides, in_words
 from payclient.report._rows_file import ROWS
 from payclient.report._sheet import MAX_ROWS, BookWriter, Column, SheetWriter, Style, Value
 from payclient.report._wording import (
@@ -28,28 +27,24 @@ from payclient.report._wording import (
     verdict_wording,
 )
 
-_LINE = Column("Line", 8, Style.PLAIN)
-_REFERENCE = Column("Reference", 22)
-_FINDING = (Column("Severity", 10), Column("Finding", 24), Column("What", 70), Column("Difference", 16))
-_WORK = (Column("Owner", 16), Column("Resolution", 24), Column("Comment", 32))
-_WHEN = (Column("Observed at (UTC)", 20), Column("Confirmed at (UTC)", 20), Column("Changed during run", 10))
-_SIDES = tuple(Column(f"{name}, {side}", 18) for name in COMPARED for side in ("ledger", "service"))
 _MONEY = (
     *(Column("Rows", 10), Column("Ledger amount", 20), Column("Service amount", 20)),
     *(Column("Ledger paid", 20), Column("Service paid", 20), Column("Difference", 20)),
 )
 
-_AGE = (Column("State", 12), Column("First seen", 20), Column("Age in days", 10), Column("Line of", 26))
-
 _GONE = "Resolved"
+
+
+def _in_sheet(column: RowColumn) -> Column:
+    return Column(column.title, column.width, Style.PLAIN if column.kind is Kind.LINE else Style.MONEY)
+
+
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "Summary": (Column("Result", 30), Column("In words", 100), *_MONEY),
-    "Breaks": (_LINE, _REFERENCE, *_FINDING, *_WORK, Column("Other findings", 24), *_AGE, *_SIDES, *_WHEN),
-    "Open": (_LINE, _REFERENCE, Column("Why", 70), *_SIDES, *_WHEN),
-    "Unresolved": (_LINE, _REFERENCE, Column("Error", 26), Column("Why", 70), *_WORK, *_SIDES, *_WHEN),
-    "Rejected": (_LINE, _REFERENCE, Column("Why", 90), Column("Ledger amount", 18)),
+    **{name: tuple(map(_in_sheet, columns)) for name, (_, columns) in SHEETS.items()},
     _GONE: (
-        *(_REFERENCE, *_FINDING[:3], Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
+        *(Column("Reference", 22), Column("Severity", 10), Column("Finding", 24), Column("What", 70)),
+        *(Column("State", 12), Column("Resolved by", 16), Column("Why not known", 50)),
         *(Column("First seen", 20), Column("Age in days", 10)),
     ),
     "Patterns": (
@@ -126,9 +121,11 @@ class ReportWorkbook:
 
     def add(self, row: Row) -> None:
         """Write *row*."""
-        if row.bucket in _BY_BUCKET:
-            name, cells = _BY_BUCKET[row.bucket]
-            self._sheets[name].add(cells(row, self._decisions))
+        if row.bucket in _SHEET_OF:
+            name, columns = _SHEET_OF[row.bucket]
+            work = zip(WORK, _work(row, self._decisions), strict=True) if WORK[0] in columns else ()
+            cells = {column: column.in_sheet(row) for column in columns} | dict(work)
+            self._sheets[name].add(list(cells.values()))
 
     def add_gone(self, change: BreakChange) -> None:
         """Write a break of an earlier run that is none now."""
@@ -160,21 +157,6 @@ class ReportWorkbook:
                 yield f"{left_out:,} rows do not fit in the sheet {name}; its last row says which file has them all."
 
 
-def _break(row: Row, decisions: Decisions) -> Sequence[Value]:
-    first, *others = row.findings
-    work = _work(row, first.code, decisions)
-    return (
-        *(row.line, row.reference, first.severity.word, first.code.value, _why(row), moved_by(row), *work),
-        *(" ".join(finding.code for finding in others), *_age(row), *both_sides(row), *_times(row)),
-    )
-
-
-def _age(row: Row) -> Sequence[Value]:
-    history = row.history
-    aged = (None,) * 3 if history is None else (history.state.label, when(history.first_seen), history.age_days)
-    return (*aged, row.line_of)
-
-
 def _gone(change: BreakChange) -> Sequence[Value]:
     now, history = change.now, change.history
     return (
@@ -183,39 +165,14 @@ def _gone(change: BreakChange) -> Sequence[Value]:
     )
 
 
-def _work(row: Row, code: str, decisions: Decisions) -> Sequence[Value]:
+def _work(row: Row, decisions: Decisions) -> Sequence[Value]:
     """Return owner, resolution and comment."""
+    code = UNRESOLVED if row.bucket is Bucket.UNRESOLVED else row.findings[0].code
     decision = decisions.get((row.reference or "", code))
     return _NOTHING if decision is None else decision.cells
 
 
-def _open(row: Row, _: Decisions) -> Sequence[Value]:
-    return (row.line, row.reference, _why(row), *both_sides(row), *_times(row))
-
-
-def _unresolved(row: Row, decisions: Decisions) -> Sequence[Value]:
-    work = _work(row, UNRESOLVED, decisions)
-    return (row.line, row.reference, row.error, row.reason, *work, *both_sides(row), *_times(row))
-
-
-def _rejected(row: Row, _: Decisions) -> Sequence[Value]:
-    return (row.line, row.reference, row.reason, row.ledger_amount)
-
-
-_BY_BUCKET: Mapping[Bucket, tuple[str, Callable[[Row, Decisions], Sequence[Value]]]] = {
-    Bucket.BREAK: ("Breaks", _break),
-    Bucket.OPEN: ("Open", _open),
-    Bucket.UNRESOLVED: ("Unresolved", _unresolved),
-    Bucket.REJECTED: ("Rejected", _rejected),
-}
-
-
-def _why(row: Row) -> str:
-    return ". ".join(map(in_words, row.findings))
-
-
-def _times(row: Row) -> tuple[Value, Value, Value]:
-    return when(row.observed_at), when(row.confirmed_at), "yes" if row.is_changed_during_run else None
+_SHEET_OF = {bucket: (name, columns) for name, (bucket, columns) in SHEETS.items()}
 
 
 def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Value]]:

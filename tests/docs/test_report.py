@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from payclient.ledger import COMPARED
 from payclient.report import FORMATS, MANIFEST, ReportFiles
-from payclient.report._rows import BREAK_COLUMNS
+from payclient.report._columns import CSV, PARQUET, SIDES
 from payclient.report._workbook import COLUMNS
 from support.planted import about, judged
 
@@ -57,21 +56,12 @@ def test_keys_of_rows(report):
     assert {key for key in inside if f"`{key}`" not in section("rows.jsonl")} == set()
 
 
-def test_columns_of_breaks():
-    """Every column of `breaks.csv` has its line."""
-    named = {column for column in BREAK_COLUMNS if not column.startswith(("ledger_", "service_"))}
-    assert set(keys_in("breaks.csv")) == named | {"ledger_…", "service_…"}
-
-
-def test_columns_of_table():
-    """Every column of `rows.parquet` has its line, in the order of the file."""
-    pytest.importorskip("pyarrow", reason="the table needs the extra parquet")
-    from payclient.report._parquet import COLUMNS as COLUMNS_OF_TABLE  # noqa: PLC0415  after it is known to be there
-
-    named = [column for column in COLUMNS_OF_TABLE if column.removeprefix("ledger_") not in COMPARED]
-    named = [column for column in named if column.removeprefix("service_") not in COMPARED]
-    shown = [column for column in keys_in("rows.parquet") if "…" not in column]
-    assert shown == named
+@pytest.mark.parametrize(("file", "columns"), [("breaks.csv", CSV), ("rows.parquet", PARQUET)])
+def test_columns(file, columns):
+    """Every column of a file has its line, in the order of the file; those of both sides share one."""
+    named = [column.name for column in columns if column not in SIDES]
+    assert [name for name in keys_in(file) if "…" not in name] == named
+    assert {"ledger_…", "service_…"} <= set(keys_in(file))
 
 
 @pytest.mark.parametrize("name", COLUMNS)
