@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from attrs import define, field, frozen
 
 
 class BridgeStep(StrEnum):
-    """A reason for a difference between two totals."""
+    """
+    A reason for a difference between two totals.
+
+    Attributes:
+        meaning: What is in the step, for reports.
+    """
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Self:
+        step = str.__new__(cls, name)
+        step._value_, step.meaning = name, meaning
+        return step
 
     @property
     def label(self) -> str:

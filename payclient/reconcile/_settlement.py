@@ -19,35 +19,19 @@ from payclient.reconcile._status import Status
 
 
 class SettlementStep(BridgeStep):
-    """
-    The reasons for a difference between what is paid at the service and the statement, in the order of the bridge.
+    """The reasons for a difference between the service's paid total and the statement's, in the order of the bridge."""
 
-    Attributes:
-        SETTLED: In the statement, with the same money; always 0.
-        FEES: What is held back from settled payments, where the statement says what was paid out; and its lines of
-            fees that belong to no payment.
-        SETTLED_DIFFERENTLY: In the statement, with other money.
-        AMOUNT_NOT_STATED: In the statement, which states no money for it.
-        NOT_SETTLED: Paid at the service, and not in the statement.
-        NOT_SETTLED_YET: The same, and still in time.
-        SETTLED_NOT_PAID: In the statement, and not paid at the service.
-        REFUNDED: Taken back in the statement, and not paid at the service any more.
-        SETTLED_BEFORE: In the statement of an earlier run.
-        UNRESOLVED: In the statement, and not known at the service.
-        REJECTED: Lines of the statement that cannot be used.
-    """
-
-    SETTLED = "settled"
-    FEES = "fees"
-    SETTLED_DIFFERENTLY = "settled_differently"
-    AMOUNT_NOT_STATED = "amount_not_stated"
-    NOT_SETTLED = "not_settled"
-    NOT_SETTLED_YET = "not_settled_yet"
-    SETTLED_NOT_PAID = "settled_not_paid"
-    REFUNDED = "refunded"
-    SETTLED_BEFORE = "settled_before"
-    UNRESOLVED = "unresolved"
-    REJECTED = "rejected"
+    SETTLED = "settled", "in the statement, with the same money"
+    FEES = "fees", "held back from settled payments, and fees that belong to none"
+    SETTLED_DIFFERENTLY = "settled_differently", "in the statement, with other money"
+    AMOUNT_NOT_STATED = "amount_not_stated", "in the statement, which states no money for it"
+    NOT_SETTLED = "not_settled", "paid at the service, and not in the statement"
+    NOT_SETTLED_YET = "not_settled_yet", "the same, and still in time"
+    SETTLED_NOT_PAID = "settled_not_paid", "in the statement, and not paid at the service"
+    REFUNDED = "refunded", "taken back in the statement, and not paid at the service"
+    SETTLED_BEFORE = "settled_before", "in the statement of an earlier run"
+    UNRESOLVED = "unresolved", "in the statement, and not known at the service"
+    REJECTED = "rejected", "lines of the statement that cannot be used"
 
 
 @frozen(kw_only=True)

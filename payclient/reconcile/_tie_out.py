@@ -23,57 +23,32 @@ from payclient.reconcile._status import Status
 
 
 class Step(BridgeStep):
-    """
-    The reasons for a difference between the totals, in the order of the bridge.
+    """The reasons for a difference between the totals, in the order of the bridge."""
 
-    Attributes:
-        MATCHED: Both sides agree; always 0.
-        TOLERATED: Matched rows whose difference is within tolerance or accepted.
-        MISSING: The service has no such transaction.
-        DUPLICATES: An earlier row has the same reference, and the service's amount is counted there.
-        UNDERPAID: Paid on both sides, and less at the service.
-        OVERPAID: Paid on both sides, and more at the service.
-        RECORDED_NOT_PAID: Paid in the ledger alone.
-        REFUND_NOT_RECORDED: Refunded at the service alone.
-        REFUND_NOT_MADE: Refunded in the ledger alone.
-        PAID_NOT_RECORDED: Paid at the service alone.
-        LATE_PAYMENT: Paid at the service, and closed in the ledger.
-        UNKNOWN_STATUS: One side is paid, and the other uses a word that is not known.
-        OTHER_BREAKS: Breaks that move no paid money.
-        AMOUNT_NOT_STATED: Paid at the service, and the ledger states no amount.
-        STATUS_NOT_COMPARED: Paid at the service, and the ledger states no status.
-        NOT_IN_LEDGER: Paid at the service, and listed by the statement alone.
-        OPEN: Pending, or within the grace.
-        CARRIED: Paid at the service, for rows of the previous run that are not in the ledger any more.
-        UNUSABLE: The service answered twice, and neither answer can be used.
-        UNRESOLVED: The service's side is not known yet; the rows of that bucket.
-        REJECTED: The ledger row cannot be used.
-    """
-
-    MATCHED = "matched"
-    TOLERATED = "tolerated"
-    MISSING = "missing"
-    DUPLICATES = "duplicates"
-    UNDERPAID = "underpaid"
-    OVERPAID = "overpaid"
-    RECORDED_NOT_PAID = "recorded_not_paid"
-    REFUND_NOT_RECORDED = "refund_not_recorded"
-    REFUND_NOT_MADE = "refund_not_made"
-    PAID_NOT_RECORDED = "paid_not_recorded"
-    LATE_PAYMENT = "late_payment"
-    UNKNOWN_STATUS = "unknown_status"
-    OTHER_BREAKS = "other_breaks"
-    AMOUNT_NOT_STATED = "amount_not_stated"
-    STATUS_NOT_COMPARED = "status_not_compared"
-    NOT_IN_LEDGER = "not_in_ledger"
-    OPEN = "open"
-    CARRIED = "carried"
-    UNUSABLE = "unusable"
-    UNRESOLVED = "unresolved"
-    REJECTED = "rejected"
+    MATCHED = "matched", "the same on both sides"
+    TOLERATED = "tolerated", "within tolerance, or accepted"
+    MISSING = "missing", "the service knows no such transaction"
+    DUPLICATES = "duplicates", "the reference is counted on a row before"
+    UNDERPAID = "underpaid", "paid on both sides, and less at the service"
+    OVERPAID = "overpaid", "paid on both sides, and more at the service"
+    RECORDED_NOT_PAID = "recorded_not_paid", "paid in the ledger alone"
+    REFUND_NOT_RECORDED = "refund_not_recorded", "refunded at the service alone"
+    REFUND_NOT_MADE = "refund_not_made", "refunded in the ledger alone"
+    PAID_NOT_RECORDED = "paid_not_recorded", "paid at the service alone"
+    LATE_PAYMENT = "late_payment", "paid at the service, and closed in the ledger"
+    UNKNOWN_STATUS = "unknown_status", "one side uses a word that is not known"
+    OTHER_BREAKS = "other_breaks", "other differences, which move no paid money"
+    AMOUNT_NOT_STATED = "amount_not_stated", "the ledger states no amount"
+    STATUS_NOT_COMPARED = "status_not_compared", "the ledger states no status, and none was assumed"
+    NOT_IN_LEDGER = "not_in_ledger", "paid at the service, and listed by the statement alone"
+    OPEN = "open", "one side may still learn of it"
+    CARRIED = "carried", "rows of the previous run that the ledger does not list any more"
+    UNUSABLE = "unusable", "neither answer of the service can be used"
+    UNRESOLVED = "unresolved", "not known at the service yet"
+    REJECTED = "rejected", "the ledger row cannot be used"
 
 
-_OF_STATUS = {code: Step(code.value) for code in Code if code.is_of_status and code.value in set(Step)}
+_OF_STATUS = {code: step for code in Code if code.is_of_status for step in Step if step.value == code.value}
 
 
 @frozen
@@ -191,7 +166,7 @@ def step_of(row: Row) -> Step:
     if row.is_of_statement:
         return Step.NOT_IN_LEDGER
     if row.bucket in (Bucket.OPEN, Bucket.REJECTED):
-        return Step(row.bucket.value)
+        return Step.OPEN if row.bucket is Bucket.OPEN else Step.REJECTED
     if row.transaction is not None and not row.is_repeat:
         if row.entry.status is ABSENT and row.ledger_status is None:
             return Step.STATUS_NOT_COMPARED

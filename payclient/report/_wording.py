@@ -83,31 +83,6 @@ BUCKETS: Mapping[Bucket, Wording] = {
     Bucket.REJECTED: Wording("Rejected", "The ledger row cannot be used."),
 }
 
-STEPS: Mapping[Step, str] = {
-    Step.MATCHED: "the same on both sides",
-    Step.TOLERATED: "within tolerance, or accepted",
-    Step.MISSING: "the service knows no such transaction",
-    Step.DUPLICATES: "the reference is counted on a row before",
-    Step.UNDERPAID: "paid on both sides, and less at the service",
-    Step.OVERPAID: "paid on both sides, and more at the service",
-    Step.RECORDED_NOT_PAID: "paid in the ledger alone",
-    Step.REFUND_NOT_RECORDED: "refunded at the service alone",
-    Step.REFUND_NOT_MADE: "refunded in the ledger alone",
-    Step.PAID_NOT_RECORDED: "paid at the service alone",
-    Step.LATE_PAYMENT: "paid at the service, and closed in the ledger",
-    Step.UNKNOWN_STATUS: "one side uses a word that is not known",
-    Step.OTHER_BREAKS: "other differences, which move no paid money",
-    Step.AMOUNT_NOT_STATED: "the ledger states no amount",
-    Step.STATUS_NOT_COMPARED: "the ledger states no status, and none was assumed",
-    Step.NOT_IN_LEDGER: "paid at the service, and listed by the statement alone",
-    Step.OPEN: "one side may still learn of it",
-    Step.CARRIED: "rows of the previous run that the ledger does not list any more",
-    Step.UNUSABLE: "neither answer of the service can be used",
-    Step.UNRESOLVED: "not known at the service yet",
-    Step.REJECTED: "the ledger row cannot be used",
-}
-"""What each step of the bridge holds."""
-
 
 @frozen
 class BridgeLine:
@@ -131,32 +106,16 @@ def bridge_lines(tie_out: TieOut) -> Iterator[BridgeLine]:
     """Yield both totals, the steps between them, and the residual, in the order of every report."""
     yield BridgeLine("Ledger, paid", "sum of what the ledger states as paid", tie_out.ledger_paid_total)
     for step in tie_out.steps:
-        yield BridgeLine(step.step.label.capitalize(), STEPS[step.step], step.amount, step)
+        yield BridgeLine(step.step.label.capitalize(), step.step.meaning, step.amount, step)
     yield BridgeLine("Service, paid", "what the service has as paid, each reference once", tie_out.service_paid_total)
     yield BridgeLine("Residual", "what the steps leave unexplained", tie_out.residual)
-
-
-SETTLEMENT_STEPS: Mapping[SettlementStep, str] = {
-    SettlementStep.SETTLED: "in the statement, with the same money",
-    SettlementStep.FEES: "held back from settled payments, and fees that belong to none",
-    SettlementStep.SETTLED_DIFFERENTLY: "in the statement, with other money",
-    SettlementStep.AMOUNT_NOT_STATED: "in the statement, which states no money for it",
-    SettlementStep.NOT_SETTLED: "paid at the service, and not in the statement",
-    SettlementStep.NOT_SETTLED_YET: "the same, and still in time",
-    SettlementStep.SETTLED_NOT_PAID: "in the statement, and not paid at the service",
-    SettlementStep.REFUNDED: "taken back in the statement, and not paid at the service",
-    SettlementStep.SETTLED_BEFORE: "in the statement of an earlier run",
-    SettlementStep.UNRESOLVED: "in the statement, and not known at the service",
-    SettlementStep.REJECTED: "lines of the statement that cannot be used",
-}
-"""What each step of the bridge to the statement holds."""
 
 
 def settlement_lines(settlement: Settlement) -> Iterator[BridgeLine]:
     """Yield both totals, the steps between them, and the residual, as `bridge_lines` does."""
     yield BridgeLine("Service, paid", "where the bridge from the ledger ends", settlement.service_paid_total)
     for step in settlement.steps:
-        yield BridgeLine(step.step.label.capitalize(), SETTLEMENT_STEPS[step.step], step.amount, step)
+        yield BridgeLine(step.step.label.capitalize(), step.step.meaning, step.amount, step)
     what = "what was paid out" if settlement.statement.is_net else "what was paid"
     yield BridgeLine("Statement", f"sum of {what}, over all its lines", settlement.statement.total)
     yield BridgeLine("Residual", "what the steps leave unexplained", settlement.residual)

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from payclient.reconcile import SettlementStep, Step
 from payclient.report import FORMATS, MANIFEST, ReportFiles
 from payclient.report._columns import CSV, PARQUET, SIDES
 from payclient.report._workbook import COLUMNS
 from support.planted import about, judged
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
+PAGE_FILE = Path(__file__).parents[2] / "docs" / "reference" / "report.md"
+PAGE = PAGE_FILE.read_text(encoding="utf-8")
 
 
 def section(name):
@@ -35,6 +37,15 @@ def report(tmp_path_factory):
             files.add(row)
         files.finish(about())
     return folder
+
+
+def test_steps():
+    """The table of each bridge has every step under its label, and no other."""
+    pages = PAGE_FILE.parents[1] / "how-to"
+    for name, kind in (("read-the-report.md", Step), ("tie-to-a-statement.md", SettlementStep)):
+        table = (pages / name).read_text(encoding="utf-8").partition("\n| step |")[2].partition("\n\n")[0]
+        named = [label for line in table.splitlines()[2:] for label in line.split("|")[1].strip().split(", ")]
+        assert sorted(named) == sorted(step.label for step in kind), name
 
 
 def test_files():
