@@ -47,6 +47,7 @@ from payclient.reconcile._json import as_json as as_json
 from payclient.reconcile._json import from_json as from_json
 from payclient.reconcile._judge import Case, judge
 from payclient.reconcile._judge import needs_confirmation as needs_confirmation
+from payclient.reconcile._leakage import OTHER as OTHER
 from payclient.reconcile._leakage import Leakage
 from payclient.reconcile._line_rules import IgnoredLines, InvoiceAmount, Invoices, Kind, Kinds, Lines, OfOneReference
 from payclient.reconcile._observation import Answer, Observation

@@ -11,7 +11,7 @@ from payclient.reconcile._finding import Row
 _MAX_METHODS = 1_000
 _MAX_LENGTH = 80
 OTHER = "(other)"
-"""All methods after the first thousand."""
+"""Stands for all methods or words that came after the first thousand."""
 
 
 @frozen(kw_only=True)

@@ -121,7 +121,10 @@ def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
 
 def stated_money(line: Entry | RejectedEntry) -> int | None:
     """Return what a line says was paid out or, where it does not say, what was paid."""
-    amount, net = _stated(line)
+    return _paid_out(*_stated(line))
+
+
+def _paid_out(amount: int | None, net: int | None) -> int | None:
     return amount if net is None else net
 
 
@@ -134,7 +137,7 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
     is_signed = kind is Kind.FEE and bool(rules.statement.reading.debit_columns)
     if kind in (Kind.REFUND, Kind.FEE) and not is_signed:
         amount, net = (None if number is None else -abs(number) for number in (amount, net))
-    money = (amount or 0) if net is None else net
+    money = _paid_out(amount, net) or 0
     if kind is Kind.FEE:  # it is no part of what was paid, and all of it is taken off what is paid out
         return None, money, money
     return amount, net, money

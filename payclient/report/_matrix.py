@@ -10,13 +10,10 @@ from typing import TypeAlias, TypeVar
 from attrs import astuple, define, field, frozen
 
 from payclient.ledger import Entry
-from payclient.reconcile import Row, Rules, Status, Total, paid_by
+from payclient.reconcile import OTHER, Row, Rules, Status, Total, paid_by
 
 ASSUMED = "paid (assumed)"
 """Stands for the ledger's word where the ledger has no status column."""
-
-OTHER = "(other)"
-"""Stands for all words that came after the room was taken."""
 
 _ROOM = 1_000
 _MAX_LENGTH = 80

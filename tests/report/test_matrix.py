@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import STRICT, Bucket, Row, Rules, Total
+from payclient.reconcile import OTHER, STRICT, Bucket, Row, Rules, Total
 from payclient.report import Cell
-from payclient.report._matrix import OTHER, REST, Matrix, grid
+from payclient.report._matrix import REST, Matrix, grid
 
 
 def row(ours="paid", theirs="Paid", method="VA", *, ledger_method="QR", amounts=(100, 90)):
