@@ -111,7 +111,7 @@ def _of_first(name: str, kind: Kind, value: Callable[[Finding], Cell], title: st
 
 
 def _of_age(name: str, kind: Kind, value: Callable[[History], Cell], title: str = "", width: int = 0) -> RowColumn:
-    return RowColumn(name, kind, lambda row: None if row.history is None else value(row.history), title, width)
+    return RowColumn(name, kind, lambda row: None if (age := row.history) is None else value(age), title, width)
 
 
 _LINE = RowColumn("line", Kind.LINE, lambda row: row.line, "Line", 8)
