@@ -137,8 +137,10 @@ class Code(StrEnum):
     REVERSED = (
         *("reversed", Severity.CRITICAL, _Trait.OTHER, _STATE, None),
         "Paid before, and not any more",
-        "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why. "
-        "It stays open until it is paid again, the ledger changes to what the service says, or it is accepted.",
+        (
+            "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why. "
+            "It stays open until it is paid again, the ledger changes to what the service says, or it is accepted."
+        ),
         "needs a previous run",
     )
     RECORDED_NOT_PAID = (

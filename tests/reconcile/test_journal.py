@@ -361,7 +361,7 @@ def test_shorter_than_what_was_read(path):
     with Journal(path) as journal:
         for each in many(10_000):
             journal.add(each)
-    with Journal(path) as journal, pytest.raises(JournalError, match="it has 10000 rows, and this one 1"):
+    with Journal(path) as journal, pytest.raises(JournalError, match="it has 10,000 rows, and this one 1"):
         journal.add(many(1)[0])
         journal.finish_ledger()
 
