@@ -21,9 +21,19 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 
-from payclient import AsyncClient, DeadlineExceededError, Failed, ResponseError, TransportError, WaitDeadlineError
+from payclient import (
+    AsyncClient,
+    DeadlineExceededError,
+    Failed,
+    InvalidReferenceError,
+    KeySourceError,
+    ResponseError,
+    TransportError,
+    WaitDeadlineError,
+)
 from payclient.testing import FakeService, serve
 
+WAITING = {"Pending"}
 PAID = {"Paid"}
 OVER = {"Canceled", "Expired"}
 WORDS = {
@@ -32,7 +42,7 @@ WORDS = {
     "over": "This payment can no longer be made.",
     "checking": "Your payment is being checked. You need not do anything.",
 }
-COULD_NOT_ASK = (ResponseError, TransportError, DeadlineExceededError)
+COULD_NOT_ASK = (ResponseError, TransportError, DeadlineExceededError, KeySourceError)
 AGAIN = 15
 """Seconds until a page opens its events again when they end without a last one, or loads itself without JavaScript."""
 log = logging.getLogger("shop")
@@ -83,12 +93,15 @@ class Shop:
             if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
                 log.warning("%s could not be confirmed: %s", order.reference, error)
             return
+        except InvalidReferenceError as error:
+            self.check(order, str(error))
+            return
         stated = None if confirmation.transaction is None else confirmation.transaction.status
         if confirmation:
             order.state = "paid"
         elif stated in OVER:
             order.state = "over"
-        elif stated in PAID:  # but not what was ordered: a person has to look at it
+        elif stated is not None and stated not in WAITING:  # paid as not ordered, or a status that is not expected here
             self.check(order, "; ".join(map(str, confirmation.differences)))
 
     def check(self, order: Order, why: str) -> None:
@@ -101,7 +114,7 @@ class Shop:
         waiting = {order.reference: order for order in orders}
         try:
             async with self.client.watch(
-                list(waiting), until=PAID | OVER, deadline=deadline, interval=interval
+                list(waiting), until=lambda found: found.status not in WAITING, deadline=deadline, interval=interval
             ) as changes:
                 async for change in changes:
                     order = waiting[change.reference]

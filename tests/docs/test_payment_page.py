@@ -130,6 +130,28 @@ async def test_not_as_ordered(fields, difference, caplog):
         assert shop.order.state == "paid"
 
 
+@pytest.mark.parametrize("status", ["Refunded", "SETTLED_NEW"])
+async def test_other_status(status, caplog):
+    """A status that is none of the page's ends the page: it is being checked, and the log names the status."""
+    async with running(becomes=[(30, status)]) as shop:
+        heard = []
+        async for event in events(shop.visitor):
+            heard.append(event["state"])
+            shop.service.advance(30)
+        assert (heard, f"status is '{status}'" in caplog.text) == (["open", "checking"], True), caplog.text
+
+
+async def test_invalid_reference(caplog):
+    """An order whose reference is invalid is being checked, wherever that is noticed first."""
+    async with running() as shop:
+        shop.order.reference = " T1"
+        shown = await shop.visitor.get("/pay/1")
+        assert (shown.status_code, "is being checked" in shown.text, shop.service.total) == (200, True, 0)
+        shop.order.state = "open"
+        assert [event["state"] async for event in events(shop.visitor)] == ["open", "checking"]
+    assert caplog.text.count("has to be checked: ") == 2
+
+
 class Payments:
     """A transport with one order that changes after some seconds, by the event loop's clock."""
 
