@@ -5,7 +5,7 @@ from functools import cache
 from celery import Celery, Task
 from celery.signals import worker_process_shutdown
 
-from payclient import DeadlineExceededError, RateLimitedError, ServiceError, TransportError
+from payclient import DeadlineExceededError, KeySourceError, RateLimitedError, ServiceError, TransportError
 from payclient.blocking import Client
 
 app = Celery("payments", broker="memory://", backend="cache+memory://")  # replace both with yours
@@ -26,6 +26,6 @@ def close(**_: object) -> None:
 def look_up(task: Task, reference: str) -> dict[str, str | int | None]:
     try:
         return client().get_transaction(reference).as_json()
-    except (RateLimitedError, ServiceError, TransportError, DeadlineExceededError) as error:
+    except (RateLimitedError, ServiceError, TransportError, DeadlineExceededError, KeySourceError) as error:
         seconds = getattr(error, "retry_after", None) or 30 * 2**task.request.retries
         raise task.retry(exc=error, countdown=seconds) from error

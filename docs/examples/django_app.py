@@ -15,6 +15,7 @@ from payclient import (
     AsyncClient,
     DeadlineExceededError,
     InvalidReferenceError,
+    KeySourceError,
     RejectedError,
     ResponseError,
     TransactionNotFoundError,
@@ -32,7 +33,7 @@ class PaymentErrors(MiddlewareMixin):
                 return JsonResponse({"detail": "no such payment"}, status=404)
             case RejectedError():
                 return JsonResponse({"detail": "the payment service declines this reference"}, status=422)
-            case DeadlineExceededError() | ResponseError() | TransportError():
+            case DeadlineExceededError() | KeySourceError() | ResponseError() | TransportError():
                 if getattr(error, "refused", 1) == 1:  # an outage is logged once, not for each visitor
                     logging.getLogger(__name__).error("could not ask: %s: %s", type(error).__name__, error)
                 seconds = math.ceil(getattr(error, "retry_after", None) or 5)

@@ -13,6 +13,7 @@ from payclient import (
     AsyncClient,
     DeadlineExceededError,
     InvalidReferenceError,
+    KeySourceError,
     PayClientError,
     RejectedError,
     ResponseError,
@@ -67,6 +68,7 @@ async def declined(request: Request, error: RejectedError) -> JSONResponse:
 
 
 @app.exception_handler(DeadlineExceededError)
+@app.exception_handler(KeySourceError)
 @app.exception_handler(ResponseError)
 @app.exception_handler(TransportError)
 async def could_not_ask(request: Request, error: PayClientError) -> JSONResponse:

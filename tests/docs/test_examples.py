@@ -13,7 +13,7 @@ import pytest
 
 from payclient import ClientClosedError, ConfigurationError
 from payclient.testing import FakeService, serve
-from support.visits import assert_answers, assert_outage_is_logged_once
+from support.visits import assert_answers, assert_could_not_ask, assert_outage_is_logged_once, keyless_client
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -48,8 +48,11 @@ every_example = pytest.mark.parametrize("name", ["fastapi_app", "starlette_app"]
 @every_example
 async def test_answers(service, caplog, name):
     """An example tells an answer, "not found", a refusal and "could not ask" apart."""
-    async with visiting(name) as (visitor, _):
+    async with visiting(name) as (visitor, state):
         await assert_answers(visitor, service, caplog)
+        async with state["pay"]:
+            state["pay"] = keyless_client()
+            await assert_could_not_ask(visitor)
 
 
 @every_example

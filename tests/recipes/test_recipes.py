@@ -15,9 +15,17 @@ import httpx
 import pytest
 
 from payclient import TransactionNotFoundError
+from payclient.blocking import Client
 from payclient.testing import FakeService, serve
 from support.in_thread import InThread
-from support.visits import BUSY, CODE, assert_answers, assert_outage_is_logged_once
+from support.visits import (
+    BUSY,
+    CODE,
+    assert_answers,
+    assert_could_not_ask,
+    assert_outage_is_logged_once,
+    keyless_client,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -69,6 +77,9 @@ async def test_litestar(server, monkeypatch, caplog):
     async with AsyncTestClient(app) as visitor:
         logging.getLogger().addHandler(caplog.handler)  # Litestar has configured logging
         await assert_answers(visitor, server.service, caplog)
+        with monkeypatch.context() as patch:
+            patch.setattr(app.state, "pay", keyless_client())
+            await assert_could_not_ask(visitor)
         await app.state.pay.aclose()
         assert (await visitor.get("/payments/T1")).status_code == 500
     assert "ClientClosedError" in caplog.text
@@ -131,6 +142,9 @@ async def test_django(server, monkeypatch, caplog):
     example = loaded("django_app", monkeypatch)
     async with visiting(example.app) as visitor:
         await assert_answers(visitor, server.service, caplog)
+        with monkeypatch.context() as patch:
+            patch.setattr(example, "client", keyless_client)
+            await assert_could_not_ask(visitor)
         await example.client().aclose()
         assert (await visitor.get("/payments/T1")).status_code == 500
         example.client.cache_clear()
@@ -207,9 +221,14 @@ def test_celery(server, monkeypatch):
         server.service.script("T1", BUSY)
         example.look_up.delay("T1")
         assert is_retried.wait(60)
+        is_retried.clear()
+        with Client(keyless_client()) as keyless, monkeypatch.context() as patch:
+            patch.setattr(example, "client", lambda: keyless)
+            example.look_up.delay("T1")
+            assert is_retried.wait(60)
     example.close()
     assert (found["status"], found["payment_code"]) == ("Paid", CODE)
-    assert retries == [("RateLimitedError", 600.0)]
+    assert retries == [("RateLimitedError", 600.0), ("KeySourceError", 30)]
 
 
 def test_notebook(server):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from payclient import AsyncClient
 from payclient.testing import Reply
+from support.fakes import ScriptedTransport
 
 CODE = "************0001"
 REFUSED_KEY = Reply(status=401)
@@ -44,3 +46,19 @@ async def assert_outage_is_logged_once(visitor, service, caplog, path="/payments
     assert "1" in {answer.headers.get("Retry-After") for answer in answers}
     refused = [record for record in caplog.records if record.message.startswith("could not ask: OutageError")]
     assert len(refused) == 1
+
+
+def keyless_client():
+    """A client whose key source fails; it sends nothing."""
+
+    def no_key():
+        message = "the vault is sealed"
+        raise OSError(message)
+
+    return AsyncClient(api_key=no_key, retry=None, transport=ScriptedTransport())
+
+
+async def assert_could_not_ask(visitor, path="/payments/T1"):
+    """A key source that fails is "could not ask", with the time at which to come back."""
+    answer = await visitor.get(path)
+    assert (answer.status_code, answer.headers.get("Retry-After")) == (503, "5"), answer.text
