@@ -32,11 +32,14 @@ _PRODUCT = re.compile(f"{_WORD}(?:/{_WORD})?")
 _HOST = re.compile(r"(?!.*\.[0-9]+\.?$)[a-z0-9_](?:[a-z0-9_-]|\.(?!\.))*")
 """A name in lower case; one that ends in a number would be an invalid IPv4 address."""
 _ADDED = {
-    ending: environment
-    for environment in Environment
-    for ending in accumulate(f"/{part}" for part in endpoint("", environment)[1:].split("/"))
+    **{
+        ending: environment
+        for environment in Environment
+        for ending in accumulate(f"/{part}" for part in endpoint("", environment)[1:].split("/"))
+    },
+    "/transaction/detail": Environment.LIVE,
 }
-"""The beginnings of the operation's path, such as `/api`, and the environment of each."""
+"""The beginnings of the operation's path, such as `/api`, and its end; and the environment of each."""
 
 
 def _is_callback(_: object, attribute: Any, value: Any) -> None:
@@ -222,7 +225,8 @@ def _url_problem(url: object) -> str | None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return "is not a URL: its host or port cannot be read"
-    added = next((ending for ending in _ADDED if parts.path.rstrip("/").endswith(ending)), "")
+    path = parts.path.rstrip("/")
+    added = next((path[-len(ending) :] for ending in _ADDED if path.lower().endswith(ending)), "")
     problems: tuple[tuple[Callable[[], bool], str], ...] = (
         (lambda: parts.scheme not in ("https", "http"), "must begin with https://"),
         (lambda: not host, "names no host"),
@@ -240,7 +244,7 @@ def _url_problem(url: object) -> str | None:
 
 def _without(url: str, added: str) -> str:
     """Return how to write *url* without the beginning of the operation's path."""
-    environment = _ADDED.get(added)
+    environment = _ADDED.get(added.lower())
     option = f" and environment='{environment}'" if environment is Environment.SANDBOX else ""
     return f"write {url.rstrip('/').removesuffix(added)}{option}"
 

@@ -188,6 +188,9 @@ NOT_LOOPBACK = "must begin with https://: plain http is for loopback addresses o
                 ("/v1/api/", "/api", "/v1"),
                 ("/api/transaction", "/api/transaction", ""),
                 ("/api/transaction/detail", "/api/transaction/detail", ""),
+                ("/v1/transaction/detail", "/transaction/detail", "/v1"),
+                ("/API", "/API", ""),
+                ("/Api-Sandbox", "/Api-Sandbox", " and environment='sandbox'"),
                 ("/api-sandbox", "/api-sandbox", " and environment='sandbox'"),
                 ("/api-sandbox/transaction/detail//", "/api-sandbox/transaction/detail", " and environment='sandbox'"),
             )
