@@ -47,6 +47,12 @@ settings.configure(
     ALLOWED_HOSTS=["*"],
     SECRET_KEY="only-for-this-example",
     MIDDLEWARE=[f"{__name__}.PaymentErrors"],
+    LOGGING={  # without it, nothing is logged to the console when DEBUG is off
+        "version": 1,
+        "disable_existing_loggers": False,
+        "handlers": {"stderr": {"class": "logging.StreamHandler"}},
+        "root": {"handlers": ["stderr"]},
+    },
 )
 
 

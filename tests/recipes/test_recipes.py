@@ -172,6 +172,18 @@ django_app.blocking_client().close()
     assert done.stdout.split() == ["200"] * 120 + ["404"] * 2
 
 
+def test_django_logs_mistakes(server, monkeypatch):
+    """A forgotten variable is a 500, and its traceback is on the console once, without DEBUG."""
+    monkeypatch.delenv("PAYCLIENT_API_KEY")
+    program = """
+from django.test import Client
+import django_app
+print(Client(raise_request_exception=False).get("/plain/payments/T1").status_code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, cwd=EXAMPLES)
+    assert (done.stdout, done.stderr.count("errors.ConfigurationError: ")) == ("500\n", 1), done.stderr
+
+
 def test_django_tests(server, tmp_path):
     """The tests that the page shows pass, each in an event loop of its own; Django's other client is refused."""
     for name in ("django_app.py", "django_tests.py"):
