@@ -296,7 +296,9 @@ class Session:
             with lookup.phase("attempts"):  # which counts for the limit of a lookup in bulk, too
                 is_newer = await self._keys.renew(refused)
         except DeadlineExceededError as error:
-            error.__cause__ = error.__cause__ or KeySourceError("the key source has not answered")
+            problem = "the key source has not answered"
+            error.args = (f"{error.message}; {problem}",)
+            error.__cause__ = error.__cause__ or KeySourceError(problem)
             raise
         except KeySourceError:
             self._check_open()
@@ -399,7 +401,7 @@ class Session:
             raise
 
     def _reason_to_queue(self) -> str:
-        limit = f"{self._limiter.limit:.2g} attempts allowed in flight"
+        limit = self._limiter.bound()
         if pause := self._limiter.paused_seconds():
             return f"the service asked for a pause, of which {pause:.0f} s remain; {limit}"
         failure = self.refusals.outage.last_failure

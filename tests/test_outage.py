@@ -242,6 +242,28 @@ async def test_deadline_names_pause():
 
 
 @pytest.mark.virtual_time
+async def test_deadline_names_what_held_it_up():
+    """A deadline that ends in the queue names `max_rate` where that was the bound, and a key source that hangs."""
+
+    async def hang():
+        await asyncio.Event().wait()
+
+    cases = {
+        "max_rate allows this client 0.1 attempts per second": {"max_rate": 0.1},
+        "max_rate allows this client 0.1 attempts per second, its share among 4 workers": {
+            "max_rate": 0.4,
+            "workers": 4,
+        },
+        "the key source has not answered": {"api_key": hang},
+    }
+    for reason, options in cases.items():
+        async with client(ScriptedTransport(), deadline=5.0, **options) as pay:
+            told = await asyncio.gather(*map(pay.get_transaction, ("T1", "T2")), return_exceptions=True)
+        errors = [str(error) for error in told if isinstance(error, DeadlineExceededError)]
+        assert [error.endswith(f"; {reason}") for error in errors] in ([True], [True, True]), told
+
+
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("kind", ["503", "refused", "black hole"])
 async def test_bulk_beside(kind):
     """A stream beside callers sends the same requests at the same times in an outage, and has the same outcomes."""
