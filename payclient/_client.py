@@ -131,8 +131,8 @@ class AsyncClient:
         on_attempt: Gets one record per attempt. An exception that it raises ends the lookup.
         tracing: Entered around each lookup; `payclient.otel.OpenTelemetryTracing` is one.
         on_outage: What `get_transaction`, `get_transactions` and `confirm` do while the service does not answer:
-            `fail` within a second, with an `OutageError`, or `wait` until `deadline`. Streams, waits and watches
-            always wait.
+            `fail` within a second, with an `OutageError`, or `wait` until `deadline` or the last attempt that
+            `retry` allows. Streams, waits and watches always wait.
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.

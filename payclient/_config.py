@@ -83,7 +83,7 @@ class Options:
         retry: When to retry.
         on_attempt: Gets a record per attempt.
         tracing: Entered around each lookup.
-        on_outage: Whether a lookup that is awaited is refused in an outage, or waits for its end.
+        on_outage: Whether a lookup that is awaited is refused in an outage, or waits within its deadline and attempts.
     """
 
     timeout: float = field(default=TIMEOUT, validator=is_seconds)
