@@ -7,6 +7,7 @@ from datetime import datetime
 from attrs import define, field, frozen
 
 from payclient._escape import plural
+from payclient.ledger import Entry
 from payclient.reconcile._finding import Row
 from payclient.reconcile._rule_values import in_zone
 from payclient.reconcile._rules import STRICT, Rules
@@ -52,7 +53,7 @@ class PeriodTally:
     def add(self, row: Row) -> None:
         """Count the ledger rows of *row*."""
         for entry in row.parts or (row.entry,):
-            at = getattr(entry, "created_at", None)
+            at = entry.created_at if isinstance(entry, Entry) else None
             if not isinstance(at, datetime):
                 self._without += 1
                 continue

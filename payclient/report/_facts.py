@@ -100,7 +100,7 @@ def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
 
 def left_out(about: About) -> Mapping[str, tuple[str, ...]]:
     """Return what is in the files and not in the figures, and why: sentences by side, the statement's where it is."""
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     if about.ledger is not None:
         found["ledger"] = (*_not_read(about.ledger), *(each.sentence for each in about.ignored_lines))
     if about.statement is not None:
