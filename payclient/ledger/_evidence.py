@@ -14,7 +14,7 @@ from attrs import define, field
 from payclient.ledger._cells import BLANK, CellProblem
 from payclient.ledger._columns import normalise_name
 from payclient.ledger._dialect import Dialect
-from payclient.ledger._direction import SIDES, sign_of
+from payclient.ledger._direction import MAX_WORDS, ONLY_TOGETHER, SIDES, sign_of
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._suggestion import candidates, shape_of
 
@@ -22,7 +22,7 @@ _MAX_CELLS = 1000
 _MAX_SHAPES = 5000
 _MAX_WORDS = 50
 _MAX_LENGTH = 40
-_MAX_PARTS = 3
+_MAX_SYMBOL = 4
 _ANY = Dialect(minor_units=4)
 _FILLED = re.compile("[1-9]")
 _LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
@@ -45,11 +45,12 @@ _CURRENCIES = frozenset(
 
 _NEGATIONS = frozenset({"not", "nicht", "belum"})
 _BOOKED = frozenset({"booked", "gebucht", "posted", "cleared"})
+_FLAG_ENDS = frozenset({"indicator", "ind", "flag", "kz", "kennzeichen", "indikator", "indicador", "indicateur"})
+_NO_SIGN_OF_FLAG = frozenset({"in", "out"})  # opt_in, sold_out
+_YES = ("yes y true t 1 x ja j wahr", "ya benar oui o vrai si verdadero sim verdadeiro")
+_NO = ("no n false f 0 nein falsch", "tidak salah non faux falso nao")
 _FLAGS: Mapping[str, bool] = MappingProxyType(
-    {
-        **dict.fromkeys(("yes", "y", "true", "1", "x", "ja", "j", "ya", "oui", "si"), True),
-        **dict.fromkeys(("no", "n", "false", "0", "nein", "tidak", "non"), False),
-    },
+    {**dict.fromkeys(" ".join(_YES).split(), True), **dict.fromkeys(" ".join(_NO).split(), False)}
 )
 
 
@@ -69,8 +70,8 @@ _MEANINGS: Mapping[str, Decides] = MappingProxyType(
     {
         **_words(
             Decides.KIND,
-            "refund refunds refunded chargeback chargebacks dispute reversal reversed payout payouts withdrawal",
-            "disbursement adjustment fee fees void voided pengembalian pencairan penarikan pembatalan biaya",
+            "refund refunds refunded chargeback chargebacks dispute reversal reversed rvsl rvslind payout payouts",
+            "withdrawal disbursement adjustment fee fees void voided pengembalian pencairan penarikan pembatalan biaya",
             "storno stornierung erstattung ruckerstattung rueckerstattung rucklastschrift ruecklastschrift auszahlung",
             "entgelt gebuhr gebuehr",
             "remboursement annulation frais reembolso devolucion retiro contracargo anulacion comision",
@@ -157,13 +158,19 @@ class Evidence:
         """Whether a column with a name like money may hold amounts: codes and flags are none."""
         return self.has_formatted or (self._numbers[0] > 1 and not self._has_code)
 
+    @property
+    def has_both_sides(self) -> bool:
+        """Whether its words say credit in one row and debit in another."""
+        words = self._words or {}
+        return {1, -1} <= {sign for word, text in words.items() for sign in (sign_of(text), *_sides(word))}
+
     def decisive(self) -> Iterator[tuple[Decides, str]]:
         """Yield what its words may decide, each with the first such word."""
         words = self._words or {}
-        signs = {word: sign_of(word) for word in words.values()}
-        has_both = {1, -1} <= set(signs.values())
-        if has_both or (set(signs.values()) == {-1} and set(signs) - {"-", "\u2212"}):
-            yield Decides.SIGN, next(word for word, sign in signs.items() if sign == -1)
+        debits = {word: text for word, text in words.items() if sign_of(text) == -1 or -1 in _sides(word)}
+        are_debits = all(sign_of(text) == -1 for text in words.values())
+        if self.has_both_sides or (are_debits and words.keys() - _MEANINGS.keys() - ONLY_TOGETHER - {"-", "\u2212"}):
+            yield Decides.SIGN, next(iter(debits.values()))
         if words and _FLAGS.keys() >= words.keys():
             yield from self._flagged(words)
         for word, text in words.items():
@@ -172,23 +179,37 @@ class Evidence:
 
     def _flagged(self, words: Mapping[str, str]) -> Iterator[tuple[Decides, str]]:
         """Yield what a column of yes and no decides by its name."""
-        name = normalise_name(self.name).rpartition("_")[2]
-        what, is_usual = (Decides.STATE, True) if name in _BOOKED else (_MEANINGS.get(name), False)
-        unusual = next((text for word, text in words.items() if _FLAGS[word] is not is_usual), None)
-        if what is not None and unusual is not None:
-            yield what, unusual
+        parts = normalise_name(self.name).split("_")
+        for name in reversed(parts) if parts[-1] in _FLAG_ENDS else parts[-1:]:
+            what, is_usual = (Decides.STATE, True) if name in _BOOKED else (_MEANINGS.get(name), False)
+            if what is None and len(name) > 1 and name in SIDES.keys() - ONLY_TOGETHER - _NO_SIGN_OF_FLAG:
+                what, is_usual = Decides.SIGN, SIDES[name] > 0
+            unusual = next((text for word, text in words.items() if _FLAGS[word] is not is_usual), None)
+            if what is not None and unusual is not None:
+                yield what, unusual
+                return
+
+
+def _parts(word: str) -> list[str]:
+    """Return the parts of a short text in the form of a name; none if it is a longer text or has digits."""
+    parts = word.split("_")
+    return parts if len(parts) <= MAX_WORDS and word.replace("_", "").isalpha() else []
+
+
+def _sides(word: str) -> set[int]:
+    """Return the signs that the words in a text of several have; `in` is left out, which is in any sentence."""
+    return {SIDES[part] for part in _parts(word) if part in SIDES and len(part) > 1 and part != "in"}
 
 
 def _meaning(word: str) -> Decides | None:
     """Return what a short text in the form of a name decides; None if that is nothing, as with a longer text."""
-    parts = word.split("_")
-    if len(parts) > _MAX_PARTS or not word.replace("_", "").isalpha():
-        return None
-    if SIDES.get(parts[-1], 1) < 0 and len(parts[-1]) > 1:
-        return Decides.SIGN
+    parts = _parts(word)
     if not _NEGATIONS.isdisjoint(parts):
         return Decides.STATE
-    return next((what for part in parts if (what := _MEANINGS.get(part)) is not None), None)
+    if (what := next((what for part in parts if (what := _MEANINGS.get(part)) is not None), None)) is not None:
+        return what
+    debits = [part for part in parts if SIDES.get(part, 1) < 0 and part not in ONLY_TOGETHER]
+    return Decides.SIGN if any(len(part) > 2 or (part == parts[-1] and len(part) > 1) for part in debits) else None
 
 
 def may_be_money(text: str) -> bool:
@@ -200,7 +221,7 @@ def may_be_money(text: str) -> bool:
 
 
 def _is_currency(mark: str) -> bool:
-    return mark in _CURRENCIES or (len(mark) <= _MAX_PARTS + 1 and any(category(each) == "Sc" for each in mark))
+    return mark in _CURRENCIES or (len(mark) <= _MAX_SYMBOL and any(category(each) == "Sc" for each in mark))
 
 
 def _reads(text: str, dialect: Dialect) -> bool:

@@ -109,7 +109,7 @@ def check_values(columns: Columns, unused: Iterable[Evidence], *, ignored: Colle
         _refuse(flows, "holds what looks like money and is not used", "amount", use=_sides_of(flows, columns))
     if "amount" not in columns.used and (money := [each.name for each in left if each.has_amounts]):
         _refuse(money, "holds what looks like money and is not used", "amount")
-    for each in left:
+    for each in sorted(left, key=lambda each: not each.has_both_sides):
         for what, word in each.decisive():
             if _MEANT[what].isdisjoint(columns.used):
                 use = _USES[what].format(name=as_word(each.name))

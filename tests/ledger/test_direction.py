@@ -27,6 +27,9 @@ FORMS = {
     "Credit Debit Indicator": ("CRDT", "DBIT"),
     "direction": ("Crédito", "DÉBITO"),
     "Sens": ("crédit", "débit"),
+    "Credit/Debit": ("CREDIT TRANSFER", "Debit Transfer"),
+    "pos_neg": ("P", "N"),
+    "signo": ("Paid in", "Salida"),
 }
 
 
@@ -44,6 +47,8 @@ def test_recognised():
 def test_refused_rows():
     """An unknown word, an empty cell and a second sign reject the row, whose amount has no known sign."""
     rows = read("reference,amount,D/C\nT1,5,X\nT2,5,\nT3,-5,D\nT4,-5,C\nT5,0,\n")
+    (reversal,) = read("reference,amount,D/C\nT1,5,Debit Reversal\n")
+    assert reversal.reason == "direction: 'Debit Reversal' is not known to mean credit or debit"
     assert [row.reason.partition(";")[0] for row in rows[:4]] == [
         "direction: 'X' is not known to mean credit or debit",
         "direction: the cell is empty, so it is not known whether money came or went",

@@ -88,6 +88,17 @@ def test_flows():
     assert wrong == []
 
 
+DIRECTED = [
+    *(("type", pair) for pair in (("CREDIT TRANSFER", "DEBIT TRANSFER"), ("CR TRANSFER", "DR TRANSFER"))),
+    *(("Umsatzart", pair) for pair in (("Eingang", "Ausgang"), ("Zugang", "Abgang"), ("Gutschrift", "Belastung"))),
+    *(("Tipo", pair) for pair in (("Entrada", "Salida"), ("entrada", "saída"), ("entrante", "saliente"))),
+    *(("flow", pair) for pair in (("inflow", "outflow"), ("inbound", "outbound"), ("incoming", "outgoing"))),
+    *(("x", pair) for pair in (("Paid in", "Paid out"), ("money in", "money out now"), ("Entrée", "Sortie"))),
+    *(("x", pair) for pair in (("P", "N"), ("Received", "Sent"), ("Terima", "Keluar"), ("Positif", "Negatif"))),
+    *(("x", pair) for pair in (("Deposit", "Outgoing bank transfer"), ("Card", "SEPA debit order"))),
+]
+"""Names of columns with a credit and a debit."""
+
 DECISIVE = [
     ("type", ("payment", "refund"), "'refund', which decides what a line is"),
     ("type", ("payment", "payout"), "'payout', which decides what a line is"),
@@ -103,6 +114,15 @@ DECISIVE = [
     ("booked", ("yes", "no"), "'no', which decides whether a line is booked"),
     ("Stand", ("gebucht", "nicht gebucht"), "'nicht gebucht', which decides whether a line is booked"),
     ("x", ("BOOK", "PDNG"), "'PDNG', which decides whether a line is booked"),
+    ("RvslInd", ("false", "true"), "'true', which decides what a line is"),
+    ("reversal indicator", ("N", "Y"), "'Y', which decides what a line is"),
+    *((name, pair, f"'{pair[1]}', which decides the sign of amounts") for name, pair in DIRECTED),
+    *(
+        (name, pair, f"'{pair[1]}', which decides the sign of amounts")
+        for name in ("debit", "is_debit", "Debit flag", "DR")
+        for pair in (("N", "Y"), ("0", "1"), ("false", "true"), ("no", "yes"))
+    ),
+    ("Credit", ("Y", "N"), "'N', which decides the sign of amounts"),
 ]
 
 
@@ -123,6 +143,16 @@ def test_free_text():
     assert refusal("reference,amount,note\nT1,5,please refund this one soon\nT2,5,refund for INV-7\n") == ""
     many = "".join(f"T{n},5,note {'x' * n}\n" for n in range(1, 60))
     assert refusal(f"reference,amount,note\n{many}T60,5,refund\n") == ""
+
+
+def test_both_sides():
+    """Words that are as often states decide the sign only next to their opposite."""
+    text = "reference,amount,x\nT1,5,{}\nT2,5,{}\n"
+    pairs = [("Deposit", "Withdrawal"), ("Depósito", "Retiro"), ("Diterima", "Dikirim"), ("Reçu", "Envoyé")]
+    assert [pair for pair in pairs if "decides the sign of amounts" not in refusal(text.format(*pair))] == []
+    harmless = [("Sent", "sent"), ("N", "N"), ("N", "Y"), ("sent", "opened"), ("Walk in", "Dr Smith"), ("M", "F")]
+    assert [pair for pair in harmless if refusal(text.format(*pair))] == []
+    assert refusal("reference,amount,opt_in\nT1,5,Y\nT2,5,N\n") == ""
 
 
 def test_other_formats():
