@@ -23,7 +23,7 @@ from payclient.cli._statement import StatementOptions, about_statement
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
-from payclient.ledger import Ledger
+from payclient.ledger import Ledger, column_names
 from payclient.reconcile import Bucket, Rules, StoppedError, Summary
 from payclient.report import JOURNAL, WORK_LIST, PastRun, open_past_run, read_log, rows_file, verdict_wording
 
@@ -199,7 +199,13 @@ async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
 def _tell_columns(ledgers: Mapping[str, Ledger | None], streams: Streams) -> None:
     for of_which, ledger in ledgers.items():
         if ledger is not None:
-            used = (field if field == name else f"{field} = {name!r}" for field, name in ledger.columns.used.items())
+            names = column_names(ledger.columns.header)  # those of a profile need not be there
+            debits = {field: name for field, name in ledger.dialect.debit_columns.items() if name in names}
+            used = (
+                (field if field == name else f"{field} = {name!r}")
+                + (f" with debits in {debits[field]!r}" if field in debits else "")
+                for field, name in ledger.columns.used.items()
+            )
             ignored = ", ".join(map(repr, ledger.columns.ignored))
             told = ", ".join(used) or "none"
             streams.tell(f"columns{of_which}: {told}" + (f"; not used: {ignored}" if ignored else ""))

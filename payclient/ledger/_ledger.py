@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Literal, Self, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from payclient._atomic import Fingerprint
 from payclient.ledger._columns import Columns
@@ -78,7 +78,9 @@ class Ledger:
         allow_empty: bool,
     ) -> None:
         self.format: LedgerFormat = format
-        self.columns: Columns = table.columns
+        debits = {name for of, name in scope.dialect.debit_columns.items() if of in table.columns.used}
+        ignored_columns = tuple(name for name in table.columns.ignored if name not in debits)
+        self.columns: Columns = evolve(table.columns, ignored=ignored_columns)
         self.delimiter: str | None = table.delimiter
         self.dialect: Dialect = scope.dialect
         self.header_row: int = table.header_row

@@ -167,6 +167,13 @@ def test_columns_are_told(reconcile):
     assert result.err == "columns: reference = 'ref', amount = 'Total'; not used: 'note'\n"
 
 
+def test_debits_are_told(reconcile):
+    """A column of debits is used."""
+    options = ("--column", "amount=credit", "--debit-column", "amount=debit")
+    result = reconcile(*options, lines=["T1,15000,,x"], header="reference,credit,debit,note")
+    assert result.err == "columns: reference, amount = 'credit' with debits in 'debit'; not used: 'note'\n"
+
+
 def test_column_option(reconcile):
     """A column that is not recognised can be named, several times over."""
     result = reconcile(

@@ -156,6 +156,7 @@ def test_debits():
     dialect = Dialect(debit_columns={"amount": "debit"})
     with open_ledger(io.StringIO(DEBITS), columns={"amount": "credit"}, dialect=dialect) as ledger:
         rows = list(ledger)
+    assert ledger.columns.ignored == ()
     assert [row.amount for row in rows[:3]] == [15, -7, 15]
     assert [row.reason.partition(";")[0] for row in rows[3:]] == [
         "amount: there is an amount here and in 'debit' too",
