@@ -26,6 +26,13 @@ _MAX_SYMBOL = 4
 _ANY = Dialect(minor_units=4)
 _FILLED = re.compile("[1-9]")
 _LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
+_DECORATION = re.compile(
+    r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$"
+    r"|^(?:cr|dr|db|crdt|dbit|credit|debit|kredit|debet|haben|soll)\b\.?\s*(?=[-+]?[0-9])",
+    re.IGNORECASE,
+)
+"""What programs put around an amount besides what can be declared."""
+_LETTER = re.compile(r"^[cdhsk](?=[-+]?[0-9])", re.IGNORECASE)
 _CODE = re.compile(r"0\d+|\d{13,}")
 _YEARS = range(1900, 2101)
 _CURRENCIES = frozenset(
@@ -37,6 +44,7 @@ _CURRENCIES = frozenset(
             "lrd lsl lyd mad mdl mga mkd mmk mnt mop mru mur mvr mwk mxn myr mzn nad ngn nio nok npr nzd omr pab pen",
             "pgk php pkr pln pyg qar ron rsd rub rwf sar sbd scr sdg sek sgd shp sle sos srd ssp stn svc syp szl thb",
             "tjs tmt tnd top try ttd twd tzs uah ugx usd uyu uzs ves vnd vuv wst xaf xcd xof xpf yer zar zmw zwg",
+            "euro euros dollar dollars rupiah franken franc francs peso pesos real reais pound pounds yen rupees",
             "rp rs rm kr fr sfr ft k\u010d z\u0142 lei tl",
         ),
     ).split(),
@@ -102,7 +110,9 @@ class Evidence:
     has_formatted: bool = field(init=False, default=False)
     """Whether a cell can be read as an amount, and not as a mere number."""
     _seen: set[str] = field(init=False, factory=set)
-    _shapes: dict[str, bool] = field(init=False, factory=dict)
+    _has_lettered: bool = field(init=False, default=False)
+    """Whether a cell is such an amount behind one letter, which is as often a code."""
+    _shapes: dict[str, tuple[bool, bool]] = field(init=False, factory=dict)
     _words: dict[str, str] | None = field(init=False, factory=dict)
     _numbers: list[int] = field(init=False, factory=lambda: [0, 0])
     """The greatest whole number, and the last one."""
@@ -136,8 +146,10 @@ class Evidence:
         if not text.isdecimal():
             shape = shape_of(text)
             if shape not in self._shapes and len(self._shapes) < _MAX_SHAPES:
-                self._shapes[shape] = may_be_money(text)
-            self.has_formatted = self.has_formatted or self._shapes.get(shape, True)
+                self._shapes[shape] = may_be_money(text), may_be_money(_LETTER.sub("", text))
+            is_money, is_lettered = self._shapes.get(shape, (True, True))
+            self.has_formatted = self.has_formatted or is_money
+            self._has_lettered = self._has_lettered or is_lettered
         elif _CODE.fullmatch(text):
             self._has_code = True
         else:
@@ -148,6 +160,11 @@ class Evidence:
             self._numbers = [max(greatest, number), number]
 
     @property
+    def is_constant(self) -> bool:
+        """Whether every cell that was seen has the same text, as a code of the company has."""
+        return len(self._seen) < 2
+
+    @property
     def has_amounts(self) -> bool:
         """Whether the column may hold amounts, whatever its name: codes, years and running numbers are none."""
         are_counts = (self._is_running and not self._is_single) or self._are_years
@@ -156,21 +173,21 @@ class Evidence:
     @property
     def has_numbers(self) -> bool:
         """Whether a column with a name like money may hold amounts: codes and flags are none."""
-        return self.has_formatted or (self._numbers[0] > 1 and not self._has_code)
+        return self.has_formatted or self._has_lettered or (self._numbers[0] > 1 and not self._has_code)
 
     @property
-    def has_both_sides(self) -> bool:
-        """Whether its words say credit in one row and debit in another."""
-        words = self._words or {}
-        return {1, -1} <= {sign for word, text in words.items() for sign in (sign_of(text), *_sides(word))}
+    def are_directions(self) -> bool:
+        """Whether every text says credit or debit, so that a column of directions reads it."""
+        return None not in {sign_of(text) for text in (self._words or {}).values()}
 
     def decisive(self) -> Iterator[tuple[Decides, str]]:
         """Yield what its words may decide, each with the first such word."""
         words = self._words or {}
-        debits = {word: text for word, text in words.items() if sign_of(text) == -1 or -1 in _sides(word)}
-        are_debits = all(sign_of(text) == -1 for text in words.values())
-        if self.has_both_sides or (are_debits and words.keys() - _MEANINGS.keys() - ONLY_TOGETHER - {"-", "\u2212"}):
-            yield Decides.SIGN, next(iter(debits.values()))
+        debits = [text for word, text in words.items() if sign_of(text) == -1 or -1 in _sides(word)]
+        has_credits = any(sign_of(text) == 1 or 1 in _sides(word) for word, text in words.items())
+        are_plain = self.are_directions and words.keys() - _MEANINGS.keys() - ONLY_TOGETHER - {"-", "\u2212"}
+        if debits and (has_credits or are_plain):
+            yield Decides.SIGN, debits[0]
         if words and _FLAGS.keys() >= words.keys():
             yield from self._flagged(words)
         for word, text in words.items():
@@ -214,6 +231,7 @@ def _meaning(word: str) -> Decides | None:
 
 def may_be_money(text: str) -> bool:
     """Return whether *text* is an amount in any notation that can be declared; the reader itself is asked."""
+    text = _DECORATION.sub("", text)
     marks = (mark.strip(".").casefold() for mark in _LETTERS.findall(text))
     if not all(mark in SIDES or _is_currency(mark) for mark in marks if mark):
         return False

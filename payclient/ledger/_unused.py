@@ -20,6 +20,7 @@ _MONEY = frozenset(
             "jumlah nominal nilai biaya harga bayar diterima bersih",
             "betrag summe gesamt brutto netto gebuhr gebuehr preis",
             "montant somme brut frais prix importe monto valor comision precio",
+            "dmbtr wrbtr",
         ),
     ).split(),
 )
@@ -41,9 +42,10 @@ _FLOWS = frozenset(
             "soll haben gutschrift gutschriften lastschrift lastschriften belastung umsatz eingang ausgang einnahme",
             "ausgabe mwst ust rabatt debe haber abono abonos cargo cargos ingreso ingresos egreso egresos debito",
             "credito encaissement decaissement versement retrait recette depense tva iva",
+            "chargeback chargebacks money zahlung zahlungen erlos erlose pajak pago pagos pagamento paiement",
         ),
     ).split(),
-)
+).union(word for word in SIDES if len(word) > 3)
 """Words for money that came or went; also for other things, so the cells decide."""
 _ENDS = ("betrag", "summe", "amount")
 _USES: Mapping[Decides, str] = MappingProxyType(
@@ -107,9 +109,10 @@ def check_values(columns: Columns, unused: Iterable[Evidence], *, ignored: Colle
     left = [each for each in unused if each.name not in left_out]
     if flows := [each.name for each in left if is_flow_name(each.name) and each.has_numbers]:
         _refuse(flows, "holds what looks like money and is not used", "amount", use=_sides_of(flows, columns))
-    if "amount" not in columns.used and (money := [each.name for each in left if each.has_amounts]):
+    varied_first = sorted(left, key=lambda each: each.is_constant)
+    if "amount" not in columns.used and (money := [each.name for each in varied_first if each.has_amounts]):
         _refuse(money, "holds what looks like money and is not used", "amount")
-    for each in sorted(left, key=lambda each: not each.has_both_sides):
+    for each in sorted(left, key=lambda each: not each.are_directions):
         for what, word in each.decisive():
             if _MEANT[what].isdisjoint(columns.used):
                 use = _USES[what].format(name=as_word(each.name))
@@ -146,10 +149,11 @@ def _sides_of(names: Sequence[str], columns: Columns) -> str:
 
 def _refuse(names: Sequence[str], what: str, field: str | None, *, use: str = "") -> None:
     first = names[0]
-    use = use or f"--column {field}={as_word(first)}"
+    use = use or f"--column {field}={'NAME' if names[1:] else as_word(first)}"
     others = f" (and so {'is' if len(names) == 2 else 'are'} {listed(names[1:])})" if names[1:] else ""
+    it = "the right one" if names[1:] and use.endswith("=NAME") else "it"
     message = (
-        f"the column {quote(first)} {what}{others}; choose it with {use}, "
-        f"or leave it out with {as_option('ignore-column', first)}"
+        f"the column {quote(first)} {what}{others}; choose {it} with {use}, "
+        f"or leave it out with {as_option('ignore-column', 'NAME' if it != 'it' else first)}"
     )
     raise LedgerError(message, line=1)

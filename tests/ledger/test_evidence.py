@@ -31,6 +31,7 @@ def refusal(text, **options):
 DISGUISED = [
     *("15000 CR", "15000,-", "15000.", "15000,", "IDR15.000.-", "150000.00", "US$ 15,000.00", "R$ 15.000,00"),
     *("A$15,000", "(15.000)", "15.000-", "15.000 IDR DB", "1'500.--", "Rp 15.000,00", "12,34,567", "-7", "15 000 €"),
+    *("15000 Euro", "CR 15000", "DB 15.000,00", "15000**", "*15.000", "15000.00 (CR)", "15.000 Rupiah"),
 ]
 
 
@@ -73,7 +74,16 @@ FLOWS = (
     "payout",
     "Settlement",
     "Débit",
+    *("Chargeback", "Entrada", "Salida", "Depósito", "Retiro", "Dépôt", "Money in", "Money out", "Terima", "Zahlung"),
+    *("Erlös", "Pajak", "saída", "Belastung"),
 )
+
+
+def test_formula():
+    """A number in a formula, which spreadsheets keep as a text, is a number."""
+    assert may_be_money('="15000"')
+    assert may_be_money("=15.000,00")
+    assert not may_be_money("C15000")
 
 
 def test_flows():
@@ -81,7 +91,15 @@ def test_flows():
     wrong = []
     for name in FLOWS:
         text = f'reference,amount,{name}\nT1,5,\nT2,5,"{{}}"\n'
-        for cell, is_money in (("15000,-", True), (".00", False), ("7", True), ("po_123", False), ("n/a", False)):
+        for cell, is_money in (
+            ("15000,-", True),
+            ("C15000", True),
+            ("D15000,00", True),
+            (".00", False),
+            ("7", True),
+            ("po_123", False),
+            ("n/a", False),
+        ):
             found = refusal(text.format(cell))
             if ("holds what looks like money and is not used" in found) != is_money or (found and not is_money):
                 wrong.append((name, cell, found))

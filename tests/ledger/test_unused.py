@@ -47,6 +47,19 @@ def test_all_are_named():
         read("reference,Total A,Total B\nT1,5,6\n")
 
 
+def test_none_is_chosen():
+    """Of several columns with amounts none is suggested, a code that never changes comes last, a name decides."""
+    rows = "\n1000;7;T1;150.000,00;IDR\n1000;8;T2;20.000,00;IDR\n"
+    for header, expected in (
+        ("BUKRS;BELNR;reference;WERT;WAERS", r"'WERT' .*\(and so is 'BUKRS'\); choose the right one with .*=NAME, or"),
+        ("BUKRS;BELNR;reference;DMBTR;WAERS", r"'DMBTR' looks like money .*--column amount=DMBTR, .*-column DMBTR"),
+    ):
+        with pytest.raises(LedgerError, match=expected):
+            read(header + rows)
+    with pytest.raises(LedgerError, match=r"'#5' has 'DB'.*--column direction='#5'"):
+        read("reference,amount,Keterangan,Saldo,\nT1,5,KARTU DEBIT,7,CR\nT2,5,SETORAN,2,DB\n")
+
+
 @pytest.mark.parametrize(
     ("header", "field"),
     [("reference,status,state", "status"), ("reference,amount,total", "amount")],
