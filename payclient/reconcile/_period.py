@@ -58,8 +58,10 @@ class PeriodTally:
                 self._without += 1
                 continue
             self._lines += 1
-            self._first = at if self._first is None else min(self._first, at, key=self._instant)
-            self._last = at if self._last is None else max(self._last, at, key=self._instant)
+            if self._first is None or self._instant(at) < self._instant(self._first):
+                self._first = at
+            if self._last is None or self._instant(at) > self._instant(self._last):
+                self._last = at
 
     def _instant(self, at: datetime) -> datetime:
         return in_zone(at, self._rules.time_zone)
