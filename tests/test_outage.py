@@ -217,7 +217,7 @@ async def test_view_that_waits():
         waiting = pay.with_options(on_outage="wait", deadline=4.0, retry=RetryPolicy(max_attempts=100))
         told = await asyncio.gather(*(waiting.get_transaction(f"T{n}") for n in range(30)), return_exceptions=True)
         assert {type(error) for error in told} == {DeadlineExceededError}
-        queued = [str(error) for error in told if "attempts allowed in flight" in str(error)]
+        queued = [str(error) for error in told if "the limit of attempts in flight is" in str(error)]
         assert queued
         assert all("last failure of this client was ConnectionFailedError: connection refused" in _ for _ in queued)
         patient = pay.with_options(on_outage="wait", deadline=60.0, retry=RetryPolicy(max_attempts=100))
@@ -238,7 +238,9 @@ async def test_deadline_names_pause():
         with pytest.raises((DeadlineExceededError, RateLimitedError)) as caught:
             await late.get_transaction("T3")
         await asyncio.gather(*told, return_exceptions=True)
-    assert re.search(r"pause, of which \d s remain; [0-9.]+ attempts allowed in flight|\d s remain", str(caught.value))
+    assert re.search(
+        r"pause, of which \d s remain; the limit of attempts in flight is [0-9.]+|\d s remain", str(caught.value)
+    )
 
 
 @pytest.mark.virtual_time
@@ -249,8 +251,8 @@ async def test_deadline_names_what_held_it_up():
         await asyncio.Event().wait()
 
     cases = {
-        "max_rate allows this client 0.1 attempts per second": {"max_rate": 0.1},
-        "max_rate allows this client 0.1 attempts per second, its share among 4 workers": {
+        "max_rate allows this client 0.1/s": {"max_rate": 0.1},
+        "max_rate allows this client 0.1/s, its share among 4 workers": {
             "max_rate": 0.4,
             "workers": 4,
         },

@@ -104,8 +104,8 @@ class Limiter:
         """Return in words the bound that keeps the next attempt waiting, when the service asked for no pause."""
         if self._gap and self._in_flight < self.controller.whole:
             share = f", its share among {self._workers} workers" if self._workers > 1 else ""
-            return f"max_rate allows this client {1 / self._gap:.3g} attempts per second{share}"
-        return f"{self.limit:.2g} attempts allowed in flight"
+            return f"max_rate allows this client {1 / self._gap:.3g}/s{share}"
+        return f"the limit of attempts in flight is {self.limit:.2g}"
 
     def paused_seconds(self) -> float:
         """Return the seconds left of the pause that the service asked for; 0.0 if there is none."""
