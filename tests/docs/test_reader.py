@@ -83,7 +83,9 @@ def test_exception(try_out):
 @pytest.mark.slow
 def test_failing_test(try_out):
     """A test on a page is run by pytest, and its failure is reported."""
-    assert "assert 1 == 2" in try_out("'''python\ndef test_sum():\n    assert 1 == 2\n'''\n")
+    settings = '[tool.pytest.ini_options]\nasyncio_default_fixture_loop_scope = "function"\n'
+    page = f"Save this as `pyproject.toml`:\n\n'''toml\n{settings}'''\n\n"
+    assert "assert 1 == 2" in try_out(f"{page}'''python\ndef test_sum():\n    assert 1 == 2\n'''\n")
 
 
 def test_names_go_on(try_out):

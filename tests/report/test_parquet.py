@@ -150,8 +150,8 @@ def test_year(tmp_path):
         database.execute("SET TimeZone = 'UTC'")
         nights = database.execute(f"SELECT count(DISTINCT run), count(*), sum(ledger_amount) FROM {history}").fetchone()
         broken = database.execute(
-            f"SELECT reference, code, min(observed_at)::DATE::TEXT, count(*), sum(difference) FROM {history} "
-            "WHERE bucket = 'break' GROUP BY ALL"
+            "SELECT reference, code, min(observed_at)::DATE::TEXT, count(*), sum(service_amount - ledger_amount) "
+            f"FROM {history} WHERE bucket = 'break' GROUP BY ALL"
         ).fetchall()
     assert nights == (365, 375, 37_500)
     assert broken == [("B", "underpaid", "2026-02-10", 10, -100)]

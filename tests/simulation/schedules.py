@@ -127,11 +127,11 @@ async def equal_lookups(fate="cancelled", *, callers=3):
     flights, made, problems = SingleFlight(), [], []
 
     async def call(number):
-        while "T1" in flights:
-            value = await flights.join("T1")
+        while (other := flights.joinable("T1")) is not None:
+            value = await other.join()
             if value is not None:
                 return value
-        with flights.start("T1") as flight:
+        with flights.start("T1", lambda: None) as flight:
             made.append(number)
             await asyncio.sleep(0)
             if fate == "fails" and len(made) == 1:
