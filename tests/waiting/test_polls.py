@@ -209,7 +209,7 @@ async def test_failing_predicate():
 async def test_close_ends_all():
     """Closing the client ends waits and watches at once, those without a reference included."""
     transport = Timeline(latency=2.0)
-    pay = client(transport, timeout=1.5)
+    pay = client(transport, timeout=5.0)
     options = {"until": PAID, "deadline": 900.0, "max_interval": 60.0, "interval": 60.0}
 
     async def never():
