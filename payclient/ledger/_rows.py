@@ -90,7 +90,7 @@ class RowReader:
         self.warnings: list[str] = []
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
-        self.unused = [
+        self.unused: list[Evidence] = [
             Evidence(name, place, looks_for_money="amount" not in columns.used or is_flow_name(name))
             for place, name in enumerate(column_names(columns.header))
             if place not in columns.places.values()

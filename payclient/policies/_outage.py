@@ -69,6 +69,11 @@ class Outage:
         "_refused_before", "_since", "_slowest", "allowed", "is_on", "last_failure", "refused",
     )  # fmt: skip
 
+    allowed: float
+    is_on: bool
+    last_failure: str
+    refused: int
+
     def __init__(self) -> None:
         self.allowed = _MIN_ALLOWED
         self.is_on = False
