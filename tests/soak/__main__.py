@@ -19,6 +19,7 @@ from payclient import (
     ConnectionFailedError,
     DeadlineExceededError,
     Found,
+    OutageError,
     RateLimitedError,
     RetryPolicy,
     ServiceError,
@@ -125,6 +126,9 @@ async def impatient(pay, seen, stop):
             async with asyncio.timeout(random.random() * 0.02):
                 await pay.get_transaction(f"web-{number}")
             seen["web found"] += 1
+        except OutageError as error:
+            seen["web OutageError"] += 1
+            await asyncio.sleep(error.retry_after)
         except EXPLAINED as error:
             seen[f"web {type(error).__name__}"] += 1
         except TimeoutError:
