@@ -7,6 +7,7 @@ from payclient.reconcile._break_state import FindingTotal as FindingTotal
 from payclient.reconcile._calendar import BusinessDays, Calendar
 from payclient.reconcile._calendar import read_holidays as read_holidays
 from payclient.reconcile._calendar import read_limit as read_limit
+from payclient.reconcile._case import Case
 from payclient.reconcile._code import Code, PatternKind, Severity
 from payclient.reconcile._compare import compare
 from payclient.reconcile._compare import reff_key as reff_key
@@ -45,12 +46,13 @@ from payclient.reconcile._history import seen_of as seen_of
 from payclient.reconcile._journal import Journal
 from payclient.reconcile._json import as_json as as_json
 from payclient.reconcile._json import from_json as from_json
-from payclient.reconcile._judge import Case, judge
+from payclient.reconcile._judge import judge
 from payclient.reconcile._judge import needs_confirmation as needs_confirmation
 from payclient.reconcile._leakage import OTHER as OTHER
 from payclient.reconcile._leakage import Leakage
 from payclient.reconcile._line_rules import IgnoredLines, InvoiceAmount, Invoices, Kind, Kinds, Lines, OfOneReference
 from payclient.reconcile._observation import Answer, Observation
+from payclient.reconcile._observation import Matched as Matched
 from payclient.reconcile._observation import ask_canary as ask_canary
 from payclient.reconcile._observation import observe as observe
 from payclient.reconcile._observation import utc_now as utc_now
@@ -59,7 +61,6 @@ from payclient.reconcile._open_findings import OpenTally as OpenTally
 from payclient.reconcile._patterns import Pattern
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._recheck import CONFIDENCE as CONFIDENCE
-from payclient.reconcile._recheck import Matched as Matched
 from payclient.reconcile._recheck import Recheck as Recheck
 from payclient.reconcile._recheck import Rechecked as Rechecked
 from payclient.reconcile._replay import gone_breaks as gone_breaks

@@ -9,6 +9,7 @@ from typing import Any
 
 from payclient.ledger import Entry
 from payclient.reconcile import _schema as schema
+from payclient.reconcile._case import PendingLookup
 from payclient.reconcile._database import Buffer, Database
 from payclient.reconcile._earlier import Since, earlier_from
 from payclient.reconcile._errors import JournalWriteError
@@ -16,7 +17,7 @@ from payclient.reconcile._judge import differing, paid_reff_of
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._settled import OtherSide
-from payclient.reconcile._stored import PendingLookup, entry_from, moment_from, observation_cells, observation_from
+from payclient.reconcile._stored import entry_from, moment_from, observation_cells, observation_from
 
 _ANSWERS_PER_WRITE = 500
 

@@ -13,10 +13,10 @@ from attrs import asdict, define, evolve
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
+from payclient.reconcile._case import Case
 from payclient.reconcile._database import Database
 from payclient.reconcile._earlier import Earlier, PreviousRun, Records, Since, earlier_cell, earlier_from
 from payclient.reconcile._integrity import with_checksum
-from payclient.reconcile._judge import Case
 from payclient.reconcile._line_rules import InvoiceTotals, invoice_of
 from payclient.reconcile._listed import StatementLines
 from payclient.reconcile._observation import Observation

@@ -20,12 +20,10 @@ from payclient.reconcile._code import Code
 from payclient.reconcile._finding import Bucket, Finding, Row, Side
 from payclient.reconcile._history import KnownBreak, changes_of, ledger_fingerprint, seen_of
 from payclient.reconcile._json import as_json, from_json
-from payclient.reconcile._observation import Observation
-from payclient.reconcile._recheck import Matched
+from payclient.reconcile._observation import Matched, Observation
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import Settled
 from payclient.reconcile._status import Status
-from payclient.reconcile._status_finding import ledger_status
 
 _NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.FAILED})
 
@@ -146,7 +144,7 @@ def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> F
     if not (since.earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
         return None
     has_changed = before is not None and before.ledger != ledger_fingerprint(Code.REVERSED, entry)
-    if has_changed and status is not None and status is ledger_status(entry, rules):
+    if has_changed and status is not None and status is rules.status_of(entry):
         return None  # it was reported, and the ledger has followed
     said = "is not known to it now" if found is None else f"is {quote(found.status)} now"
     # The same values each night, so that the break is still open and not changed.

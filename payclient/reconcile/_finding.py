@@ -12,7 +12,7 @@ from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
 from payclient.reconcile._break_state import BreakState, History
 from payclient.reconcile._code import Code, Severity
-from payclient.reconcile._recheck import Matched
+from payclient.reconcile._observation import Matched
 from payclient.reconcile._settled import OtherSide
 from payclient.reconcile._status import Status
 

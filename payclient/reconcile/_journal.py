@@ -26,6 +26,7 @@ from payclient._escape import plural
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import _schema as schema
 from payclient.reconcile._answers import Answers
+from payclient.reconcile._case import Case, PendingLookup
 from payclient.reconcile._cases import Cases, carry_over
 from payclient.reconcile._code import Code
 from payclient.reconcile._database import Buffer, Database
@@ -34,14 +35,12 @@ from payclient.reconcile._errors import JournalError
 from payclient.reconcile._finding import Bucket, Row
 from payclient.reconcile._integrity import with_checksum
 from payclient.reconcile._json import as_json, from_json
-from payclient.reconcile._judge import Case
 from payclient.reconcile._line_rules import IgnoredLines
 from payclient.reconcile._listed import KnownStatement, StatementLines
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import OtherSide, StatementTotals
 from payclient.reconcile._stored import (
-    PendingLookup,
     entry_cells,
     entry_from,
     how_different,

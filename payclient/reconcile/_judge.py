@@ -12,23 +12,23 @@ Design rules:
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
+from payclient.reconcile._case import Case, PendingLookup
 from payclient.reconcile._code import Code
 from payclient.reconcile._compare import compare, reff_key
-from payclient.reconcile._earlier import Since, reversal, with_history
+from payclient.reconcile._earlier import reversal, with_history
 from payclient.reconcile._finding import Bucket, Finding, Row, in_order
-from payclient.reconcile._line_rules import InvoiceAmount, Invoices, InvoiceTotals
+from payclient.reconcile._line_rules import InvoiceAmount, Invoices
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._settled import OtherSide, named_lines
 from payclient.reconcile._statement import statement_findings
 from payclient.reconcile._status import Status
-from payclient.reconcile._status_finding import excuse, ledger_status
-from payclient.reconcile._stored import PendingLookup
+from payclient.reconcile._status_finding import excuse
 from payclient.reconcile._sum import judged_entries, payment_of, unknown_kind
 
 _MAX_REASON = 400
@@ -37,45 +37,6 @@ NO_PROBE = (
     "no other reference was found in this run, so the answer may come from a wrong key or environment; "
     "name a reference that exists with --canary"
 )
-
-
-@frozen(kw_only=True)
-class Case:
-    """
-    Everything known about one row.
-
-    Attributes:
-        entry: What the ledger says.
-        first: The answer to the first lookup; None when there was none.
-        second: The answer to the second lookup.
-        rows: The number of ledger rows with this reference.
-        is_repeat: A row before this one has the same reference.
-        paid_with: Other references that are paid under the same merchant_reff; the first few.
-        other_found: The number of other references found in the same run.
-        ended_by: The failure that ended the run early; None when it did not.
-        parts: The lines of one payment, which are put together; empty where each row is for itself. The entry is the
-            first.
-        apart: Why the rows with this reference are not put together; empty if they are, or never are.
-        invoice: The invoice, where the rules sum what is paid under several references.
-        since: What the previous run says about the reference; None without a previous run.
-        other_side: What the statement lists for the reference; None without a statement.
-        unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
-    """
-
-    entry: Entry | RejectedEntry
-    first: Observation | None = None
-    second: Observation | None = None
-    rows: int = 1
-    is_repeat: bool = False
-    paid_with: tuple[str, ...] = ()
-    other_found: int = 0
-    ended_by: Observation | None = None
-    parts: tuple[Entry, ...] = ()
-    apart: str = ""
-    unusable_line: int | None = None
-    other_side: OtherSide | None = None
-    invoice: InvoiceTotals | None = None
-    since: Since | None = None
 
 
 def judge(case: Case, *, rules: Rules = STRICT) -> Row:
@@ -94,7 +55,7 @@ def _judged(case: Case, rules: Rules) -> Row:
             entry=entry,
             bucket=Bucket.REJECTED,
             reason=entry.reason,
-            ledger_status=ledger_status(entry, rules),
+            ledger_status=rules.status_of(entry),
         )
     if problem := _without_sum(case, rules):
         return _row(case, entry, rules, Bucket.REJECTED, reason=problem)
@@ -345,7 +306,7 @@ def _row(
         confirmed_at=case.second.at if case.second and is_answered else None,
         is_changed_during_run=bool(first and last and is_answered and last.differs_from(first)),
         is_repeat=case.is_repeat,
-        ledger_status=ledger_status(entry, rules) if case.other_side is None or case.other_side.is_in_ledger else None,
+        ledger_status=rules.status_of(entry) if case.other_side is None or case.other_side.is_in_ledger else None,
         service_status=rules.read_status(seen.transaction.status) if seen and seen.transaction else None,
         parts=case.parts,
         other_side=case.other_side,

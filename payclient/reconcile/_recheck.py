@@ -6,65 +6,15 @@ A report has them under `carried_from`, with `matched`. Their money is in no tot
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import ROUND_CEILING, Context
 from math import exp, fsum, lgamma, log, log1p
 
 from attrs import define, field, frozen
 
-from payclient._escape import plural, quote
-from payclient.protocol import Transaction
-from payclient.reconcile._status import Status
+from payclient._escape import plural
 
 CONFIDENCE = 0.95
-
-
-@frozen(kw_only=True)
-class Matched:
-    """
-    What the service said of a row when it matched.
-
-    Attributes:
-        at: When.
-        run: The name of the run that it matched in.
-        status: The service's word.
-        amount: The service's amount.
-        amount_received: What was received; None if not stated.
-        is_chosen: Whether this run chose it, rather than carrying it over because it is a break.
-    """
-
-    at: datetime
-    run: str
-    status: str
-    amount: int
-    amount_received: int | None = None
-    is_chosen: bool = True
-
-    def changes(
-        self, found: Transaction | None, meaning: Callable[[str | None], Status | None]
-    ) -> tuple[str | int, str | int | None, str] | None:
-        """
-        Return both values of what has changed since a payment matched, and a sentence; None if nothing has.
-
-        Args:
-            found: The service's answer; None if it knows no such transaction.
-            meaning: Returns what a word for a status means.
-        """
-        if meaning(self.status) is not Status.PAID:
-            return None
-        when = f"when the row matched on {self.at:%Y-%m-%d}"
-        if found is None:
-            return self.status, None, f"the service had it as {quote(self.status)} {when}, and does not know it now"
-        now = meaning(found.status)
-        if now is not None and now is not Status.PAID:
-            said = f"the service had it as {quote(self.status)} {when}, and it is {quote(found.status)} now"
-            return self.status, found.status, said
-        for name in ("amount", "amount_received"):
-            before, after = getattr(self, name), getattr(found, name)
-            if before is not None and after is not None and before != after:
-                return before, after, f"{name} was {before} at the service {when}, and is {after} now"
-        return None
 
 
 @frozen(kw_only=True)

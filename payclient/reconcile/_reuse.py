@@ -20,9 +20,10 @@ from typing import TypeAlias
 from attrs import frozen
 
 from payclient.ledger import COMPARED, Entry
+from payclient.reconcile._case import Case
 from payclient.reconcile._finding import Bucket
 from payclient.reconcile._journal import Journal
-from payclient.reconcile._judge import Case, judge, paid_reff_of
+from payclient.reconcile._judge import judge, paid_reff_of
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
 from payclient.reconcile._sum import judged_entries

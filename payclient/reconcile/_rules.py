@@ -18,7 +18,18 @@ from attrs import Attribute, asdict, evolve, field, frozen, has
 from attrs.validators import instance_of, optional
 
 from payclient._escape import quote
-from payclient.ledger import COMPARED, FIELDS, PLAIN, Dialect, Profile, dialect_as_json, profiles
+from payclient.ledger import (
+    ABSENT,
+    COMPARED,
+    FIELDS,
+    PLAIN,
+    Dialect,
+    Entry,
+    Profile,
+    RejectedEntry,
+    dialect_as_json,
+    profiles,
+)
 from payclient.protocol import EMPTY, plain
 from payclient.reconcile import _rule_values as values
 from payclient.reconcile._accepted import Accepted, Approval
@@ -253,6 +264,12 @@ class Rules:
     def read_status(self, word: str | None) -> Status | None:
         """Return what *word* means, by these rules; None if it is not known."""
         return read_status(word, self.statuses)
+
+    def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
+        """Return the state that the ledger gives to a row, or that is assumed; None where it is not known."""
+        if entry.status is ABSENT:
+            return Status.PAID if self.assume_status is Assumed.PAID else None
+        return self.read_status(entry.status)
 
     def acceptance(self, code: Code, reference: str) -> Accepted | None:
         """Return the acceptance of a finding, whether or not it still holds; None if there is none."""

@@ -29,6 +29,7 @@ from payclient.errors import (
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import PASSES, classify
 from payclient.protocol import Found, Outcome, Transaction
+from payclient.reconcile._case import PendingLookup
 from payclient.reconcile._earlier import PreviousRun, Records
 from payclient.reconcile._errors import StoppedError
 from payclient.reconcile._finding import Row
@@ -43,7 +44,6 @@ from payclient.reconcile._reuse import Reuse, take_over
 from payclient.reconcile._rule_values import duration_text
 from payclient.reconcile._rules import STRICT, Rules
 from payclient.reconcile._statement import StatementSum, stated_money, usable_line
-from payclient.reconcile._stored import PendingLookup
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
 

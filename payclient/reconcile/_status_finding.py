@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, tzinfo
 
 from payclient._escape import quote
-from payclient.ledger import ABSENT, Entry, RejectedEntry
+from payclient.ledger import ABSENT, Entry
 from payclient.protocol import Transaction
 from payclient.reconcile._calendar import Limit, limit_text
 from payclient.reconcile._code import Code
@@ -37,18 +37,11 @@ def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
     return rules.calendar.is_younger(in_zone(created, zone), at, limit, zone)
 
 
-def ledger_status(entry: Entry | RejectedEntry, rules: Rules) -> Status | None:
-    """Return the state that the ledger gives to a row, or that is assumed; None where it is not known."""
-    if entry.status is ABSENT:
-        return Status.PAID if rules.assume_status is Assumed.PAID else None
-    return rules.read_status(entry.status)
-
-
 def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Finding | None:
     """Return what the two states mean together; None where they agree or are not compared."""
     if entry.status is ABSENT and rules.assume_status is Assumed.NONE:
         return None
-    ours, theirs = ledger_status(entry, rules), rules.read_status(transaction.status)
+    ours, theirs = rules.status_of(entry), rules.read_status(transaction.status)
     code, remark = _meaning(
         ours,
         theirs,

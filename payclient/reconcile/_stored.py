@@ -8,11 +8,10 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from attrs import fields, frozen
+from attrs import fields
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile._earlier import Since
 from payclient.reconcile._observation import Answer, Observation
 from payclient.reconcile._schema import ENTRY_COLUMNS, TRANSACTION_COLUMNS
 
@@ -24,24 +23,6 @@ _EPOCH, _EPOCH_UTC = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # n
 _MICROSECOND = timedelta(microseconds=1)
 _BOUND = 2**63
 _NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
-
-
-@frozen
-class PendingLookup:
-    """
-    A reference to look up, once for all ledger rows that have it.
-
-    Attributes:
-        reference: What the service is asked.
-        position: Of the first ledger row that has it, from 1.
-        entries: Every ledger row that has it.
-        since: What the previous run says about it; None without a previous run.
-    """
-
-    reference: str
-    position: int
-    entries: tuple[Entry, ...]
-    since: Since | None = None
 
 
 def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:

@@ -9,8 +9,8 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry
-from payclient.reconcile import Accepted, Rules, Tally
-from payclient.reconcile._judge import Case, judge
+from payclient.reconcile import Accepted, Case, Rules, Tally
+from payclient.reconcile._judge import judge
 from payclient.reconcile._observation import Answer, Observation, observe
 from support.reconciling import NOON
 

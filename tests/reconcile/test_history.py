@@ -16,6 +16,7 @@ from payclient.reconcile import (
     STRICT,
     Accepted,
     Bucket,
+    Case,
     Code,
     Finding,
     Row,
@@ -25,7 +26,6 @@ from payclient.reconcile import (
     judge,
 )
 from payclient.reconcile._history import BreakState, ResolvedBy, changes_of, seen_of
-from payclient.reconcile._judge import Case
 from payclient.reconcile._observation import observe
 from support.chance import examples
 

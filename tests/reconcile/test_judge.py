@@ -9,8 +9,8 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Accepted, Bucket, Code, Rules, Severity, Tolerance
-from payclient.reconcile._judge import Case, judge, needs_confirmation
+from payclient.reconcile import Accepted, Bucket, Case, Code, Rules, Severity, Tolerance
+from payclient.reconcile._judge import judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, observe
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

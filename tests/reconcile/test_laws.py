@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import STRICT, Bucket, Status, Tally, reconcile
-from payclient.reconcile._judge import Case, judge, needs_confirmation
+from payclient.reconcile import STRICT, Bucket, Case, Status, Tally, reconcile
+from payclient.reconcile._judge import judge, needs_confirmation
 from payclient.reconcile._observation import Answer, Observation, observe
 from support.chance import examples
 from support.ruling import DAYS, rules_of

@@ -10,7 +10,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import Assumed, Code, Rules, Severity, Status
-from payclient.reconcile._status_finding import excuse, expiry_rule, is_expired, ledger_status, status_finding
+from payclient.reconcile._status_finding import excuse, expiry_rule, is_expired, status_finding
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WORDS = ("Paid", "Pending", "Canceled", "Expired", "Failed", "Refunded", "Odd", "")
@@ -129,7 +129,7 @@ def test_dash(dash):
 @pytest.mark.parametrize("ours", [*WORDS[:-1], None, ABSENT])
 def test_money_that_differs_is_critical(ours):
     """Whenever exactly one side holds the money, or exactly one has refunded it, and both words are known: critical."""
-    holding = ledger_status(Entry(line=1, reference="T1", status=ours), Rules())
+    holding = Rules().status_of(Entry(line=1, reference="T1", status=ours))
     for theirs in Status:
         if holding is None or holding is theirs:
             continue
