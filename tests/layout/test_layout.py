@@ -64,9 +64,10 @@ def test_dot_files_and_builds(tree):
 
 
 def test_nesting(tree):
-    """A folder inside of a folder of the package is refused."""
-    root = tree("payclient/a/b/c.py")
-    assert list(rules.folders_nest_once(root)) == ["payclient/a/b/c.py:1: folders nest once"]
+    """A folder may have rooms, and a room has no folders."""
+    root = tree("payclient/a/room/c/d.py")
+    tree("payclient/a/room/c.py")
+    assert list(rules.folders_nest_once(root)) == ["payclient/a/room/c/d.py:1: folders nest once"]
 
 
 @pytest.mark.parametrize(("lines", "complaints"), [(49, 0), (50, 1)])
@@ -88,11 +89,18 @@ def test_function_length(tree, kind, lines, complaints):
         ("payclient/a/_x.py", "from payclient.a._b import c\n", 0),
         ("payclient/c/_x.py", "from payclient._ask import ask\n", 0),
         ("payclient/c/_x.py", "from payclient.a import b\n", 0),
+        ("payclient/a/_x.py", "from payclient.a.room._b import c\n", 1),
+        ("payclient/a/other/_x.py", "from payclient.a.room._b import c\n", 1),
+        ("payclient/a/room/_x.py", "from payclient.a.room._b import c\n", 0),
+        ("payclient/a/room/_x.py", "from payclient.a._b import c\n", 0),
+        ("payclient/c/_x.py", "from payclient.a.room import c\n", 0),
     ],
 )
 def test_private_module(tree, path, text, complaints):
     """A private module of another package is not imported, in any form; one of the same package may be."""
     tree("payclient/a/_b.py", "c = 1\n")
+    tree("payclient/a/room/_b.py", "c = 1\n")
+    tree("payclient/a/room/__init__.py", "from payclient.a.room._b import c as c\n")
     tree("payclient/a/__init__.py", "from payclient.a._b import c as b\n")
     assert len(list(rules.private_modules_stay_in_their_package(tree(path, text)))) == complaints
 
