@@ -215,10 +215,7 @@ def uvloop(session: nox.Session) -> None:
     install(session, "test")
     folders = [f"tests/{name}" for name in ("policies", "transports", "waiting", "faults", "testing", "protocol")]
     paths = [*sorted(map(str, Path("tests").glob("test_*.py"))), *folders]
-    # The resolver of uvloop runs in a thread of libuv, whose socket may outlive the lookup: a leak to this test.
-    resolving = "--deselect=tests/faults/test_connecting.py::test_unknown_host"
-    options = ["-n", "auto", "--loop=uvloop", "-m", "asyncio and not slow", resolving]
-    session.run("pytest", *options, *paths, *session.posargs)
+    session.run("pytest", "-n", "auto", "--loop=uvloop", "-m", "asyncio and not slow", *paths, *session.posargs)
 
 
 @nox.session(default=False)
