@@ -24,9 +24,9 @@ from payclient._config import (
     resolve_transport_object,
 )
 from payclient._confirm import Confirmation, claim
-from payclient._defaults import STALL_TIMEOUT
 from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
+from payclient._options import STALL_TIMEOUT, options_of
 from payclient._session import Session
 from payclient._stream import References, fresh_references, in_bulk, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
@@ -210,9 +210,9 @@ class AsyncClient:
             TypeError: For any other option.
             ConfigurationError: When a value is invalid.
         """
-        if unknown := changes.keys() - OptionChanges.__annotations__.keys():
-            known = ", ".join(OptionChanges.__annotations__)
-            message = f"with_options cannot change {', '.join(sorted(unknown))}; it changes {known}"
+        known = options_of("view")
+        if unknown := changes.keys() - {*known}:
+            message = f"with_options cannot change {', '.join(sorted(unknown))}; it changes {', '.join(known)}"
             raise TypeError(message)
         view = object.__new__(type(self))
         vars(view).update(vars(self), _options=evolve(self._options, **changes), _calls=SingleFlight())

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen, validators
 
 from payclient._checks import check_callback, check_order, is_loopback, is_seconds
-from payclient._defaults import DEADLINE, TIMEOUT
+from payclient._options import DEADLINE, OPTIONS, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
 from payclient.policies import RetryPolicy
@@ -106,7 +106,7 @@ class Options:
 def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:
     """Return the key from the argument, or from `PAYCLIENT_API_KEY`."""
     try:
-        return ApiKey(environ.get("PAYCLIENT_API_KEY", "") if given is None else given)
+        return ApiKey(OPTIONS["api_key"].value(given, environ))
     finally:
         del given, environ  # a traceback may come with the local variables of its frames
 
@@ -132,7 +132,9 @@ def decode_key(file: BinaryIO) -> str:
 
 def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
     """Return the environment from the argument, or from `PAYCLIENT_ENVIRONMENT`, or live."""
-    name = (environ.get("PAYCLIENT_ENVIRONMENT") or "live") if given is None else given
+    name = OPTIONS["environment"].value(given, environ)
+    if given is None:
+        name = name or Environment.LIVE
     del environ  # it holds the API key too, and a traceback may come with the local variables of its frames
     try:
         return Environment(name)
@@ -148,7 +150,7 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
     Raises:
         ConfigurationError: When there is none, or it is invalid or not `https`.
     """
-    url = environ.get("PAYCLIENT_BASE_URL", "") if given is None else given
+    url = OPTIONS["base_url"].value(given, environ)
     if problem := _url_problem(url):
         del url, given, environ  # the URL may hold a password, and the environment the API key
         message = f"base_url {problem}"

@@ -33,7 +33,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import define, field
 
-from payclient._defaults import STALL_TIMEOUT
+from payclient._options import STALL_TIMEOUT
 from payclient._until_done import until_done
 from payclient.errors import DeadlineExceededError, PayClientError
 from payclient.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout

@@ -12,8 +12,8 @@ from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
 from payclient._config import decode_key, read_key_file
-from payclient._defaults import MAX_CONCURRENCY, TIMEOUT
 from payclient._escape import escape_unprintable
+from payclient._options import MAX_CONCURRENCY, TIMEOUT
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.transports import NetworkOptions, Transport, TransportName

@@ -16,8 +16,8 @@ from cyclopts import Parameter
 
 from payclient import AsyncClient, Transaction
 from payclient._config import resolve_base_url, resolve_environment
-from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
+from payclient._options import DEADLINE
 from payclient.cli._checkup import (
     Checkup,
     State,

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from rich.cells import cell_len
 
 from payclient import errors
-from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
+from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.cli._streams import Streams, aligned, read_references

@@ -12,8 +12,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.live import Live
 from rich.text import Text
 
-from payclient._defaults import DEADLINE
 from payclient._escape import escape_unprintable
+from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._progress import live_on
 from payclient.cli._status import Exit, most_urgent, status_of

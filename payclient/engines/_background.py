@@ -17,9 +17,9 @@ from typing import Final, cast
 from attrs import define, field
 
 from payclient._checks import check_count
-from payclient._client import AsyncClient
+from payclient._client import AsyncClient, ClientOptions
+from payclient._options import OPTIONS
 from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
-from payclient.transports import NetworkOptions
 
 _CLOSE_SECONDS: Final = 2.0
 """How long the exit of the process waits for connections to close."""
@@ -122,21 +122,9 @@ def share_rate(spec: LookupSpec, *, workers: int) -> None:
 
 
 def _connect(spec: LookupSpec) -> AsyncClient:
-    return AsyncClient(
-        api_key=key_of(spec),
-        base_url=spec.base_url,
-        environment=spec.environment,
-        max_concurrency=spec.max_concurrency,
-        max_rate=spec.max_rate,
-        transport=spec.transport,
-        workers=spec.workers,
-        timeout=spec.timeout,
-        deadline=spec.deadline,
-        retry=spec.retry,
-        not_found_messages=not_found_messages_of(spec),
-        application=spec.application,
-        **cast("NetworkOptions", dict(spec.network)),
-    )
+    options = {name: getattr(spec, name) for name, option in OPTIONS.items() if option.worker == name}
+    options |= {**dict(spec.network), "not_found_messages": not_found_messages_of(spec)}
+    return AsyncClient(**cast("ClientOptions", {**options, "api_key": key_of(spec)}))  # the key is in no variable
 
 
 @atexit.register

@@ -20,7 +20,7 @@ from payclient._config import (
     resolve_messages,
     resolve_rate,
 )
-from payclient._defaults import DEADLINE, MAX_CONCURRENCY, STALL_TIMEOUT, TIMEOUT
+from payclient._options import DEADLINE, MAX_CONCURRENCY, OPTIONS, STALL_TIMEOUT, TIMEOUT
 from payclient.errors import ConfigurationError
 from payclient.policies import RetryPolicy
 from payclient.protocol import Environment
@@ -78,7 +78,8 @@ def _to_network(options: Mapping[str, object] | Iterable[tuple[str, object]]) ->
     if "@" in str(given.get("proxy")):
         message = "network must not hold a password: workers take the proxy from their PAYCLIENT_PROXY or HTTPS_PROXY"
         raise ConfigurationError(message)
-    if not all(isinstance(value, str | bool | None) for value in given.values()):
+    is_known = all(name in OPTIONS and OPTIONS[name].worker == "network" for name in given)
+    if not is_known or not all(isinstance(value, str | bool | None) for value in given.values()):
         message = "network must hold options of AsyncClient that are text, True or False"
         raise ConfigurationError(message)
     return tuple(sorted((name, value) for name, value in given.items() if value is not None))

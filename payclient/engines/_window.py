@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import define, field
 
-from payclient._defaults import STALL_TIMEOUT
+from payclient._options import STALL_TIMEOUT
 from payclient._stream import fresh_references
 from payclient._telemetry import Attempt
 from payclient.engines._background import BackgroundClient

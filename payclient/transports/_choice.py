@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Literal, TypeAlias, cast, get_args
 
+from payclient._options import OPTIONS
 from payclient.errors import ConfigurationError
 from payclient.transports._network import Network
 from payclient.transports._protocol import Transport
@@ -44,7 +44,9 @@ def make_transport(given: str | None = None, *, network: Network | None = None) 
 
 def resolve_transport(given: str | None) -> TransportName:
     """Return the name from the argument, or from `PAYCLIENT_TRANSPORT`, or else `httpx`; raises as `make_transport`."""
-    name = (os.environ.get("PAYCLIENT_TRANSPORT") or "httpx") if given is None else given
+    name = OPTIONS["transport"].value(given)
+    if given is None:
+        name = name or "httpx"
     if name in get_args(TransportName):
         return cast("TransportName", name)
     message = f"transport must be 'httpx', 'httpx2' or 'fast', got {name!r}"

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 from attrs import frozen
 
 from payclient._checks import is_loopback
+from payclient._options import OPTIONS, options_of
 from payclient.errors import ConfigurationError
 from payclient.transports._proxy import Proxy
 
@@ -45,7 +46,6 @@ class NetworkOptions(TypedDict, total=False):
     keylog_file: FilePath | None
 
 
-_PROXY = "PAYCLIENT_PROXY"
 _TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context", "keylog_file"}
 _WITH_SETTINGS = ("darwin", "win32")
 """Systems that know a proxy without an environment variable."""
@@ -101,14 +101,15 @@ def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: 
 
 def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
     """Return the proxy that a variable names for *url*; no local variable holds its password."""
-    if os.environ.get(_PROXY):
-        return Proxy(os.environ[_PROXY], _PROXY)
+    variable = OPTIONS["proxy"].variable
+    if os.environ.get(variable):
+        return Proxy(os.environ[variable], variable)
     is_told = sys.platform in _WITH_SETTINGS or any(name.lower().endswith("_proxy") for name in os.environ)
     return _environment_proxy(url) if url.scheme == "https" and is_told and trust_env else None
 
 
 def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:
-    if unknown := sorted(options.keys() - NetworkOptions.__annotations__.keys()):
+    if unknown := sorted(options.keys() - {*options_of("network")}):
         message = f"AsyncClient got an unexpected keyword argument {unknown[0]!r}"
         raise TypeError(message)
     if given and not is_ours:

@@ -19,7 +19,7 @@ from payclient.ledger._columns import FIELDS, SYNONYMS
 from payclient.ledger._open import SUFFIXES
 from payclient.policies._retry import Again, classify
 from payclient.reconcile import Bucket, Code, Finding, Severity
-from payclient.transports import HttpxTransport, NetworkOptions
+from payclient.transports import HttpxTransport
 from payclient.transports.fast import FastTransport
 
 PROJECT = Path(__file__).parents[2]
@@ -116,21 +116,16 @@ def text_of(default):
 @pytest.mark.parametrize(
     ("heading", "expected"),
     [
-        ("Arguments of AsyncClient", defaults(payclient.AsyncClient)),
         ("Arguments of HttpxTransport and FastTransport", defaults(HttpxTransport)),
         ("Arguments of HttpxTransport and FastTransport", defaults(FastTransport)),
-        ("Network options", {**dict.fromkeys(NetworkOptions.__annotations__), "trust_env": True}),
         ("RetryPolicy", {field.name: field.default for field in attrs.fields(payclient.RetryPolicy)}),
     ],
-    ids=["AsyncClient", "HttpxTransport", "FastTransport", "NetworkOptions", "RetryPolicy"],
+    ids=["HttpxTransport", "FastTransport", "RetryPolicy"],
 )
 def test_arguments(heading, expected):
     """Every argument stands in the configuration table, with its default, and no other."""
     table = {name: cells[0] for name, cells in rows("configuration.md", heading).items() if cells[0].startswith("`")}
-    shown = {
-        name: "RetryPolicy()" if isinstance(value, payclient.RetryPolicy) else repr(value)
-        for name, value in expected.items()
-    }
+    shown = {name: repr(value) for name, value in expected.items()}
     assert {name: value.strip("`") for name, value in table.items()} == shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, timedelta, tzinfo
@@ -245,6 +246,8 @@ def clients() -> list[AsyncClient]:
     return [
         AsyncClient(**network),
         AsyncClient(trust="system", client_cert="cert.pem", client_key=Path("key.pem"), keylog_file=None),
+        AsyncClient(proxy="http://proxy:3128", trust_env=False, ca_file=Path("ca.pem")),
+        AsyncClient(ssl_context=ssl.create_default_context()),
         AsyncClient(
             api_key="k",
             base_url="https://pay.example",

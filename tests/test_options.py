@@ -1,0 +1,183 @@
+"""The table of options against every place that writes the options out."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import attrs
+import httpx
+import pytest
+
+from docs.test_completeness import options_of as flags_of
+from docs.test_completeness import rows, text_of
+from payclient import AsyncClient
+from payclient._client import ClientOptions, OptionChanges
+from payclient._config import Options
+from payclient._options import OPTIONS, options_of
+from payclient.cli._connection import ConnectionOptions
+from payclient.engines import LookupSpec
+from payclient.errors import ConfigurationError
+from payclient.reconcile import reconcile
+from payclient.transports import NetworkOptions
+from payclient.waiting import INTERVAL, MAX_INTERVAL, Terms
+from support.fakes import KEY
+
+PROJECT = Path(__file__).parents[1]
+BY_DEFAULT = {name: option.default for name, option in OPTIONS.items()}
+NETWORK = dict.fromkeys(options_of("network"))
+WORKER_ONLY = {"key_variable", "key_file", "reference", "keep", "prefix", "network", "stall_timeout", "window"}
+REFUSED = {
+    "api_key": "two words",
+    "base_url": "http://pay.example",
+    "environment": "test",
+    "max_concurrency": 0,
+    "max_rate": 0,
+    "workers": 0,
+    "timeout": 0,
+    "deadline": 0,
+    "retry": 3,
+    "transport": "htpx",
+    "http_client": httpx.Client,
+    "on_attempt": 3,
+    "tracing": 3,
+    "on_outage": "maybe",
+    "not_found_messages": "x",
+    "application": "my shop",
+    "proxy": "socks5://proxy:1080",
+    "trust_env": 1,
+    "trust": "me",
+    "ca_file": "",
+    "client_cert": "",
+    "client_key": "",
+    "ssl_context": True,
+    "keylog_file": "",
+}
+"""A value of each option that it does not accept."""
+
+
+def arguments(kind):
+    """Return the names that the docstring of a class describes."""
+    text = re.split(r"\n\n(?=\S)", inspect.getdoc(kind).partition("Args:\n")[2] or inspect.getdoc(kind))[0]
+    return set(re.findall(r"^    (\w+): ", text, re.MULTILINE))
+
+
+def fields(kind):
+    """Return the attributes of a class with their defaults as Python writes them."""
+    found = {}
+    for field in attrs.fields(kind):
+        default = field.default.factory() if isinstance(field.default, attrs.Factory) else field.default
+        found[field.name] = text_of(default)
+    return found
+
+
+def test_signature():
+    """The signature of the client has each option with its default; those of the network are one typed `**network`."""
+    parameters = inspect.signature(AsyncClient).parameters.values()
+    written = {each.name: text_of(each.default) for each in parameters if each.kind is each.KEYWORD_ONLY}
+    assert written == {name: default for name, default in BY_DEFAULT.items() if name not in NETWORK}
+
+
+def test_types():
+    """The types of the options, by which others pass them on, have each option of their scope."""
+    assert set(NetworkOptions.__annotations__) == set(NETWORK)
+    assert set(OptionChanges.__annotations__) == set(options_of("view")) == set(fields(Options))
+    assert set(ClientOptions.__annotations__) == set(OPTIONS)
+
+
+def test_docstrings():
+    """Each option is described where an editor shows it."""
+    assert arguments(AsyncClient) == {*OPTIONS, "network"} - {*NETWORK}
+    assert [name for name in NETWORK if f"{name}: " not in inspect.getdoc(NetworkOptions)] == []
+    assert [name for name in NETWORK if f"`{name}`" not in inspect.getdoc(AsyncClient)] == []
+
+
+def test_types_are_checked():
+    """Each option is used once in the module that is only type-checked."""
+    tree = ast.parse((PROJECT / "tests/typing/api.py").read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "AsyncClient"]
+    used = {keyword.arg for call in calls for keyword in call.keywords}
+    assert set(OPTIONS) - used == set()
+
+
+def test_workers():
+    """A specification has each option that a worker takes, with the same default, described; it has no other."""
+    taken = {name: option for name, option in OPTIONS.items() if option.worker == name}
+    written = fields(LookupSpec)
+    assert set(written) - set(taken) == WORKER_ONLY
+    assert {name: written[name] for name in taken} == {name: option.default for name, option in taken.items()}
+
+    described = inspect.getdoc(LookupSpec)
+    assert [name for name in taken if f"    {name}: " not in described] == []
+    assert all(option.worker in (name, "network") or " " in option.worker for name, option in OPTIONS.items())
+
+
+def test_command_line():
+    """The commands have each option that the table gives them, with the same default; the page shows it."""
+    flags = {option.command: name for name, option in OPTIONS.items() if option.command.startswith("--")}
+    assert flags.keys() - flags_of("get") == flags.keys() - flags_of("reconcile") == set()
+    others = [option.command for option in OPTIONS.values() if option.command not in flags]
+    assert [reason for reason in others if " " not in reason] == []
+    written = fields(ConnectionOptions)
+    attributes = {flag: flag.removeprefix("--").replace("-", "_") for flag in flags}
+    assert {flag: written[name] for flag, name in attributes.items()} == {f: BY_DEFAULT[flags[f]] for f in flags}
+    assert set(written) - {*attributes.values()} == set()
+    shown = rows("cli.md", "Which service")
+    assert flags.keys() - shown.keys() == set()
+    assert [f for f, name in flags.items() if (OPTIONS[name].variable or "") not in shown[f][0]] == []
+
+
+def test_page():
+    """The page of the configuration has each option with its default, and names its variable."""
+    table = {
+        **rows("configuration.md", "Arguments of AsyncClient"),
+        **rows("configuration.md", "Network options"),
+    }
+    table = {name: cells for name, cells in table.items() if cells[0].startswith("`")}
+    assert {name: cells[0].strip("`") for name, cells in table.items()} == BY_DEFAULT
+    unnamed = [name for name, option in OPTIONS.items() if option.variable not in table[name][-1]]
+    assert unnamed == []
+    variables = {option.variable for option in OPTIONS.values() if option.variable}
+    shown = {name for name in rows("configuration.md", "Environment variables") if name.startswith("PAYCLIENT_")}
+    assert shown == variables
+
+
+def test_refused():
+    """Each option is checked when the client is made, and the message names it."""
+    assert set(REFUSED) == set(OPTIONS)
+    unchecked = []
+    for name, value in REFUSED.items():
+        given = {"api_key": KEY, "base_url": "https://pay.example", name: value}
+        try:
+            AsyncClient(**given)
+        except ConfigurationError as error:
+            if not str(error).startswith(name):
+                unchecked.append(str(error))
+        else:
+            unchecked.append(name)
+    assert unchecked == []
+
+
+@pytest.mark.parametrize("network", [{"prxy": "http://proxy"}, {"ssl_context": None, "keylog": "keys"}])
+def test_unknown_network(network):
+    """A specification refuses a network option that no client has, where it is made."""
+    with pytest.raises(ConfigurationError, match="network must hold options of AsyncClient"):
+        LookupSpec(base_url="https://pay.example", network=network)
+
+
+def test_stall_timeout():
+    """A stream, a reconciliation and a worker give up after the same time."""
+    expected = inspect.signature(LookupSpec).parameters["stall_timeout"].default
+    for function in (AsyncClient.stream_transactions, reconcile):
+        assert inspect.signature(function).parameters["stall_timeout"].default == expected
+
+
+def test_waits_agree():
+    """A wait, a watch and the command have the same intervals, although the signatures of the client write them out."""
+    rules = inspect.signature(Terms).parameters
+    expected = (INTERVAL, MAX_INTERVAL, rules["appear"].default)
+    for method in (AsyncClient.wait_for, AsyncClient.watch):
+        given = inspect.signature(method).parameters
+        assert tuple(given[name].default for name in ("interval", "max_interval", "appear")) == expected
