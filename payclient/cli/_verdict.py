@@ -85,12 +85,13 @@ def _listed(heading: str, sentences: Iterable[str]) -> Iterator[str]:
 
 
 def _totals(summary: Summary) -> list[str]:
-    rows = [("", "rows", "ledger amount", "service amount")]
+    rows = [("", "rows", "ledger paid", "service paid", "difference")]
     for name, total in (*summary.buckets.items(), *summary.codes.items()):
         is_bucket = isinstance(name, Bucket)
         label = str(name) if is_bucket else f"  {name}"
-        rows.append((label, f"{total.rows:,}", f"{total.ledger_amount:,}", f"{total.service_amount:,}"))
-    return aligned(rows, right=(1, 2, 3))
+        difference = f"{total.paid_difference:+,}" if total.paid_difference else "0"
+        rows.append((label, f"{total.rows:,}", f"{total.ledger_paid:,}", f"{total.service_paid:,}", difference))
+    return aligned(rows, right=(1, 2, 3, 4))
 
 
 def _roll_forward(found: OpenFindings) -> list[str]:
@@ -99,6 +100,8 @@ def _roll_forward(found: OpenFindings) -> list[str]:
         rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))
     if found.old.count:
         rows.append(("  for more than 30 days", f"{found.old.count:,}", f"{found.old.amount:,}"))
+    if found.payments != found.closing:
+        rows.append(("  payments, each once", f"{found.payments.count:,}", f"{found.payments.amount:,}"))
     return aligned(rows, right=(1, 2))
 
 

@@ -109,6 +109,7 @@ class BreakChange:
         history: Its state and age.
         why: Why it is not known; empty unless it is not.
         is_old: It was resolved before the earlier run already, and still is.
+        beside: The largest amount at stake in what the later run finds for the reference; None where it finds nothing.
     """
 
     reference: str
@@ -117,6 +118,7 @@ class BreakChange:
     history: History
     why: str = ""
     is_old: bool = False
+    beside: int | None = None
 
 
 MAX_GONE_FOR = 400

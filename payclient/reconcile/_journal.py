@@ -358,20 +358,22 @@ class Journal:
         )
 
     def counting_once(self) -> Callable[[Row], Row]:
-        """Return what notes on each row of a repeated reference which of its findings an earlier row has, too."""
+        """Return what notes on each row of a repeated reference the findings that earlier rows of it have."""
         with self._database.writing() as db:
             for statement in schema.COUNTED:
                 db.execute(statement)
 
         def counted(row: Row) -> Row:
-            codes = {each.code for each in row.findings if each.is_decisive}
             if row.bucket is not Bucket.BREAK or all(
                 each.code is not Code.DUPLICATE_REFERENCE for each in row.findings
             ):
                 return row
             with self._database.writing() as db:
-                new = {code for code in codes if db.execute(schema.COUNT_ONCE, (row.reference, code.value)).rowcount}
-            return evolve(row, counted_before=frozenset(codes - new))
+                before = dict(db.execute(schema.COUNTED_OF, (row.reference,)))
+                row = evolve(row, counted_before=from_json(before, dict[Code, int]))
+                sums = [(row.reference, code.value, str(amount)) for code, amount in row.at_stake_by_code.items()]
+                db.executemany(schema.COUNT, sums)
+            return row
 
         return counted
 

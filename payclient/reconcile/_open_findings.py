@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from payclient._escape import plural
 from payclient.reconcile._break_state import BreakState, FindingTotal
 from payclient.reconcile._code import Code, Severity
 from payclient.reconcile._errors import TieOutError
@@ -28,7 +29,8 @@ class OpenFindings:
     The findings that make rows breaks, with the amounts at stake in them.
 
     A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over the
-    rows. It stays open until it is resolved, also while it is not known what became of it.
+    rows. It stays open until it is resolved, also while it is not known what became of it. A payment with several
+    findings has its money at stake in each of them.
 
     Attributes:
         opening: Open in the previous run.
@@ -40,6 +42,7 @@ class OpenFindings:
         by_state: Those that are open or were resolved, by state.
         by_code: The open ones, by kind; kinds that occur.
         by_age: The open ones, by the age that `AGES` names.
+        payments: Payments with open ones, each counted once: with the amount of its largest finding.
         news: Number of new, changed and reopened ones, by severity.
     """
 
@@ -52,6 +55,7 @@ class OpenFindings:
     by_state: Mapping[BreakState, FindingTotal]
     by_code: Mapping[Code, FindingTotal]
     by_age: Mapping[str, FindingTotal]
+    payments: FindingTotal
     news: Mapping[Severity, int]
 
     @property
@@ -65,9 +69,13 @@ class OpenFindings:
 
     @property
     def at_stake_sentence(self) -> str:
-        """What is open, and what of it has been open for more than 30 days."""
+        """What is open, what of it has been open for more than 30 days, and what is counted under several kinds."""
         old = f"; {self.old.count:,} of them for more than 30 days, with {self.old.amount:,}" if self.old.count else ""
-        return f"{self.closing.count:,} open, with {self.closing.amount:,} at stake{old}"
+        once = ""
+        if self.payments != self.closing:
+            payments = plural(self.payments.count, "payment")
+            once = f"; {self.payments.amount:,} in {payments}, each counted once, by its largest finding"
+        return f"{self.closing.count:,} open, with {self.closing.amount:,} at stake{old}{once}"
 
     @property
     def old(self) -> FindingTotal:
@@ -83,6 +91,9 @@ class OpenTally:
     _cells: defaultdict[tuple[BreakState, Severity, Code, str], list[int]] = field(
         init=False, factory=lambda: defaultdict(lambda: [0, 0])
     )
+    _payments: FindingTotal = field(init=False, factory=FindingTotal)
+    _reference: str = field(init=False, default="")
+    _largest: int | None = field(init=False, default=None)
 
     def add(self, row: Row) -> None:
         """Count what makes *row* a break."""
@@ -94,14 +105,31 @@ class OpenTally:
                 counts = self._cells[state, each.severity, each.code, _age(age)]
                 counts[0] += each.code not in row.counted_before
                 counts[1] += each.at_stake or 0
+        before = max(row.counted_before.values(), default=None)
+        self._count_payment(max(row.at_stake_by_code.values(), default=0), before)
 
     def add_change(self, change: BreakChange) -> None:
-        """Count a break of one reference and what became of it; not one that was resolved before."""
-        if not change.is_old:
-            now = change.now
-            counts = self._cells[change.history.state, now.severity, now.code, _age(change.history.age_days)]
-            counts[0] += 1
-            counts[1] += now.at_stake
+        """
+        Count a break of one reference and what became of it; not one that was resolved before.
+
+        Those of one reference come one after the other.
+        """
+        if change.is_old:
+            return
+        now, state = change.now, change.history.state
+        counts = self._cells[state, now.severity, now.code, _age(change.history.age_days)]
+        counts[0] += 1
+        counts[1] += now.at_stake
+        if change.reference != self._reference:
+            self._reference, self._largest = change.reference, change.beside
+        if state in _OPEN:
+            self._count_payment(now.at_stake, self._largest)
+            self._largest = max(now.at_stake, self._largest or 0)
+
+    def _count_payment(self, amount: int, before: int | None) -> None:
+        """Count the payment of a finding; it was counted with the amount *before*, or not at all."""
+        count, sum_of_all = self._payments.count, self._payments.amount
+        self._payments = FindingTotal(count + (before is None), sum_of_all + max(amount - (before or 0), 0))
 
     def open_findings(self, before: FindingTotal | None) -> OpenFindings:
         """
@@ -138,6 +166,7 @@ class OpenTally:
             by_state=MappingProxyType({state: by_state[state] for state in BreakState}),
             by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
             by_age=MappingProxyType({age: by_age[age] for age in AGES}),
+            payments=self._payments,
             news=MappingProxyType({severity: news[severity].count for severity in reversed(Severity)}),
         )
 

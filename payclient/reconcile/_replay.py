@@ -57,9 +57,10 @@ def gone_breaks(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str =
         rows = [judge(case, rules=rules) for case in cases]
         was = seen_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
         now = seen_of(earlier.reference, rows, run=journal.run)
+        beside = max((each.at_stake for each in now.breaks.values()), default=None)
         for change in changes_of(was, now, is_judged=journal.is_judged, unchanged=unchanged):
             if not change.now.is_present and change.now.gone_for <= MAX_GONE_FOR:
-                yield change
+                yield evolve(change, beside=beside)
 
 
 def _is_put_together(before: Rules, rules: Rules) -> bool:

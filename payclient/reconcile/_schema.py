@@ -258,10 +258,14 @@ EVERY_CASE = f"{CASES} ORDER BY position"
 CASES_OF = f"{CASES} WHERE entries.reference = ? ORDER BY position"
 
 COUNTED = (
-    "CREATE TEMP TABLE IF NOT EXISTS counted (reference TEXT, code TEXT, PRIMARY KEY (reference, code)) WITHOUT ROWID",
+    """
+    CREATE TEMP TABLE IF NOT EXISTS counted (reference TEXT, code TEXT, at_stake TEXT, PRIMARY KEY (reference, code))
+    WITHOUT ROWID
+    """,
     "DELETE FROM counted",
 )
-COUNT_ONCE = "INSERT OR IGNORE INTO counted VALUES (?, ?)"
+COUNTED_OF = "SELECT code, at_stake FROM counted WHERE reference = ?"
+COUNT = "INSERT OR REPLACE INTO counted VALUES (?, ?, ?)"
 
 # The previous run
 

@@ -81,6 +81,11 @@ class Total:
     ledger_paid: int = 0
     service_paid: int = 0
 
+    @property
+    def paid_difference(self) -> int:
+        """What the rows move on the bridge: the service's paid money, less the ledger's."""
+        return self.service_paid - self.ledger_paid
+
     def plus(self, row: Row) -> Total:
         """Return the total with *row* in it."""
         ours, theirs = paid_by(row)

@@ -83,6 +83,7 @@ def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
         "changed_amount": found.changed,
         "by_code": {code.value: asdict(total) for code, total in found.by_code.items()},
         "by_age": {age: asdict(total) for age, total in found.by_age.items()},
+        "payments": asdict(found.payments),
     }
 
 

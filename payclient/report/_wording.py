@@ -144,10 +144,18 @@ def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, i
 
 
 def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
-    """Yield what is open by kind and by age: label, number and amount at stake; each list sums to what is open."""
+    """
+    Yield what is open by kind and by age: label, number and amount at stake.
+
+    Each list sums to what is open; below the kinds stands what of it is the same money again.
+    """
     for code, total in found.by_code.items():
         yield (code.label, total.count, total.amount)
     yield ("All kinds", found.closing.count, found.closing.amount)
+    if found.payments != found.closing:
+        more, again = found.closing.count - found.payments.count, found.closing.amount - found.payments.amount
+        yield ("Further findings of the same payments", -more, -again)
+        yield ("Payments, each once", found.payments.count, found.payments.amount)
     for age, total in found.by_age.items():
         yield (f"Open {age}" if age != "older" else "Open for longer", total.count, total.amount)
     yield ("All ages", found.closing.count, found.closing.amount)

@@ -196,7 +196,7 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
 
 
 def _money(total: Total) -> Sequence[Value]:
-    return (*astuple(total), total.service_paid - total.ledger_paid)
+    return (*astuple(total), total.paid_difference)
 
 
 def _patterns(summary: Summary) -> Iterator[Sequence[Value]]:

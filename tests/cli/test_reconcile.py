@@ -71,14 +71,14 @@ def test_verdict(reconcile, report, tmp_path):
 BREAKS: amount and status of 4 ledger rows: 1 matched, 2 breaks, 1 rejected.
 Not compared, because the ledger does not state it: {", ".join(OTHERS)}.
 
-                      rows  ledger amount  service amount
-matched                  1         15,000          15,000
-open                     0              0               0
-break                    2          9,001           7,000
-unresolved               0              0               0
-rejected                 1              0               0
-  missing_at_service     1              1               0
-  underpaid              1          9,000           7,000
+                      rows  ledger paid  service paid  difference
+matched                  1       15,000        15,000           0
+open                     0            0             0           0
+break                    2            1             0          -1
+unresolved               0            0             0           0
+rejected                 1            0             0           0
+  missing_at_service     1            1             0          -1
+  underpaid              1            0             0           0
 
                 rows  added  taken off     net
 ledger, paid                            15,001

@@ -104,6 +104,14 @@ class Oracle:
         self.known |= {key: ("open", money) for key, money in parts["closing"].items()}
         return {name: (len(part), sum(part.values())) for name, part in parts.items()}
 
+    def once(self):
+        """Return the number of payments with something open, and the sum of the largest amount of each."""
+        largest = Counter()
+        open_ones = [(key[0], money) for key, (state, money) in self.known.items() if state == "open"]
+        for reference, money in open_ones:
+            largest[reference] = max(largest[reference], money)
+        return len(largest), sum(largest.values())
+
 
 def world(random):
     """Yield the ledger and the service of each night; references come, go, repeat, change and fail."""
@@ -136,11 +144,14 @@ async def check(seed):
             assert said == parts, which
             count = {name: each[0] for name, each in parts.items()}
             assert count["opening"] + count["new"] + count["reopened"] - count["resolved"] == count["closing"], which
+            once = (found.payments.count, found.payments.amount)
+            assert once == oracle.once(), which
             steps = {each.step.value: each.rows for each in summary.tie_out.steps}
             assert steps["unresolved"] == sums["unresolved"], which
             if before is not None:
                 with RunDiff(before.run, done.run) as diff:
                     assert diff.open_findings.sentence == found.sentence, which
+                    assert diff.open_findings.payments == found.payments, which
                     assert diff.counts[BreakState.RESOLVED] == count["resolved"], which
             before = done
 

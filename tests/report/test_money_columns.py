@@ -7,15 +7,19 @@ import re
 
 import openpyxl
 import pytest
+from attrs import evolve
 
 from payclient import errors
+from payclient.cli._verdict import Worst, verdict_lines
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Bucket
-from payclient.report._wording import BUCKETS
+from payclient.reconcile import STRICT, Bucket, Code, FindingTotal
+from payclient.report import RunDiff
+from payclient.report._wording import BUCKETS, open_lines
 from support.nights import Nights, paid
 from support.pages import Page
 
 pytestmark = pytest.mark.virtual_time
+PAGE_AND_BOOK = ("summary.json", "rows.jsonl", "breaks.csv", "report.xlsx", "report.html")
 DOWN = errors.ServiceError("no answer")
 SHEETS = dict(zip(Bucket, ("", "Open", "Breaks", "Unresolved", "Rejected"), strict=True))
 
@@ -27,7 +31,7 @@ def entry(reference, amount, status="Paid", line=2):
 @pytest.fixture
 async def folder(tmp_path):
     """Reconcile two nights with every bucket, carried rows in each, and a statement with references of its own."""
-    night = Nights(tmp_path, formats=("summary.json", "rows.jsonl", "breaks.csv", "report.xlsx", "report.html"))
+    night = Nights(tmp_path, formats=PAGE_AND_BOOK)
     ledger = [entry("M", 9), entry("B", 10), entry("C", 7, "Canceled"), entry("O", 3, "Pending"), entry("U", 4)]
     answers = {"M": paid("M"), "B": paid("B", 12), "C": paid("C", 7), "O": paid("O", 3, "Pending"), "U": DOWN}
     first = await night(ledger, answers)
@@ -83,12 +87,84 @@ async def test_breaks_csv(folder):
     assert found == [total["Ledger amount"], total["Service amount"], total["Difference"]]
 
 
+KINDS = r" (\d+) (\d+) (\d+) ([-+]?\d+)(?= |$)"
+
+
+def sums_to_last(table, pattern):
+    """Return whether each column of numbers adds up to the one in the last line."""
+    *each, total = re.findall(pattern, table.replace("\N{MINUS SIGN}", "-").replace(",", ""))
+    assert len(each) > 1
+    return [sum(map(int, numbers)) for numbers in zip(*each, strict=True)] == [*map(int, total)]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "paid_sums"),
+    [
+        pytest.param("Paid", "Canceled", "8 0 -8", id="recorded as paid"),
+        pytest.param("Canceled", "Paid", "0 8 +8", id="paid after it was closed"),
+        pytest.param("Paid", None, "8 0 -8", id="missing"),
+        pytest.param("Canceled", None, "0 0 0", id="canceled and missing"),
+        pytest.param(None, "Paid", "0 8 +8", id="in the statement alone"),
+        pytest.param("Paid", "Refunded", "8 0 -8", id="refunded"),
+    ],
+)
+async def test_kind(tmp_path, ours, theirs, paid_sums):
+    """A kind of break has the money that each side has as paid, on the page and on the terminal."""
+    known = {"T": paid("T", 8, theirs)} if theirs else {}
+    more = {} if ours else {"statement": [entry("T", 8), entry("M", 9)]}
+    ledger = [entry("M", 9), *([entry("T", 8, ours)] if ours else [])]
+    done = await Nights(tmp_path, formats=("report.html", "rows.jsonl", "summary.json"))(
+        ledger, {"M": paid("M"), **known}, **more
+    )
+    (kinds,) = Page((tmp_path / "night-1" / "report.html").read_text()).all("table", class_="kinds")
+    assert kinds.replace("\N{MINUS SIGN}", "-").endswith(f" 1 {paid_sums} All breaks 1 {paid_sums}")
+    lines = [" ".join(line.split()) for line in verdict_lines(done.summary, Worst(), rules=STRICT)]
+    (code,) = done.summary.codes
+    assert [line for line in lines if line.startswith((f"{code} ", "break "))] == [
+        f"break 1 {paid_sums}",
+        f"{code} 1 {paid_sums}",
+    ]
+
+
+async def test_at_stake(tmp_path):
+    """The kinds add up to all of them, and what is the same money of one payment again is a line of its own."""
+    ledger = [evolve(entry("N", 100), fee=1), entry("D", 5), entry("D", 5, line=3), entry("W", 6)]
+    answers = {"N": evolve(paid("N", 90), fee=2), "D": paid("D", 7), "W": paid("W", 6, "Pending")}
+    done = await Nights(tmp_path, formats=PAGE_AND_BOOK)(ledger, answers)
+    found = {label: (count, amount) for label, count, amount in open_lines(done.summary.open_findings)}
+    kinds = [total for label, total in found.items() if label in {code.label for code in Code}]
+    assert (sum(count for count, _ in kinds), sum(amount for _, amount in kinds)) == found["All kinds"] == (5, 35)
+    assert found["Further findings of the same payments"] == (-2, -5)
+    assert found["Payments, each once"] == (3, 30)
+    said = "5 open, with 35 at stake; 30 in 3 payments, each counted once, by its largest finding"
+    assert done.summary.open_findings.at_stake_sentence == said
+    page = Page((tmp_path / "night-1" / "report.html").read_text())
+    assert "All kinds 5 35 Further findings of the same payments \N{MINUS SIGN}2 \N{MINUS SIGN}5" in page.text
+    assert "the lines below the kinds take that back" in page.text
+    book = openpyxl.load_workbook(tmp_path / "night-1" / "report.xlsx")
+    assert ("Payments, each once", None, 3, 30) in [row[:4] for row in book["Summary"].values]
+
+
+async def test_at_stake_of_what_is_not_known(tmp_path):
+    """A finding of which it is not known what became of it does not count its payment twice."""
+    nights = Nights(tmp_path)
+    first = await nights([entry("T", 8)], {"T": paid("T", 6)}, statement=[entry("T", 5)])
+    assert first.summary.open_findings.payments == FindingTotal(1, 2)
+    done = await nights([entry("T", 8)], {"T": paid("T", 6)}, previous=first)
+    assert done.states["T", "settled_differently"] == "not_known"
+    assert (done.summary.open_findings.closing, done.summary.open_findings.payments) == (
+        FindingTotal(2, 3),
+        FindingTotal(1, 2),
+    )
+    with RunDiff(first.run, done.run) as diff:
+        assert diff.open_findings.payments == FindingTotal(1, 2)
+
+
 async def test_page(folder):
     """The kinds add up to all breaks, and each group's rows to the sums above them."""
     page = Page((folder / "report.html").read_text())
     (kinds,) = page.all("table", class_="kinds")
-    *each, total = re.findall(r" ([\d,]+) ([\d,]+) ([\d,]+)(?= |$)", kinds)
-    assert [sum(map(int, numbers)) for numbers in zip(*each, strict=True)] == [*map(int, total)]
+    assert sums_to_last(kinds, KINDS)
     moved = sum(int(cell.replace("\N{MINUS SIGN}", "-").replace("+", "") or 0) for cell in page.all("td", class_="n d"))
     recorded = page.text.split("Recorded as paid, but not paid recorded_not_paid")[1]
     assert "as paid 8 in the ledger, 0 at the service" in recorded[:400]
