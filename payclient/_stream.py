@@ -36,7 +36,7 @@ from attrs import define, field
 from payclient._options import STALL_TIMEOUT
 from payclient._until_done import until_done
 from payclient.errors import DeadlineExceededError, PayClientError
-from payclient.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout
+from payclient.policies import PASSES, Clock, Deferral, Disposition, PendingRow, Timeout, is_passing
 from payclient.protocol import Failed, Found, Outcome, Transaction
 
 LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
@@ -63,6 +63,7 @@ async def stream(
     defer: bool = True,
     known: str | None = None,
     malformed_passes: int = PASSES,
+    was_reached: bool = False,
     random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Outcome]]:
     """
@@ -77,6 +78,7 @@ async def stream(
         defer: Whether to retry rows with transient failures in later passes.
         known: A reference that exists; looked up to tell a bad row from an outage.
         malformed_passes: Failed passes after which a row with a malformed answer about its reference becomes `Failed`.
+        was_reached: Whether an earlier stream has reached the service, so that its address is right.
         random: Draws from 0 to 1, for the waits before later passes.
 
     Note:
@@ -89,7 +91,13 @@ async def stream(
         DeadlineExceededError: From the iteration, when nothing came for *stall_timeout*.
         RuntimeError: From the iteration, when the block has ended.
     """
-    deferral = Deferral(is_on=defer, max_retry_after=stall_timeout, random=random, malformed_passes=malformed_passes)
+    deferral = Deferral(
+        is_on=defer,
+        max_retry_after=stall_timeout,
+        random=random,
+        malformed_passes=malformed_passes,
+        was_reached=was_reached,
+    )
     clock, results = Clock(asyncio.get_running_loop()), asyncio.Queue[Outcome | object](concurrency)
     run = _Stream(lookup, _Rows(references), concurrency, stall_timeout, deferral, known, clock, results)
     run.start()
@@ -162,6 +170,7 @@ class _Stream:
     _asking: int = field(default=0, init=False)
     _asleep: int = field(default=0, init=False)
     _began: float = field(default=0.0, init=False)
+    _ended_at: float = field(default=0.0, init=False)  # the last row with an outcome
     _busy_since: float = field(default=0.0, init=False)
     _last_error: PayClientError | None = field(default=None, init=False)
     _failure: BaseException | None = field(default=None, init=False)
@@ -325,19 +334,20 @@ class _Stream:
             await self._ask_known(row, error)
             return self._judge(row, error)
         self._deferral.succeed()
-        self._known = row.reference
+        self._known, self._ended_at = row.reference, self._clock.now()
         return Found(row.reference, transaction, index=row.index)
 
     async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
         """
-        Look up a known-good reference if no other row can show whether the service answers.
+        Look up a known-good reference if no other row can show whether the service answers, or has been reached.
 
-        Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage. A row with
-        a single pass is not retried to find out.
+        Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and some
+        bad rows at its beginning like a wrong address. A row with a single pass is not retried to find out.
         """
         is_dry = self._source.is_exhausted or self._source.is_awaited or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
-        if not (is_alone and self._known is not None and self._deferral.is_passing(error)):
+        is_unclear = is_alone or not self._deferral.is_reached
+        if not (is_unclear and self._known is not None and is_passing(error)):
             return
         with suppress(PayClientError):  # the row's own error is reported instead
             await self._lookup(self._known)
@@ -345,10 +355,11 @@ class _Stream:
 
     def _judge(self, row: PendingRow, error: PayClientError) -> Failed | None:
         self._last_error = error
-        # At the end of the input, a last row is worth as much time as all others have taken.
-        longest = self._clock.now() - self._began if self._source.is_exhausted else inf
+        # At the end of the input, a pass of a last row is worth as much time as all others have taken.
+        longest = self._ended_at - self._began if self._source.is_exhausted else inf
         decision = self._deferral.decide(row, error, longest=longest)
         if decision is Disposition.FINAL:
+            self._ended_at = self._clock.now()
             return Failed(row.reference, error, index=row.index)
         if decision is Disposition.FATAL:
             self._fail(error)

@@ -9,6 +9,7 @@ from payclient.policies._deferral import PASSES as PASSES
 from payclient.policies._deferral import Deferral as Deferral
 from payclient.policies._deferral import Disposition as Disposition
 from payclient.policies._deferral import PendingRow as PendingRow
+from payclient.policies._deferral import is_passing as is_passing
 from payclient.policies._limiter import Limiter as Limiter
 from payclient.policies._outage import Outage as Outage
 from payclient.policies._outage import is_answer as is_answer

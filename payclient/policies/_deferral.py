@@ -6,6 +6,8 @@ Design rules:
 - A transient failure is final only after several failed passes, in each of which the service answered
   other lookups. During an outage, no row is to blame.
 - A failure that every reference would have ends the stream once, instead of failing every row.
+- A redirect, or a 404 of another program, is about its row, wherever the row stands. It means a wrong address only if
+  nothing else came before, or comes any more.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
 _MAX_REFUSED_IN_A_ROW = 20  # without an answer between them
 _MAX_UNREACHED = 3
-"""After this many lookups without a connection, or without a key, and none with, the address or the source is wrong."""
+"""When the first three had no connection, no key or no answer of the service, the address or the source is wrong."""
 
 
 class Disposition(Enum):
@@ -62,6 +64,7 @@ class Deferral:
         max_retry_after: Longest accepted `Retry-After`, in seconds; a longer one ends the stream.
         random: Draws from 0 to 1.
         malformed_passes: Failed passes after which a row with a malformed answer about its reference becomes final.
+        was_reached: Whether the service has received a lookup, of this stream or of one before.
         answers: Number of lookups that the service has answered, "not found" included.
     """
 
@@ -69,15 +72,15 @@ class Deferral:
     max_retry_after: float
     random: Callable[[], float]
     malformed_passes: int = PASSES
+    was_reached: bool = False
     _refused_in_a_row: int = field(default=0, init=False)
     _unreached: int = field(default=0, init=False)
-    _was_reached: bool = field(default=False, init=False)
     answers: int = field(default=0, init=False)
 
     @property
     def is_reached(self) -> bool:
         """Whether any lookup has reached the service."""
-        return self._was_reached or self.answers > 0
+        return self.was_reached or self.answers > 0
 
     @property
     def is_one_enough(self) -> bool:
@@ -94,15 +97,6 @@ class Deferral:
         is_malformed = isinstance(error, errors.UnexpectedResponseError) and error.is_about_reference
         return self.malformed_passes if is_malformed else PASSES
 
-    def is_passing(self, error: errors.PayClientError) -> bool:
-        """
-        Return whether the same lookup may succeed later.
-
-        A redirect, or a 404 of another program, means a wrong address only until the service has answered at it, and
-        then again if nothing else comes any more.
-        """
-        return classify(error).is_passing or (self.answers > 0 and _is_elsewhere(error))
-
     def decide(self, row: PendingRow, error: errors.PayClientError, *, longest: float = inf) -> Disposition | float:
         """
         Return what *error* ends, or the seconds after which *row*, which failed with it, is retried.
@@ -116,10 +110,10 @@ class Deferral:
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
             return Disposition.FINAL
-        is_passing = self.is_passing(error)
-        if (verdict.is_fatal and not is_passing) or self._is_hopeless(error):
+        is_temporary = is_passing(error)
+        if (verdict.is_fatal and not is_temporary) or self._is_hopeless(error):
             return Disposition.FATAL
-        if not (self.is_on and is_passing):
+        if not (self.is_on and is_temporary):
             return Disposition.FINAL
         return self._defer(row, error, longest)
 
@@ -128,10 +122,11 @@ class Deferral:
         is_refused = isinstance(error, errors.PermissionDeniedError) or _is_elsewhere(error)
         self._refused_in_a_row = self._refused_in_a_row + 1 if is_refused else 0
         is_unsent = isinstance(error, errors.ConnectionFailedError) and error.sent == "no"
-        if is_unsent or (isinstance(error, errors.KeySourceError) and not error.attempts):
+        is_keyless = isinstance(error, errors.KeySourceError) and not error.attempts
+        if is_unsent or is_keyless or _is_elsewhere(error):
             self._unreached += 1
         elif _has_reached(error):
-            self._was_reached = True  # from now on, this is an outage, and no wrong address or source
+            self.was_reached = True  # from now on, this is an outage, and no wrong address or source
         is_never_reached = self._unreached >= _MAX_UNREACHED and not self.is_reached
         is_pause_too_long = (
             isinstance(error, errors.RateLimitedError) and (error.retry_after or 0.0) > self.max_retry_after
@@ -140,7 +135,9 @@ class Deferral:
 
     def _defer(self, row: PendingRow, error: errors.PayClientError, longest: float) -> Disposition | float:
         asked = error.retry_after or 0.0 if isinstance(error, errors.ResponseError) else 0.0
-        if self.answers == row.answers_when_sent:
+        # What answers for another program is no outage of the service, once that is reached.
+        is_outage = not (self.is_reached and _is_elsewhere(error))
+        if is_outage and self.answers == row.answers_when_sent:
             return max(asked, self._spread(_OUTAGE_WAIT))
         row.failed_passes += 1
         if row.failed_passes >= self.passes(error):
@@ -150,6 +147,11 @@ class Deferral:
 
     def _spread(self, seconds: float) -> float:
         return seconds * (0.5 + self.random())
+
+
+def is_passing(error: errors.PayClientError) -> bool:
+    """Return whether the same lookup may succeed later."""
+    return classify(error).is_passing or _is_elsewhere(error)
 
 
 def _is_elsewhere(error: errors.PayClientError) -> bool:

@@ -27,7 +27,7 @@ from payclient.errors import (
     TransactionNotFoundError,
 )
 from payclient.ledger import Entry, RejectedEntry
-from payclient.policies import PASSES, classify
+from payclient.policies import PASSES, is_passing
 from payclient.protocol import Found, Outcome, Transaction
 from payclient.reconcile._case import PendingLookup
 from payclient.reconcile._earlier import PreviousRun, Records
@@ -151,6 +151,7 @@ class _Reconciler:
     _pending: dict[str, PendingLookup] = field(init=False, factory=dict)
     _failed: dict[str, str] = field(init=False, factory=dict)
     _known: str | None = field(init=False, default=None)
+    _was_reached: bool = field(init=False, default=False)
     _waiting: str = field(init=False, default="")
     _asking: tuple[Phase, int] = field(init=False, default=(Phase.ASKING, 0))
     _is_second: bool = field(init=False, default=False)
@@ -215,7 +216,7 @@ class _Reconciler:
         try:
             if canary is not None:
                 self._is_canary_found = await ask_canary(canary, self._stream(self._lookup, [canary]))
-                self._known = canary if self._is_canary_found else None
+                self._known, self._was_reached = (canary, True) if self._is_canary_found else (None, False)
             await self._ask_once()
             if not self._has_probe() and self._journal.answers.forget_one_reused():
                 await self._ask_once()
@@ -292,6 +293,7 @@ class _Reconciler:
             concurrency=self._concurrency,
             stall_timeout=self._stall_timeout,
             known=self._known,
+            was_reached=self._was_reached,
             malformed_passes=1,  # one lookup now and one to confirm; more would say the same
         )
 
@@ -317,7 +319,7 @@ class _Reconciler:
             await self._journal.answers.committed()
             raise
         except PayClientError as error:
-            if reference in self._pending and classify(error).is_passing:
+            if reference in self._pending and is_passing(error):
                 self._failed[reference] = type(error).__name__
                 self._tell(*self._asking)
             raise
@@ -327,6 +329,7 @@ class _Reconciler:
 
     def _take(self, reference: str, observation: Observation) -> None:
         """Record an answer, unless there is one: a stream may repeat a lookup to probe the service."""
+        self._was_reached |= observation.answer not in (Answer.FAILED, Answer.UNASKABLE)
         self._failed.pop(reference, None)
         pending = self._pending.pop(reference, None)
         if pending is None:
@@ -389,5 +392,6 @@ class _Reconciler:
         reference, error = next(iter(self._failed.items()))
         others = f" and {len(self._failed) - 1:,} more" if len(self._failed) > 1 else ""
         most = duration_text(timedelta(seconds=round(self._stall_timeout)))
-        what = f"to ask {quote(reference)} again ({error}){others}"
-        return f"{what}, until it has failed {PASSES} times or nothing was answered for {most}"
+        is_probed = self._known is not None or self._was_reached
+        end = f"it has failed {PASSES} times" if is_probed else "the service answers for the first time"
+        return f"to ask {quote(reference)} again ({error}){others}, until {end} or nothing was answered for {most}"

@@ -92,8 +92,10 @@ def test_refused_key(configured, monkeypatch):
 
 def test_wrong_address(configured, base_url):
     """A page of some other web server is a wrong address and not a missing transaction."""
-    result = configured("get", "T1", "--base-url", f"{base_url}/elsewhere")
-    assert (result.status, "check base_url" in result.err) == (3, True)
+    one = configured("get", "T1", "--base-url", f"{base_url}/elsewhere")
+    assert (one.status, "check base_url" in one.out) == (3, True)
+    several = configured("get", "T1", "T2", "T3", "--base-url", f"{base_url}/elsewhere")
+    assert (several.status, "check base_url" in several.err) == (3, True)
 
 
 def test_nobody_there(configured):

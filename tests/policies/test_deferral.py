@@ -11,6 +11,8 @@ BROKEN = errors.ServiceError("x", status_code=503)
 REFUSED = errors.ConnectionFailedError("x", sent="no")
 DENIED = errors.PermissionDeniedError("x", status_code=403)
 NOT_FOUND = errors.TransactionNotFoundError("x", status_code=404)
+MOVED = errors.UnexpectedResponseError("x", status_code=302)
+LOST = errors.UnexpectedResponseError("x", status_code=404)
 FINAL, FATAL, LATER = Disposition.FINAL, Disposition.FATAL, "later"
 
 
@@ -38,7 +40,8 @@ def disposition(decision):
         pytest.param(errors.AuthenticationError("x"), FATAL, id="key"),
         pytest.param(errors.TLSVerificationError("x"), FATAL, id="certificate"),
         pytest.param(errors.ClientClosedError("x"), FATAL, id="closed"),
-        pytest.param(errors.UnexpectedResponseError("x", status_code=302), FATAL, id="redirect"),
+        pytest.param(MOVED, 10.0, id="redirect"),
+        pytest.param(LOST, 10.0, id="foreign-404"),
         pytest.param(errors.RateLimitedError("x", retry_after=901.0), FATAL, id="pause-too-long"),
         pytest.param(BROKEN, 10.0, id="broken"),
         pytest.param(REFUSED, 10.0, id="connection"),
@@ -54,15 +57,32 @@ def test_first_failure(error, decision):
     assert deferral().decide(PendingRow(0, "R"), error) == decision
 
 
-def test_elsewhere():
-    """A redirect, or a 404 of another program, is a wrong address only before the service has answered at it."""
-    for status_code in (302, 404):
-        rules, page = deferral(), errors.UnexpectedResponseError("x", status_code=status_code)
-        assert rules.decide(PendingRow(0, "R"), page) is FATAL
-        rules.succeed()
-        assert [rules.decide(PendingRow(0, "R"), page), rules.passes(page)] == [5.0, 4]
-        found = [disposition(rules.decide(PendingRow(0, "R"), page)) for _ in range(19)]
-        assert found == [LATER] * 18 + [FATAL]  # the twentieth in a row
+@pytest.mark.parametrize("page", [MOVED, LOST], ids=["redirect", "foreign-404"])
+def test_elsewhere(page):
+    """A redirect, or a 404 of another program, is about its row; only the first three lookups make it the address."""
+    assert dispositions(deferral(), page, page, page) == [LATER, LATER, FATAL]
+    rules = deferral()
+    assert dispositions(rules, page, page, NOT_FOUND, *[page] * 20) == [LATER, LATER, FINAL, *[LATER] * 19, FATAL]
+
+
+@pytest.mark.parametrize("page", [MOVED, LOST], ids=["redirect", "foreign-404"])
+def test_row_elsewhere(page):
+    """A row that is always redirected is final after four passes, whether it came before the first answer or later."""
+    for is_first in (True, False):
+        rules, row, found = deferral(), PendingRow(0, "R"), []
+        for _ in range(4):
+            row.answers_when_sent = rules.answers
+            if not is_first or found:
+                rules.succeed()
+            found.append(disposition(rules.decide(row, page)))
+        assert found == ([LATER] * 4 if is_first else [LATER] * 3 + [FINAL])
+
+
+def test_elsewhere_is_no_contact():
+    """Rows are sent one by one until the service itself has been reached: a redirect comes from another program."""
+    rules = deferral()
+    rules.decide(PendingRow(0, "R"), MOVED)
+    assert (rules.is_reached, rules.is_one_enough) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from support.fakes import ScriptedTransport, client
 from support.reconciling import NOON
 
 DOWN = errors.ServiceError("the service cannot answer now", status_code=503)
+WEB_PAGE = errors.UnexpectedResponseError("the answer is a web page", status_code=200)
+MOVED = errors.UnexpectedResponseError("the answer is a redirect", status_code=302)
 NOT_FOUND = errors.TransactionNotFoundError("no such transaction: not found")
 
 
@@ -262,13 +264,23 @@ async def test_confirm_after_is_resumed(service_of, tmp_path):
 
 
 @pytest.mark.virtual_time
-async def test_held_up(service_of, rows_of):
+@pytest.mark.parametrize("error", [DOWN, MOVED])
+async def test_held_up(service_of, rows_of, error):
     """When all that is under way has failed and waits to be asked again, progress says for what, and until when."""
-    told, service = [], service_of({"A": [paid("A")], "B": [DOWN, paid("B")]})
+    told, service = [], service_of({"A": [paid("A")], "B": [error, paid("B")]})
     await rows_of([entry(2, "A"), entry(3, "B")], service, on_progress=told.append)
     until = "until it has failed 4 times or nothing was answered for 15m"
-    assert f"to ask 'B' again (ServiceError), {until}" in {each.waiting for each in told}
+    assert f"to ask 'B' again ({type(error).__name__}), {until}" in {each.waiting for each in told}
     assert told[-1].waiting == ""
+
+
+@pytest.mark.virtual_time
+async def test_held_up_before_the_first_answer(service_of, rows_of):
+    """Before any answer no row is to blame, and progress says that the service has to answer first."""
+    told = []
+    await rows_of([entry(3, "B")], service_of({"B": [DOWN, paid("B")]}), on_progress=told.append)
+    until = "until the service answers for the first time or nothing was answered for 15m"
+    assert f"to ask 'B' again (ServiceError), {until}" in {each.waiting for each in told}
 
 
 async def test_canary(service_of, rows_of):
@@ -508,9 +520,71 @@ async def test_second_lookup_over_a_fresh_connection(rows_of):
 
 
 @pytest.mark.virtual_time
-async def test_one_row_that_always_fails(service_of, rows_of):
-    """A row that always fails holds a small run no longer than a few times what the others took, and at least 5 s."""
-    loop, service = asyncio.get_running_loop(), service_of({"A": [paid("A")], "B": [DOWN]})
-    rows = await rows_of([entry(2, "A"), entry(3, "B")], service, concurrency=2)
-    assert (buckets(rows), service.asked.count("B")) == (["matched", "unresolved"], 4)
-    assert loop.time() < 60
+@pytest.mark.parametrize("error", [DOWN, WEB_PAGE], ids=["500", "web page"])
+async def test_one_row_that_always_fails(service_of, rows_of, error):
+    """A row that always fails holds a small run for 40 s at most, wherever it stands: others took less than 5 s."""
+    loop, began = asyncio.get_running_loop(), 0.0
+    for names in ("AB", "BA"):
+        service = service_of({"A": [paid("A")], "B": [error]})
+        rows = await rows_of([entry(n, name) for n, name in enumerate(names)], service, concurrency=2)
+        assert {row.reference: row.bucket.value for row in rows} == {"A": "matched", "B": "unresolved"}
+        assert service.asked.count("B") <= 5
+        began, taken = loop.time(), loop.time() - began
+        assert taken < 40
+
+
+@pytest.mark.virtual_time
+async def test_longer_run_waits_longer(rows_of):
+    """A pass of the last row is worth as much time as all others took: here 5, 20 and 60 s, each up to half less."""
+    loop, asked = asyncio.get_running_loop(), []
+
+    async def lookup(reference):
+        asked.append(reference)
+        await asyncio.sleep(60)
+        if reference == "B":
+            raise DOWN
+        return paid(reference)
+
+    await rows_of([entry(2, "A"), entry(3, "B")], lookup, concurrency=1)
+    assert loop.time() - 60 * len(asked) > (5 + 20 + 60) / 2
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("rows", [2, 4])
+async def test_redirected_row(service_of, until_error, rows):
+    """A row that is always redirected is unresolved wherever it stands, also in the phase of the second lookups."""
+    for place in range(rows):
+        for answers in ([MOVED], [paid("R", amount=5), MOVED]):
+            references = ["R" if n == place else f"T{n}" for n in range(rows)]
+            service = service_of({name: [paid(name)] for name in references} | {"R": answers})
+            found, error = await until_error([entry(n, name) for n, name in enumerate(references)], service)
+            assert error is None
+            assert buckets(found) == ["unresolved" if name == "R" else "matched" for name in references]
+
+
+@pytest.mark.virtual_time
+async def test_redirected_second_lookup(service_of, until_error):
+    """A reference that was answered once, and is redirected then, shows no wrong address, even if it is alone."""
+    found, error = await until_error([entry(2, "R")], service_of({"R": [paid("R", amount=5), MOVED]}))
+    assert (buckets(found), error) == (["unresolved"], None)
+
+
+@pytest.mark.virtual_time
+async def test_redirected_rows_in_the_next_run(service_of, until_error, tmp_path):
+    """Rows that are always redirected are unresolved in the next run too, where nothing else is left to look up."""
+    ledger = [entry(2, "A"), *(entry(n, f"R{n}") for n in range(3, 8))]
+    answers = {"A": [paid("A")]} | {f"R{n}": [MOVED] for n in range(3, 8)}
+    for _ in range(2):
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            found, error = await until_error(ledger, service_of(answers), journal=journal)
+        assert (buckets(found), error) == (["matched", *["unresolved"] * 5], None)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("rows", [1, 2, 3, 9])
+async def test_redirected_ledger(service_of, until_error, rows):
+    """Three redirects and no answer end the run, and a ledger of one or two rows too, within half a minute."""
+    loop, service = asyncio.get_running_loop(), service_of({f"T{n}": [MOVED] for n in range(rows)})
+    found, error = await until_error([entry(n, f"T{n}") for n in range(rows)], service)
+    assert (error, buckets(found), len(service.asked)) == (MOVED, ["unresolved"] * rows, 3)
+    assert loop.time() < 30
