@@ -73,7 +73,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("debit_credit", "credit_debit", "debet_kredit", "debit_kredit", "kredit_debit", "debit_or_credit"),
             *("debit_credit_indicator", "credit_debit_indicator", "credit_or_debit", "dc_indicator", "dc_mark"),
             *("soll_haben_kennzeichen", "soll_haben_kz", "sign", "vorzeichen", "sens", "debe_haber", "signo"),
-            *("pos_neg", "shkzg"),
+            *("pos_neg", "shkzg", "af_bij"),
         ),
         "kind": (),  # always chosen, because what it means is up to the rules
         "currency": (*("currency_code", "ccy", "mata_uang", "wahrung", "waehrung", "devise", "moneda", "valuta"),),

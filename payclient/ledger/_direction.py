@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -23,28 +23,46 @@ SIDES: Mapping[str, int] = MappingProxyType(
             "c cr crdt credit credited k kredit h haben gutschrift rd credito abono haber ingreso avoir masuk zugang",
             "in incoming inbound inflow deposit received receipt positive eingang einzahlung einnahme erhalten positiv",
             "pemasukan setoran terima penerimaan diterima positif entrada entrante deposito ingresos recibido recebido",
-            "positivo entree entrant encaissement recette depot recu",
+            "positivo entree entrant encaissement recette depot recu bij",
         ),
         **_words(
             -1,
             "d db dr dbit debit debited debet s soll lastschrift rc debito cargo debe egreso keluar abgang",
             "out outgoing outbound outflow withdrawal sent negative belastung abbuchung ausgang auszahlung ausgabe",
             "gesendet negativ pengeluaran penarikan dikirim negatif salida saliente saida egresos retiro retirada",
-            "saque enviado negativo sortie sortant decaissement depense retrait envoye",
+            "saque enviado negativo sortie sortant decaissement depense retrait envoye af uit",
         ),
     },
 )
 """Each word with its sign, as a bank statement means it, in the languages of the profiles."""
 
 ONLY_TOGETHER = frozenset(
-    _words(0, "n sent gesendet dikirim enviado envoye received erhalten diterima recibido recebido recu")
+    _words(0, "n sent gesendet dikirim enviado envoye received erhalten diterima recibido recebido recu af")
 )
 """Words that say a direction only next to their opposite; alone they are more often states."""
 
 MAX_WORDS = 4
 """A cell of more words is text that people write."""
 
-_SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "-1": -1}
+_OPPOSITES = tuple(
+    (credit, debit)
+    for pair in ", ".join(
+        (
+            "credit debit, cdt dbt, in out, inflow outflow, deposit withdrawal, deposit wdl, received sent",
+            "receipt payment, positive negative, income expense",
+            "kredit debet, masuk keluar, setoran penarikan, setor tarik, terima kirim, terima keluar",
+            "haben soll, gutschrift lastschrift, gutschrift belastung, eingang ausgang, eingang belastung",
+            "zugang abgang, zu ab, ein aus, entree sortie, recette depense, depot retrait, recu envoye",
+            "haber debe, abono cargo, ingreso egreso, ingreso gasto, deposito retiro, recibido enviado",
+            "entrada salida, entrada saida, deposito saque, receita despesa, 50 40",
+        ),
+    ).split(", ")
+    for credit, debit in (pair.split(),)
+)
+"""Words that mean credit and debit side by side, and so do their beginnings; alone, many mean something else."""
+
+_SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
+_MAX_FOUND = 50
 _LETTERS = {"p": 1, "n": -1}
 """Positive and negative; beside an amount they may be a currency."""
 _NEUTRAL = frozenset(
@@ -63,7 +81,7 @@ def sign_of(text: str) -> int | None:
     A short text such as `Debit Transfer` means what its only word of direction does, if the others change nothing.
     """
     name = normalise_name(text)
-    if sign := _SIGNS.get(text) or SIDES.get(name) or _LETTERS.get(name):
+    if sign := _SIGNS.get(_bare(text)) or SIDES.get(name) or _LETTERS.get(name):
         return sign
     words = name.split("_")
     if len(words) > MAX_WORDS:
@@ -72,11 +90,30 @@ def sign_of(text: str) -> int | None:
     return next(iter(signs)) or None if len(signs) == 1 else None
 
 
+def opposites(words: Collection[str]) -> tuple[str, str] | None:
+    """Return the credit and the debit of a pair of opposites among *words*, in the form of names; None without one."""
+    for credit, debit in _OPPOSITES:
+        found = [[each for each in words if each and _begins(each, whole)] for whole in (credit, debit)]
+        if all(found):
+            return found[0][0], found[1][0]
+    return None
+
+
+def _begins(text: str, whole: str) -> bool:
+    return text == whole or (text.isalpha() and whole.startswith(text))
+
+
+def _bare(text: str) -> str:
+    return text.strip("()")
+
+
 class DirectionReader:
     """Reads the column of directions: words in all its cells, or signs in all; a dash next to words is no debit."""
 
     def __init__(self) -> None:
         self._are_signs: bool | None = None
+        self._found: dict[str, tuple[str, int | None]] = {}
+        """Each word in the form of a name, with the first text and its sign."""
 
     def read(self, cell: Any) -> int | None:
         """
@@ -90,14 +127,34 @@ class DirectionReader:
         if word is None:
             return None
         sign = sign_of(word)
+        if len(self._found) < _MAX_FOUND:
+            self._found.setdefault(normalise_name(word), (word, sign))
         if sign is None:
             message = f"{quote(word)} is not known to mean credit or debit"
             raise CellProblem(message)
-        if self._are_signs not in (None, word in _SIGNS):
+        is_sign = _bare(word) in _SIGNS
+        if self._are_signs not in (None, is_sign):
             message = (
                 f"the column of directions has both words and signs, such as {quote(word)}; if a sign stands for an "
                 f"empty cell, {as_option('null', '-')} says so"
             )
             raise LedgerError(message)
-        self._are_signs = word in _SIGNS
+        self._are_signs = is_sign
         return sign
+
+    def check(self) -> None:
+        """
+        Check that no word was read that means something else beside another one, as the `C` of `A` and `C` does.
+
+        Raises:
+            LedgerError: When one was.
+        """
+        are_both_known = {1, -1} <= {sign for _, sign in self._found.values()}
+        if not are_both_known and (pair := opposites(self._found)):
+            credit, debit = (quote(self._found[word][0]) for word in pair)
+            message = (
+                f"the column of directions has {credit} and {debit}, which may be credit and debit, and are not known "
+                "together; write these words in it, or list both as charge and refund in the table [lines.kind] of the "
+                "rules file instead"
+            )
+            raise LedgerError(message)

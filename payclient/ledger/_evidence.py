@@ -14,7 +14,7 @@ from attrs import define, field
 from payclient.ledger._cells import BLANK, CellProblem
 from payclient.ledger._columns import normalise_name
 from payclient.ledger._dialect import Dialect
-from payclient.ledger._direction import MAX_WORDS, ONLY_TOGETHER, SIDES, sign_of
+from payclient.ledger._direction import MAX_WORDS, ONLY_TOGETHER, SIDES, opposites, sign_of
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._suggestion import candidates, shape_of
 
@@ -33,6 +33,7 @@ _DECORATION = re.compile(
 )
 """What programs put around an amount besides what can be declared."""
 _LETTER = re.compile(r"^[cdhsk](?=[-+]?[0-9])", re.IGNORECASE)
+_NUMERIC = "0123456789.,\u2019' "
 _CODE = re.compile(r"0\d+|\d{13,}")
 _YEARS = range(1900, 2101)
 _CURRENCIES = frozenset(
@@ -51,6 +52,7 @@ _CURRENCIES = frozenset(
 )
 
 
+_DASHES = frozenset({"-", "\u2013", "\u2212"})
 _NEGATIONS = frozenset({"not", "nicht", "belum"})
 _BOOKED = frozenset({"booked", "gebucht", "posted", "cleared"})
 _FLAG_ENDS = frozenset({"indicator", "ind", "flag", "kz", "kennzeichen", "indikator", "indicador", "indicateur"})
@@ -102,6 +104,7 @@ class Evidence:
         name: Of the column.
         place: Its position.
         looks_for_money: Whether money is looked for in every cell, and not only words.
+        seen: Texts of cells that need not be added again.
     """
 
     name: str
@@ -109,10 +112,13 @@ class Evidence:
     looks_for_money: bool
     has_formatted: bool = field(init=False, default=False)
     """Whether a cell can be read as an amount, and not as a mere number."""
-    _seen: set[str] = field(init=False, factory=set)
+    seen: set[str] = field(init=False, factory=set)
+    _has_empty: bool = field(init=False, default=False)
     _has_lettered: bool = field(init=False, default=False)
     """Whether a cell is such an amount behind one letter, which is as often a code."""
     _shapes: dict[str, tuple[bool, bool]] = field(init=False, factory=dict)
+    _not_money: set[str] = field(init=False, factory=set)
+    """Texts around digits that are never beside an amount."""
     _words: dict[str, str] | None = field(init=False, factory=dict)
     _numbers: list[int] = field(init=False, factory=lambda: [0, 0])
     """The greatest whole number, and the last one."""
@@ -121,35 +127,40 @@ class Evidence:
     _has_code: bool = field(init=False, default=False)
     _is_single: bool = field(init=False, default=True)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether no further cell can matter."""
+        return self._words is None and (self.has_formatted or not self.looks_for_money)
+
     def add(self, cell: Any) -> None:
         """Take a cell of the next row."""
-        if cell is None or (self._words is None and not self.looks_for_money):
+        text = "" if cell is None else str(cell).removesuffix(".0")
+        if text in self.seen:
             return
-        text = str(cell).removesuffix(".0")
-        if text in self._seen:
-            return
-        if len(self._seen) < _MAX_CELLS and len(text) <= _MAX_LENGTH:
-            self._seen.add(text)
+        if len(self.seen) < _MAX_CELLS and len(text) <= _MAX_LENGTH:
+            self.seen.add(text)
         text = text.strip(BLANK)
-        if text:
-            self._add_word(text)
-            if self.looks_for_money and len(text) <= _MAX_LENGTH and _FILLED.search(text):
-                self._add_number(text)
+        if not text:
+            self._has_empty = True
+            return
+        self._add_word(text)
+        if self.looks_for_money and len(text) <= _MAX_LENGTH and _FILLED.search(text):
+            self._add_number(text)
 
     def _add_word(self, text: str) -> None:
         if self._words is not None:
-            self._words[normalise_name(text) or text] = text
+            has_letters = any(map(str.isalpha, text))
+            self._words.setdefault(normalise_name(text) if has_letters else text, text)
             if len(self._words) > _MAX_WORDS or len(text) > _MAX_LENGTH:
                 self._words = None
 
     def _add_number(self, text: str) -> None:
         if not text.isdecimal():
-            shape = shape_of(text)
-            if shape not in self._shapes and len(self._shapes) < _MAX_SHAPES:
-                self._shapes[shape] = may_be_money(text), may_be_money(_LETTER.sub("", text))
-            is_money, is_lettered = self._shapes.get(shape, (True, True))
-            self.has_formatted = self.has_formatted or is_money
-            self._has_lettered = self._has_lettered or is_lettered
+            around = text.strip(_NUMERIC)
+            if around not in self._not_money:
+                self._add_formatted(text)
+                if len(self._not_money) < _MAX_SHAPES and not _is_around_money(around):
+                    self._not_money.add(around)
         elif _CODE.fullmatch(text):
             self._has_code = True
         else:
@@ -159,10 +170,18 @@ class Evidence:
             self._are_years = self._are_years and number in _YEARS
             self._numbers = [max(greatest, number), number]
 
+    def _add_formatted(self, text: str) -> None:
+        shape = shape_of(text)
+        if shape not in self._shapes and len(self._shapes) < _MAX_SHAPES:
+            self._shapes[shape] = may_be_money(text), may_be_money(_LETTER.sub("", text))
+        is_money, is_lettered = self._shapes.get(shape, (True, True))
+        self.has_formatted = self.has_formatted or is_money
+        self._has_lettered = self._has_lettered or is_lettered
+
     @property
     def is_constant(self) -> bool:
         """Whether every cell that was seen has the same text, as a code of the company has."""
-        return len(self._seen) < 2
+        return len(self.seen) - self._has_empty < 2
 
     @property
     def has_amounts(self) -> bool:
@@ -180,19 +199,33 @@ class Evidence:
         """Whether every text says credit or debit, so that a column of directions reads it."""
         return None not in {sign_of(text) for text in (self._words or {}).values()}
 
+    @property
+    def are_unknown(self) -> bool:
+        """Whether a column of directions could not read both sides of its only two texts."""
+        return bool(self._opposites()) and not self.are_directions
+
     def decisive(self) -> Iterator[tuple[Decides, str]]:
         """Yield what its words may decide, each with the first such word."""
         words = self._words or {}
         debits = [text for word, text in words.items() if sign_of(text) == -1 or -1 in _sides(word)]
         has_credits = any(sign_of(text) == 1 or 1 in _sides(word) for word, text in words.items())
-        are_plain = self.are_directions and words.keys() - _MEANINGS.keys() - ONLY_TOGETHER - {"-", "\u2212"}
-        if debits and (has_credits or are_plain):
+        are_plain = self.are_directions and words.keys() - _MEANINGS.keys() - ONLY_TOGETHER - _DASHES
+        are_dashes = bool(words) and words.keys() <= _DASHES and self._has_empty
+        if debits and (has_credits or are_plain or are_dashes):
             yield Decides.SIGN, debits[0]
+        elif pair := self._opposites():
+            yield Decides.SIGN, pair
         if words and _FLAGS.keys() >= words.keys():
             yield from self._flagged(words)
         for word, text in words.items():
-            if (what := _meaning(word)) is not None:
+            for what in _meanings(word):
                 yield what, text
+
+    def _opposites(self) -> str:
+        """Return the debit if there are just two texts, which may be credit and debit; otherwise an empty text."""
+        words = {word: text for word, text in (self._words or {}).items() if word not in _DASHES}
+        pair = opposites(words) if len(words) == 2 else None
+        return words[pair[1]] if pair else ""
 
     def _flagged(self, words: Mapping[str, str]) -> Iterator[tuple[Decides, str]]:
         """Yield what a column of yes and no decides by its name."""
@@ -218,24 +251,27 @@ def _sides(word: str) -> set[int]:
     return {SIDES[part] for part in _parts(word) if part in SIDES and len(part) > 1 and part != "in"}
 
 
-def _meaning(word: str) -> Decides | None:
-    """Return what a short text in the form of a name decides; None if that is nothing, as with a longer text."""
+def _meanings(word: str) -> Iterator[Decides]:
+    """Yield all that a short text in the form of a name decides; nothing for a longer text."""
     parts = _parts(word)
     if not _NEGATIONS.isdisjoint(parts):
-        return Decides.STATE
-    if (what := next((what for part in parts if (what := _MEANINGS.get(part)) is not None), None)) is not None:
-        return what
+        yield Decides.STATE
+    yield from dict.fromkeys(_MEANINGS[part] for part in parts if part in _MEANINGS)
     debits = [part for part in parts if SIDES.get(part, 1) < 0 and part not in ONLY_TOGETHER]
-    return Decides.SIGN if any(len(part) > 2 or (part == parts[-1] and len(part) > 1) for part in debits) else None
+    if any(len(part) > 2 or (part == parts[-1] and len(part) > 1) for part in debits):
+        yield Decides.SIGN
 
 
 def may_be_money(text: str) -> bool:
     """Return whether *text* is an amount in any notation that can be declared; the reader itself is asked."""
     text = _DECORATION.sub("", text)
-    marks = (mark.strip(".").casefold() for mark in _LETTERS.findall(text))
-    if not all(mark in SIDES or _is_currency(mark) for mark in marks if mark):
-        return False
-    return any(_reads(text, dialect) for dialect in candidates([text], _ANY))
+    return _is_around_money(text) and any(_reads(text, dialect) for dialect in candidates([text], _ANY))
+
+
+def _is_around_money(text: str) -> bool:
+    """Return whether all words and signs in *text* may be beside an amount."""
+    marks = (mark.strip(".").casefold() for mark in _LETTERS.findall(_DECORATION.sub("", text)))
+    return all(mark in SIDES or _is_currency(mark) for mark in marks if mark)
 
 
 def _is_currency(mark: str) -> bool:

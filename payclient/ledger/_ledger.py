@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Literal, Self, TypeAlias
 
@@ -17,7 +17,6 @@ from payclient.ledger._rows import RowReader
 from payclient.ledger._scope import Excluded, Scope
 from payclient.ledger._source import Source
 from payclient.ledger._suggestion import Suggestion
-from payclient.ledger._unused import check_values
 
 NO_COLUMNS = Columns({}, (), {}, ())
 """The columns of a ledger without a header."""
@@ -74,7 +73,6 @@ class Ledger:
         scope: Scope,
         *,
         format: LedgerFormat,  # noqa: A002  the word users know
-        ignored: Collection[str],
         allow_empty: bool,
     ) -> None:
         self.format: LedgerFormat = format
@@ -87,7 +85,6 @@ class Ledger:
         self._scope = scope
         self._source = source
         self._table = table
-        self._ignored = ignored
         self._allow_empty = allow_empty
         self._has_rows = False
 
@@ -102,7 +99,7 @@ class Ledger:
             if row is not None:
                 self._has_rows = True
                 yield row
-        check_values(self.columns, self._table.reader.unused, ignored=self._ignored)
+        self._table.reader.check_cells()
         if not self._has_rows and not self._allow_empty:
             message = f"the ledger {self._emptiness}; --allow-empty accepts that"
             raise LedgerError(message)

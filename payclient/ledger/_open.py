@@ -142,13 +142,15 @@ def open_ledger(
             raise LedgerError(message)
         else:
             table = _read_whole(source, chunks, found, find, sheet, scope)
-        known = {*dialect.ignore_columns, *dialect.debit_columns.values()}
+        of_profile = [name for names in dialect.columns.values() for name in names]  # also those another one is before
+        known = {*dialect.ignore_columns, *dialect.debit_columns.values(), *of_profile}
         ignore = (*ignore, *(name for name in table.columns.ignored if name in known))
         chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
         check_use(table.columns, chosen=chosen, ignored=ignore, required=require)
+        table.reader.ignore(ignore)
         scope.check_columns(table.columns.used)
         on_failure.pop_all()
-    return Ledger(source, table, scope, format=found, ignored=ignore, allow_empty=allow_empty)
+    return Ledger(source, table, scope, format=found, allow_empty=allow_empty)
 
 
 def _check_given(kind: object, delimiter: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -20,19 +20,19 @@ from payclient.ledger._scope import Scope
 from payclient.ledger._suggestion import Suggester, Suggestion
 from payclient.ledger._times import TimeReader
 from payclient.ledger._totals import Totals
-from payclient.ledger._unused import is_flow_name
+from payclient.ledger._unused import check_values, is_flow_name
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
 
-def _readers(dialect: Dialect) -> Mapping[str, CellReader]:
+def _readers(dialect: Dialect, directions: DirectionReader) -> Mapping[str, CellReader]:
     """Return the reader of each kind of cell; a declared text for an empty cell is read as one."""
     times, null = TimeReader(dialect.date_format), frozenset(dialect.null)
     by_kind: dict[str, CellReader] = {
         "code": read_code,
         "money": MoneyReader(dialect).read,
         "word": read_word,
-        "direction": DirectionReader().read,
+        "direction": directions.read,
         "time": times.read,
         "creation": times.read_creation,
     }
@@ -82,7 +82,7 @@ class RowReader:
     Attributes:
         columns: As given.
         warnings: Grows while rows are read.
-        unused: What the cells of each unused column may be; grows while rows are read.
+        unused: What the cells of each unused column may be.
     """
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
@@ -95,8 +95,10 @@ class RowReader:
             for place, name in enumerate(column_names(columns.header))
             if place not in columns.places.values()
         ]
+        self._watched: Sequence[Evidence] = self.unused
         self._suggester = Suggester(dialect)
-        readers = _readers(dialect)
+        self._directions = DirectionReader()
+        readers = _readers(dialect, self._directions)
         self._plan = [(field, place, self._noted(field, readers)) for field, place in columns.places.items()]
         self._debits = self._debit_places(readers, dialect)
         self._totals = Totals()
@@ -135,8 +137,10 @@ class RowReader:
 
     def _values(self, line: int, cells: Sequence[Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
         """Return what can be read by field, the problems, and the first refused cell by kind."""
-        for column in self.unused:
-            column.add(cells[column.place])
+        for column in self._watched:
+            cell = cells[column.place]
+            if cell.__class__ is not str or cell not in column.seen:  # checked here, because it is the usual case
+                self._add_unused(column, cell)
         values: dict[str, Any] = {}
         problems: list[str] = []
         refused: dict[str, Any] = {}
@@ -162,6 +166,11 @@ class RowReader:
             del values["amount"]
         return values, problems, refused
 
+    def _add_unused(self, column: Evidence, cell: Any) -> None:
+        column.add(cell)
+        if column.is_done:
+            self._watched = [each for each in self._watched if each is not column]
+
     def _direct(self, values: dict[str, Any], problems: list[str]) -> None:
         """Give the amounts of a row the sign that its direction says; without one that is known they have none."""
         is_known, sign = "direction" in values, values.pop("direction", None)
@@ -179,6 +188,21 @@ class RowReader:
                 )
             else:
                 values[field] *= sign
+
+    def ignore(self, names: Collection[str]) -> None:
+        """Leave the columns of these *names* unused, whatever their cells may be."""
+        ignored = {name.strip() for name in names}
+        self._watched = self.unused = [each for each in self.unused if each.name not in ignored]
+
+    def check_cells(self) -> None:
+        """
+        Check that no cell read so far says something that is not used, or means something else beside another.
+
+        Raises:
+            LedgerError: When one does; the message says which option helps.
+        """
+        self._directions.check()
+        check_values(self.columns, self.unused)
 
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Return what to declare, judging by the rows read so far."""

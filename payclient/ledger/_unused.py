@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from payclient._escape import quote
@@ -98,24 +98,24 @@ def check_use(
         _refuse(money, "looks like money and is not used", "amount")
 
 
-def check_values(columns: Columns, unused: Iterable[Evidence], *, ignored: Collection[str]) -> None:
+def check_values(columns: Columns, unused: Sequence[Evidence]) -> None:
     """
     Check that no unused column may hold money that is missing, or decides what a row means.
 
     Raises:
         LedgerError: When one does; the message says which option helps.
     """
-    left_out = {name.strip() for name in ignored}
-    left = [each for each in unused if each.name not in left_out]
-    if flows := [each.name for each in left if is_flow_name(each.name) and each.has_numbers]:
+    if flows := [each.name for each in unused if is_flow_name(each.name) and each.has_numbers]:
         _refuse(flows, "holds what looks like money and is not used", "amount", use=_sides_of(flows, columns))
-    varied_first = sorted(left, key=lambda each: each.is_constant)
+    varied_first = sorted(unused, key=lambda each: each.is_constant)
     if "amount" not in columns.used and (money := [each.name for each in varied_first if each.has_amounts]):
         _refuse(money, "holds what looks like money and is not used", "amount")
-    for each in sorted(left, key=lambda each: not each.are_directions):
+    for each in sorted(unused, key=lambda each: not each.are_directions):
         for what, word in each.decisive():
             if _MEANT[what].isdisjoint(columns.used):
                 use = _USES[what].format(name=as_word(each.name))
+                if what is Decides.SIGN and each.are_unknown:
+                    use = "list its words as charge and refund in the table [lines.kind] of the rules file"
                 message = (
                     f"the column {quote(each.name)} has {quote(word)}, which decides {what}, and is not used; "
                     f"{use}, or leave it out with {as_option('ignore-column', each.name)}"

@@ -30,6 +30,7 @@ FORMS = {
     "Credit/Debit": ("CREDIT TRANSFER", "Debit Transfer"),
     "pos_neg": ("P", "N"),
     "signo": ("Paid in", "Salida"),
+    "Af Bij": ("Bij", "Af"),
 }
 
 
@@ -100,6 +101,15 @@ def test_words_and_signs():
         read(text)
     kept, rejected = read(text, dialect=Dialect(null="-"))
     assert (kept.amount, rejected.amount, rejected.reason[:28]) == (5, None, "direction: the cell is empty")
+
+
+@pytest.mark.parametrize(("credit", "debit"), [("A", "C"), ("M", "K"), ("D", "W"), ("R", "D"), ("E", "S")])
+def test_other_pair(credit, debit):
+    """Letters that mean credit and debit as a pair, of which one is not known or means the other, refuse the ledger."""
+    text = f"reference,amount,x\nT1,5,{debit}\nT2,7,{credit}\nT3,7,\n"
+    with pytest.raises(LedgerError, match=rf"'{credit}' and '{debit}', which may be credit and debit.*\[lines.kind\]"):
+        read(f"{text}T4,7,X\n", columns={"direction": "x"})
+    assert len(read(f"{text}T4,7,Credit\nT5,7,Debit\n", columns={"direction": "x"})) == 5
 
 
 def test_received_only():

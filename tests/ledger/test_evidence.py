@@ -173,6 +173,71 @@ def test_both_sides():
     assert refusal("reference,amount,opt_in\nT1,5,Y\nT2,5,N\n") == ""
 
 
+SEVERAL = [
+    ("FEE IN", "FEE OUT", "kind", "'FEE OUT', which decides the sign of amounts"),
+    ("Gebühr Eingang", "Gebühr Belastung", "kind", "'Gebühr Belastung', which decides the sign of amounts"),
+    ("biaya masuk", "biaya keluar", "kind", "'biaya keluar', which decides the sign of amounts"),
+    ("x", "Withdrawal", "kind", "'Withdrawal', which decides the sign of amounts"),
+    ("x", "Withdrawal", "direction", "'Withdrawal', which decides what a line is"),
+    ("x", "pending refund", "status", "'pending refund', which decides what a line is"),
+    ("x", "fee out pending", "direction", "'fee out pending', which decides what a line is"),
+    ("x", "refund not booked", "status", "'refund not booked', which decides what a line is"),
+    ("x", "payment not out", "kind", "'payment not out', which decides the sign of amounts"),
+]
+"""Two cells of a column, the field that is used beside it, and why the ledger is refused all the same."""
+
+
+def test_several_meanings():
+    """A text that decides two things is refused until both are said elsewhere."""
+    values = {"direction": "C", "kind": "Zahlung", "status": "paid"}
+    missed = []
+    for first, second, field, reason in SEVERAL:
+        text = f"reference,amount,used,x\nT1,5,{values[field]},{first}\nT2,5,{values[field]},{second}\n"
+        if reason not in refusal(text, columns={field: "used"}):
+            missed.append((first, second, field))
+        missed += [second] if refusal(text, columns={field: "used"}, ignore=["x"]) else []
+    assert missed == []
+
+
+OPPOSITES = " ".join(
+    (
+        "E/S I/E A/C H/D D/R D/S R/E I/G R/D E/A Z/A G/L G/B E/B M/K T/K S/T S/P D/W I/O R/P R/S P/N C/D H/S K/D",
+        "Zu/Ab Ein/Aus Af/Bij Ent/Sal Ing/Egr Abo/Car Setor/Tarik Deb/Cred Cdt/Dbt Dep/Wdl receita/despesa In/Uit",
+        "+/- +/\u2013 \uff0b/\uff0d (+)/(-) 1/-1 +1/-1 40/50 Dep./Ret.",
+    )
+).split()
+"""What banks write for credit and debit in columns with any name, in either order."""
+
+
+def test_short_opposites():
+    """A column of just two values that may be credit and debit refuses the ledger until it is named or ignored."""
+    text = "reference,amount,x\nT1,5,{}\nT2,5,{}\nT3,5,\n"
+    missed = []
+    for pair in OPPOSITES:
+        one, other = pair.split("/")
+        for cells in ((one, other), (other.casefold(), one.upper())):
+            found = refusal(text.format(*cells))
+            if "which decides the sign of amounts" not in found or "--ignore-column x" not in found:
+                missed.append((cells, found))
+        missed += [pair] if refusal(text.format(one, other), ignore=["x"]) else []
+        missed += [pair] if refusal(text.format(one, other), columns={"kind": "x"}) else []
+    assert missed == []
+
+
+def test_other_letters():
+    """Two letters that no bank uses as opposites, and a third value beside them, decide nothing."""
+    text = "reference,amount,x\nT1,5,{}\nT2,5,{}\nT3,5,{}\n"
+    cells = ["YN ", "MF ", "SM ", "ME ", "AB ", "TF ", "XL ", "ESX", "ACB", "12 ", "EE "]
+    assert [each for each in cells if refusal(text.format(*each))] == []
+
+
+def test_dash_or_nothing():
+    """A column of dashes and empty cells may be one of signs; a dash in every row stands for nothing."""
+    text = "reference,amount,x\nT1,5,-\nT2,5,{}\n"
+    assert "'-', which decides the sign of amounts" in refusal(text.format(""))
+    assert [cell for cell in ("-", "n/a", "x") if refusal(text.format(cell))] == []
+
+
 def test_other_formats():
     """The values of JSON Lines are looked at as those of CSV are."""
     assert "'wert' holds what looks like money" in refusal(
