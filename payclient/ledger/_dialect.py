@@ -8,6 +8,7 @@ from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Self, cast
+from unicodedata import category
 
 from attrs import Attribute, field, fields, frozen
 from attrs.converters import optional
@@ -150,9 +151,14 @@ def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, str) and value.casefold() in SIDES:
         message = f"{attribute.name} must be a currency, and {quote(value)} says credit or debit; try --negative debit"
         raise ValueError(message)
-    if not isinstance(value, str) or any(each.isdigit() or each in "+-.,'()" for each in value.rstrip(".")):
+    if not isinstance(value, str) or not all(_may_be_symbol(each) for each in value.rstrip(".")):
         message = f"{attribute.name} must be the sign or the letters of a currency, such as Rp, got {quote(value)}"
         raise ValueError(message)
+
+
+def _may_be_symbol(character: str) -> bool:
+    """Return whether it is part of what people write for a currency, such as `Rp`, `US$`, `S/` and `₨`."""
+    return character.isalpha() or character in " /" or category(character)[0] == "M" or category(character) == "Sc"
 
 
 def _to_debits(value: Any) -> Mapping[str, str]:

@@ -27,8 +27,7 @@ _ANY = Dialect(minor_units=4)
 _FILLED = re.compile("[1-9]")
 _LETTERS = re.compile(r"[^\d\s.,'\u2019()+\u2212\u2013\u2014-]+")
 _DECORATION = re.compile(
-    r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$"
-    r"|^(?:cr|dr|db|crdt|dbit|credit|debit|kredit|debet|haben|soll)\b\.?\s*(?=[-+]?[0-9])",
+    r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$",
     re.IGNORECASE,
 )
 """What programs put around an amount besides what can be declared."""

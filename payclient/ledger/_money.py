@@ -33,6 +33,7 @@ _GROUPS = {
 }
 _NUMBER = re.compile(r"[0-9]+(?:[.,'\u2019 \u00a0\u2007\u2009\u202f][0-9]+)*")
 _CURRENCY = re.compile(r"[^\W\d_]{0,5}[$\u00a3\u00a5\u20a0-\u20bf]|[^\W\d_]{1,5}\.?")
+_STRANGE = re.compile("[*#!?~^]+")
 _DIGITS_ONLY = "write it with digits only, or say how it is written with --decimal and --thousands"
 
 
@@ -148,7 +149,9 @@ def _pattern(dialect: Dialect) -> re.Pattern[str]:
     if dialect.negative is Negative.TRAILING:
         text = rf"{text}(?:{space}(?P<behind>{sign}))?"
     elif dialect.negative is Negative.DEBIT:
-        text = rf"{text}(?:{space}(?P<side>{'|'.join(SIDES)})\.?)?"
+        words = "|".join(SIDES)
+        ahead = rf"(?:(?P<ahead>{words})(?:\.?[{_SPACES}]|(?!\.)))?"  # in DB.50 the point may be a decimal mark
+        text = rf"{ahead}{text}(?:{space}(?P<side>{words})\.?)?"
     elif dialect.negative is Negative.PARENTHESES:
         text = rf"(?P<open>{prefix}\()?{text}(?P<close>(?(open)\){suffix}))"
     return re.compile(text, re.IGNORECASE)
@@ -164,8 +167,8 @@ def _is_negative(text: str, match: re.Match[str]) -> bool:
     """Return whether the number has a sign for less than zero; two signs are refused."""
     found = match.groupdict()
     signs = [found.get(name) for name in ("before", "between", "behind")]
-    if side := found.get("side"):
-        signs.append("-" if SIDES[side.casefold()] < 0 else "+")
+    sides = [side for name in ("ahead", "side") if (side := found.get(name))]
+    signs += ["-" if SIDES[side.casefold()] < 0 else "+" for side in sides]
     given = [sign for sign in signs if sign] + (["-"] if found.get("open") else [])
     if len(given) > 1:
         message = f"{quote(text)} has two signs"
@@ -175,6 +178,8 @@ def _is_negative(text: str, match: re.Match[str]) -> bool:
 
 def _refusal(text: str, dialect: Dialect) -> str:
     """Say what is wrong with *text*, and name the option that would declare it."""
+    if text.startswith("="):
+        return f"{quote(text)} is a formula of a spreadsheet; export the values of the column, as whole numbers"
     if found := damage(text):
         return f"{found}; export the column as whole numbers"
     number = _NUMBER.search(text)
@@ -184,6 +189,8 @@ def _refusal(text: str, dialect: Dialect) -> str:
     before, behind = text[: number.start()], text[number.end() :]
     if option := next(_missing(before, behind, dialect), ""):
         return f"{quote(text)} is not a number as declared; {option}"
+    if mark := _STRANGE.search(f"{before} {behind}"):
+        return f"{quote(text)}: {quote(mark[0])} may say something about the amount; export it in a column by itself"
     if not inside and (hidden := invisible(number[0])) and dialect.thousands is not Thousands.SPACE:
         return f"{hidden}; if it groups thousands, declare it with --thousands space"
     return f"{quote(text)} is not a whole number{_as_declared(dialect)}; {_DIGITS_ONLY}"
@@ -202,14 +209,16 @@ def _missing(before: str, behind: str, dialect: Dialect) -> Iterator[str]:
         yield "if parentheses mean less than zero, declare it with --negative parentheses"
     if behind.strip(BLANK) in ("-", "+", "\u2212") and dialect.negative is not Negative.TRAILING:
         yield "a sign behind the digits is declared with --negative trailing"
-    if (behind.rstrip(".").split() or [""])[-1].casefold() in SIDES and dialect.negative is not Negative.DEBIT:
+    sides = {(behind.rstrip(".").split() or [""])[-1], (before.split() or [""])[0].rstrip(".")}
+    if not SIDES.keys().isdisjoint(map(str.casefold, sides)) and dialect.negative is not Negative.DEBIT:
         yield "letters for credit and debit are declared with --negative debit"
     for text, name, declared in (
         (before, "prefix", dialect.currency_prefix),
         (behind, "suffix", dialect.currency_suffix),
     ):
         symbol = _CURRENCY.search(text)
-        if symbol and symbol[0].casefold().rstrip(".") != declared.casefold().rstrip("."):
+        found = symbol[0].casefold().rstrip(".") if symbol else ""
+        if symbol and found != declared.casefold().rstrip(".") and found not in SIDES:
             yield f"a currency is declared with {as_option(f'currency-{name}', symbol[0].rstrip('.'))}"
 
 

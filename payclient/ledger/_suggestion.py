@@ -26,7 +26,9 @@ from payclient.ledger._time_shapes import TimeShapes
 _MAX_SHAPES = 5000
 _DIGITS = re.compile("[0-9]+")
 _AROUND = re.compile(r"[-+\u2212()\s]+")
-_SIDE = re.compile(rf"(?:^|(?<=[\W_]))(?:{'|'.join(SIDES)})\.?$", re.IGNORECASE)
+_WORDS = "|".join(SIDES)
+_AHEAD = re.compile(rf"^(?P<side>{_WORDS})(?:\.?(?=\s)|$)", re.IGNORECASE)
+_BEHIND = re.compile(rf"(?:^|(?<=[\W_]))(?P<side>{_WORDS})\.?$", re.IGNORECASE)
 _MAX_READINGS = 3
 
 
@@ -197,12 +199,12 @@ def _around(cells: list[str], dialect: Dialect) -> Mapping[str, Any] | None:
     filled = [cell for cell, digits in parts if digits is not None]
     if null:
         given["null"] = (*dialect.null, *null)
-    for name, pattern in (("currency_prefix", r"^[^0-9]*"), ("currency_suffix", r"[^0-9]*$")):
+    for name, pattern, side in (("currency_prefix", r"^[^0-9]*", _AHEAD), ("currency_suffix", r"[^0-9]*$", _BEHIND)):
         around = [match[0] if (match := re.search(pattern, cell)) else "" for cell in filled]
-        if name == "currency_suffix":
-            whole, around = around, [_SIDE.sub("", each) for each in around]
-            if whole != around:
-                given["negative"] = Negative.DEBIT
+        sides = [match["side"].casefold() for each in around if (match := side.search(each))]
+        if side is _BEHIND or len({SIDES[each] for each in sides}) > 1 or any(len(each) > 1 for each in sides):
+            around = [side.sub("", each) for each in around]
+            given |= {"negative": Negative.DEBIT} if sides else {}
         spelt = [symbol for each in around if (symbol := _symbol(each))]
         symbols = {symbol.casefold() for symbol in spelt}
         declared = getattr(dialect, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from contextlib import suppress
 from decimal import Decimal
 
@@ -212,3 +213,49 @@ def test_nothing_else(cell, dialect):
         return
     digits = "".join(filter(str.isdigit, cell)).lstrip("0")
     assert digits.startswith(str(abs(found or 0)).replace("0", "", 1) if not found else str(abs(found)))
+
+
+AHEAD = [
+    ("CR 15000", {}, 15000),
+    ("DB 15000", {}, -15000),
+    ("db. 15000.00", {}, -15000),
+    ("D15000", {}, -15000),
+    ("H 15.000,50", GERMAN | {"minor_units": 2}, 1500050),
+    ("Soll 15.000", GERMAN, -15000),
+    ("CR Rp 15.000", GERMAN | {"currency_prefix": "Rp"}, 15000),
+    ("DB Rp15.000 ", GERMAN | {"currency_prefix": "Rp"}, -15000),
+    ("DB 15.000 IDR", GERMAN | {"currency_suffix": "IDR"}, -15000),
+    ("15000 DB", {}, -15000),
+]
+
+
+@pytest.mark.parametrize(("text", "declared", "expected"), AHEAD)
+def test_side_ahead(text, declared, expected):
+    """Letters for credit and debit are read before an amount as behind it."""
+    assert MoneyReader(Dialect(**declared, negative="debit")).read(text) == expected
+
+
+def test_side_ahead_refused():
+    """A second sign is refused, and so is a point that may be a decimal mark."""
+    read = MoneyReader(Dialect(decimal=".", minor_units=2, negative="debit")).read
+    for text in ("CR -5", "-DB 5", "CR 5 DB", "DB 5 DB", "DB.50", "DBX 5", "DB"):
+        with pytest.raises(CellProblem):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("CR 15000", "letters for credit and debit are declared with --negative debit"),
+        ("D15000", "letters for credit and debit are declared with --negative debit"),
+        ('="15000"', "is a formula of a spreadsheet; export the values of the column, as whole numbers"),
+        ("=15000", "is a formula of a spreadsheet; export the values of the column, as whole numbers"),
+        ("15000**", "'**' may say something about the amount; export it in a column by itself"),
+        ("15000 *", "'*' may say something about the amount; export it in a column by itself"),
+        ("#15000", "'#' may say something about the amount; export it in a column by itself"),
+    ],
+)
+def test_remedy(text, remedy):
+    """The refusal of an amount with other marks says what to do."""
+    with pytest.raises(CellProblem, match=re.escape(remedy)):
+        MoneyReader().read(text)
