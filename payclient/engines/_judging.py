@@ -8,7 +8,16 @@ from typing import Any
 from payclient._telemetry import logger
 from payclient.engines._spec import ReconcileSpec, rules_of
 from payclient.engines._window import Batch
-from payclient.ledger import Entry, RejectedEntry, RowReader, find_columns
+from payclient.ledger import (
+    Entry,
+    RejectedEntry,
+    RowReader,
+    check_use,
+    check_values,
+    find_columns,
+    known_columns,
+    unused_columns,
+)
 from payclient.ledger._parquet import only_used
 from payclient.reconcile import Case, Observation, Row, judge, needs_confirmation
 
@@ -26,11 +35,27 @@ class BatchJudge:
         chosen = dict(self._rules.columns)
         if spec.reference != "reference":
             chosen["reference"] = spec.reference
-        columns = find_columns(header, chosen, self._rules.ledger.columns)
-        self._reader = RowReader(only_used(columns), self._rules.ledger)
+        dialect = self._rules.ledger
+        columns = find_columns(header, chosen, dialect.columns, (*spec.ignore, *dialect.ignore_columns))
+        ignored = (*spec.ignore, *known_columns(dialect, columns))
+        check_use(columns, chosen={**dict.fromkeys(dialect.columns, ""), **chosen}, ignored=ignored, required=())
+        self._columns = columns
+        self._reader = RowReader(only_used(columns), dialect)
         self._line = 0
         self.places = tuple(columns.places.values())
         """Which columns are read, that of the reference first."""
+        self.unused = unused_columns(columns, ignored)
+        """The others, to which their values are to be added."""
+
+    def check_cells(self) -> None:
+        """
+        Check that no value read so far says something that is not used.
+
+        Raises:
+            LedgerError: When one does.
+        """
+        self._reader.check_cells()
+        check_values(self._columns, self.unused)
 
     def read(self, cells: Sequence[Any]) -> Entry | RejectedEntry:
         """Return the entry that a row of the columns at `places` makes."""

@@ -62,10 +62,18 @@ _is_reference = _must_be(
 
 
 def _to_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else _several("keep", names)
+
+
+def _to_ignored(names: Iterable[str]) -> tuple[str, ...]:
+    return _several("ignore", names)
+
+
+def _several(option: str, names: Iterable[str]) -> tuple[str, ...]:
     if isinstance(names, str):
-        message = f"keep must be several names of columns, got the text {names!r}"
+        message = f"{option} must be several names of columns, got the text {names!r}"
         raise ConfigurationError(message)
-    return None if names is None else tuple(names)
+    return tuple(names)
 
 
 def _to_messages(messages: Iterable[str]) -> tuple[str, ...]:
@@ -188,6 +196,8 @@ class ReconcileSpec(LookupSpec):
         rules: How differences are judged: `Rules`, or the JSON text of `rules_as_json`; kept as JSON.
         canary: A reference that is known to exist, looked up first. Finding it makes "not found" credible when nothing
             else is found.
+        ignore: Names of columns to leave unused, although they look like money, like a field or like what decides a
+            sign, as with `payclient.ledger.open_ledger`.
 
     Raises:
         ConfigurationError: When a value cannot be used.
@@ -195,6 +205,7 @@ class ReconcileSpec(LookupSpec):
 
     rules: str = field(default=_STRICT, converter=_to_rules)
     canary: str | None = field(default=None, validator=_is_reference)
+    ignore: tuple[str, ...] = field(default=(), converter=_to_ignored, validator=_are_names)
 
 
 def rules_of(spec: ReconcileSpec) -> Rules:

@@ -128,7 +128,8 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
 
     Raises:
         ConfigurationError: As with `lookup_batches`, and when the canary is not found.
-        LedgerError: When the columns cannot be understood.
+        LedgerError: When the columns cannot be understood, or one that is not used may hold money or decides what a row
+            means; then when the first batch that shows it is read.
         PayClientError: As with `lookup_batches`.
     """
     source = iter(batches)
@@ -144,6 +145,7 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
         _check_schema(batch, first)
         cells = zip(*(column_values(batch.column(place)) for place in judge.places), strict=True)
         entries = [judge.read(row) for row in cells]
+        _check_unused(batch, judge)
         wanted = by_reference(entries)
         return Batch((batch, entries), len(entries), tuple(wanted), wanted)
 
@@ -159,6 +161,17 @@ def reconcile_batches(batches: Iterable[_RecordBatch], spec: ReconcileSpec) -> I
         judged = [judge.judge(batch, entry, other_found=window.found) for entry in entries]
         rows = [(row.reference, *_seen(row, last), *_judgement(row)) for row, last in judged]
         yield _answered(origin, rows, spec, schema)
+
+
+def _check_unused(batch: _RecordBatch, judge: BatchJudge) -> None:
+    """Check the distinct values of the columns that are not used, but for lists and the like."""
+    for column in judge.unused:
+        kind = batch.schema.field(column.place).type
+        if not (column.is_done or _arrow.types.is_nested(kind)):
+            column.has_formatted = column.has_formatted or (column.looks_for_money and _arrow.types.is_decimal(kind))
+            for value in column_values(batch.column(column.place).unique()):
+                column.add(value)
+    judge.check_cells()
 
 
 def lookup_schema(spec: LookupSpec, schema: _Schema = None) -> _Schema:

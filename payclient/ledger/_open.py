@@ -20,7 +20,7 @@ from payclient.ledger._ledger import Ledger, LedgerFormat, Table
 from payclient.ledger._lines import with_start
 from payclient.ledger._scope import Scope
 from payclient.ledger._source import GZIP, LedgerFile, Source, unpack
-from payclient.ledger._unused import check_use
+from payclient.ledger._unused import check_use, known_columns
 
 SUFFIXES: Mapping[str, LedgerFormat] = MappingProxyType(
     {
@@ -142,9 +142,7 @@ def open_ledger(
             raise LedgerError(message)
         else:
             table = _read_whole(source, chunks, found, find, sheet, scope)
-        of_profile = [name for names in dialect.columns.values() for name in names]  # also those another one is before
-        known = {*dialect.ignore_columns, *dialect.debit_columns.values(), *of_profile}
-        ignore = (*ignore, *(name for name in table.columns.ignored if name in known))
+        ignore = (*ignore, *known_columns(dialect, table.columns))
         chosen = {**dict.fromkeys(dialect.columns, ""), **(columns or {})}
         check_use(table.columns, chosen=chosen, ignored=ignore, required=require)
         table.reader.ignore(ignore)

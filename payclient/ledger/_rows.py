@@ -20,7 +20,7 @@ from payclient.ledger._scope import Scope
 from payclient.ledger._suggestion import Suggester, Suggestion
 from payclient.ledger._times import TimeReader
 from payclient.ledger._totals import Totals
-from payclient.ledger._unused import check_values, is_flow_name
+from payclient.ledger._unused import check_values, unused_columns
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
@@ -90,11 +90,7 @@ class RowReader:
         self.warnings: list[str] = []
         self._scope = scope or Scope()
         self._has_scope = scope is not None and scope.concerns(columns.used)
-        self.unused: list[Evidence] = [
-            Evidence(name, place, looks_for_money="amount" not in columns.used or is_flow_name(name))
-            for place, name in enumerate(column_names(columns.header))
-            if place not in columns.places.values()
-        ]
+        self.unused: list[Evidence] = unused_columns(columns)
         self._watched: Sequence[Evidence] = self.unused
         self._suggester = Suggester(dialect)
         self._directions = DirectionReader()

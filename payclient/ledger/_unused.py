@@ -8,6 +8,7 @@ from types import MappingProxyType
 from payclient._escape import quote
 from payclient.ledger._cells import as_option, as_word
 from payclient.ledger._columns import Columns, column_names, field_of, listed, normalise_name
+from payclient.ledger._dialect import Dialect
 from payclient.ledger._direction import SIDES
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
@@ -63,6 +64,23 @@ _MEANT: Mapping[Decides, frozenset[str]] = MappingProxyType(
     },
 )
 """The fields of which one says the same already."""
+
+
+def known_columns(dialect: Dialect, columns: Columns) -> Sequence[str]:
+    """Return the unused columns that a dialect or its profile knows, also those before which it prefers another one."""
+    of_profile = [name for names in dialect.columns.values() for name in names]
+    known = {*dialect.ignore_columns, *dialect.debit_columns.values(), *of_profile}
+    return [name for name in columns.ignored if name in known]
+
+
+def unused_columns(columns: Columns, ignored: Collection[str] = ()) -> list[Evidence]:
+    """Return the evidence, still empty, of each column that is neither used nor *ignored* by name."""
+    left_out = {name.strip() for name in ignored}
+    return [
+        Evidence(name, place, looks_for_money="amount" not in columns.used or is_flow_name(name))
+        for place, name in enumerate(column_names(columns.header))
+        if place not in columns.places.values() and name not in left_out
+    ]
 
 
 def check_use(

@@ -292,3 +292,32 @@ def test_last_batch_is_asked_again(background, transport):
     given = [ledger(), pa.record_batch({"reference": ["T3"], "amount": [1], "status": ["Canceled"]})]
     got = reconciled(background, given)
     assert [each.column("s_bucket").to_pylist() for each in got] == [["matched", "break"], ["break"]]
+
+
+UNUSED = [
+    ({"type": ["CREDIT", "DEBIT"]}, "'DEBIT', which decides the sign of amounts"),
+    ({"type": ["payment", "refund"]}, "'refund', which decides what a line is"),
+    ({"x": ["booked", "pending"]}, "'pending', which decides whether a line is booked"),
+    ({"x": ["E", "S"]}, "'S', which decides the sign of amounts"),
+    ({"Amount (IDR)": ["x", "y"]}, "looks like money and is not used"),
+    ({"Settlement": [15000, None]}, "holds what looks like money and is not used"),
+]
+
+
+@pytest.mark.parametrize(("columns", "reason"), UNUSED)
+@pytest.mark.parametrize("split", [False, True])
+def test_unused_column(background, columns, reason, split):
+    """A column that decides a sign, a kind or money is refused as in a ledger, in any batch, until it is ignored."""
+    whole = references("T1", "T2", amount=pa.array([15000, 15000]), **{k: pa.array(v) for k, v in columns.items()})
+    batches = [whole.slice(0, 1), whole.slice(1)] if split else [whole]
+    with pytest.raises(LedgerError, match=reason):
+        reconciled(background, batches)
+    assert sum(batch.num_rows for batch in reconciled(background, batches, ignore=list(columns))) == 2
+
+
+def test_unused_amount(background):
+    """Without a column of amounts, one that may hold them is refused; lists and texts are not."""
+    columns = {"wert": pa.array(["15.000,00"]), "tags": pa.array([["refund"]]), "note": pa.array(["x"])}
+    with pytest.raises(LedgerError, match="'wert' holds what looks like money"):
+        reconciled(background, [references("T1", **columns)])
+    assert len(reconciled(background, [references("T1", **columns)], ignore=["wert"])) == 1

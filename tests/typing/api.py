@@ -527,6 +527,7 @@ def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:
     ledger = ReconcileSpec(base_url="https://pay.example", key_file=Path("key"), rules=rules, canary="T1", keep=None)
     assert_type((spec.base_url, spec.environment, spec.keep), tuple[str, Environment, tuple[str, ...] | None])
     assert_type((ledger.rules, ledger.canary, ledger.key_file), tuple[str, str | None, str | None])
+    assert_type(ReconcileSpec(ignore=["tax"]).ignore, tuple[str, ...])
     print(lookup_schema(spec), reconcile_schema(ledger, batches[0].schema))
     assert_type(lookup_batches(iter(batches), spec), Iterator[Any])
     return reconcile_batches(batches, ledger)
