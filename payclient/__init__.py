@@ -19,33 +19,7 @@ if TYPE_CHECKING:
     from payclient._telemetry import Attempt, Stats
     from payclient._transaction import Transaction
     from payclient._version import __version__
-    from payclient.errors import (
-        AttemptTimeoutError,
-        AuthenticationError,
-        ClientClosedError,
-        ConfigurationError,
-        ConnectionFailedError,
-        DeadlineExceededError,
-        InvalidReferenceError,
-        KeySourceError,
-        OutageError,
-        PayClientError,
-        PermissionDeniedError,
-        ProxyRefusedError,
-        RateLimitedError,
-        ReferenceMismatchError,
-        RejectedError,
-        ResponseError,
-        ServiceError,
-        StillOpenError,
-        TLSVerificationError,
-        TransactionNotFoundError,
-        TransportError,
-        UnexpectedResponseError,
-        UnreachableStatusError,
-        WaitDeadlineError,
-        WaitError,
-    )
+    from payclient.errors import *
     from payclient.policies import RetryPolicy
     from payclient.protocol import Environment, Failed, Found, Outcome
     from payclient.waiting import Change

@@ -8,7 +8,9 @@ logged without the API key.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, dataclass_transform
+
+from attrs import define, field
 
 if TYPE_CHECKING:
     from payclient._transaction import Transaction
@@ -49,10 +51,20 @@ Sent: TypeAlias = Literal["yes", "no", "unknown"]
 Step: TypeAlias = Literal["", "name", "connect", "proxy", "tls", "sending", "waiting", "body"]
 """
 How far an attempt had come: looking up the name, connecting, asking the proxy for a tunnel, the TLS handshake with the
-service, sending the request, waiting for the answer, reading its body; "" where that is not known.
+service, sending the request, waiting for the response, reading its body; "" where that is not known.
 """
 
 
+_Class = TypeVar("_Class", bound=type[Exception])
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def _with_attributes(kind: _Class) -> _Class:
+    """Give an error keyword arguments. Each has a default: unpickling calls the class with the message alone."""
+    return define(kind, kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
+
+
+@_with_attributes
 class PayClientError(Exception):
     """
     The base class of the errors that payclient raises on purpose.
@@ -61,11 +73,12 @@ class PayClientError(Exception):
         attempts: HTTP exchanges that the lookup had made when it ended with this error.
     """
 
-    # Every keyword argument of every subclass has a default: unpickling calls the class with the
-    # message alone and then restores the attributes.
-    def __init__(self, message: str = "", *, attempts: int = 0) -> None:
-        super().__init__(message)
-        self.attempts = attempts
+    _message: str = field(default="", kw_only=False, alias="message")
+    attempts: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        super().__init__(self._message)
+        del self._message  # `args` alone has the text, which is redacted there
 
     @property
     def message(self) -> str:
@@ -98,6 +111,7 @@ class KeySourceError(PayClientError):
     """
 
 
+@_with_attributes
 class DeadlineExceededError(PayClientError, TimeoutError):
     """
     The time budget of the lookup is spent; `__cause__` is the error of the last attempt, if there was one.
@@ -106,38 +120,26 @@ class DeadlineExceededError(PayClientError, TimeoutError):
         seconds: Seconds spent in each phase: `queued`, `attempts`, `backoff`.
     """
 
-    def __init__(self, message: str = "", *, attempts: int = 0, seconds: dict[str, float] | None = None) -> None:
-        super().__init__(message, attempts=attempts)
-        self.seconds: dict[str, float] = seconds or {}
+    seconds: dict[str, float] = field(factory=dict)
 
 
+@_with_attributes
 class TransportError(PayClientError):
     """
-    No usable answer came.
+    No usable response was received.
 
     Attributes:
         sent: Whether the service may have received the request, in this attempt or an earlier one of the lookup.
         step: Where the attempt ended.
-        address: IP address and port of the other side: of the proxy, where there is one. Before there is a connection,
-            those that were tried; "" where none is known.
+        address: IP address and port of the peer, or of the proxy if there is one. Before a connection exists, the
+            addresses that were tried; "" if none is known.
         seconds: How long the attempt took; 0 where it was not measured.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        attempts: int = 0,
-        sent: Sent = "unknown",
-        step: Step = "",
-        address: str = "",
-        seconds: float = 0.0,
-    ) -> None:
-        super().__init__(message, attempts=attempts)
-        self.sent: Sent = sent
-        self.step: Step = step
-        self.address = address
-        self.seconds = seconds
+    sent: Sent = "unknown"
+    step: Step = ""
+    address: str = ""
+    seconds: float = 0.0
 
     def __str__(self) -> str:
         place = [f"step {self.step}"] if self.step else []
@@ -147,13 +149,14 @@ class TransportError(PayClientError):
 
 
 class ConnectionFailedError(TransportError):
-    """The connection could not be made, or broke before the answer was complete."""
+    """The connection could not be made, or broke before the response was complete."""
 
 
 class AttemptTimeoutError(TransportError, TimeoutError):
     """One attempt took longer than `timeout`."""
 
 
+@_with_attributes
 class OutageError(TransportError):
     """
     The service does not answer this client at present, and this lookup was not sent.
@@ -167,21 +170,10 @@ class OutageError(TransportError):
         refused: Lookups that were refused in this outage, this one included.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        last_failure: str = "",
-        outage_seconds: float = 0.0,
-        retry_after: float = 0.0,
-        refused: int = 0,
-        **attempt: object,
-    ) -> None:
-        super().__init__(message, **attempt)  # type: ignore[arg-type]  # the attributes of TransportError
-        self.last_failure = last_failure
-        self.outage_seconds = outage_seconds
-        self.retry_after = retry_after
-        self.refused = refused
+    last_failure: str = ""
+    outage_seconds: float = 0.0
+    retry_after: float = 0.0
+    refused: int = 0
 
     def __str__(self) -> str:
         return (
@@ -194,6 +186,7 @@ class TLSVerificationError(TransportError):
     """No trusted TLS connection could be made; the message says why. Never retried, never downgraded."""
 
 
+@_with_attributes
 class ProxyRefusedError(TransportError):
     """
     The proxy refuses the tunnel to the service; the same for every reference. Never retried.
@@ -202,11 +195,10 @@ class ProxyRefusedError(TransportError):
         status_code: The HTTP status of the proxy, such as 407.
     """
 
-    def __init__(self, message: str = "", *, status_code: int = 0, **attempt: object) -> None:
-        super().__init__(message, **attempt)  # type: ignore[arg-type]  # the attributes of TransportError
-        self.status_code = status_code
+    status_code: int = 0
 
 
+@_with_attributes
 class ResponseError(PayClientError):
     """
     The service answered, but not with a transaction.
@@ -221,25 +213,12 @@ class ResponseError(PayClientError):
             or if a gateway answered.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        attempts: int = 0,
-        status_code: int = 0,
-        headers: dict[str, str] | None = None,
-        body: str = "",
-        request_id: str | None = None,
-        retry_after: float | None = None,
-        service_message: str = "",
-    ) -> None:
-        super().__init__(message, attempts=attempts)
-        self.status_code = status_code
-        self.headers: dict[str, str] = headers or {}
-        self.body = body
-        self.request_id = request_id
-        self.retry_after = retry_after
-        self.service_message = service_message
+    status_code: int = 0
+    headers: dict[str, str] = field(factory=dict)
+    body: str = ""
+    request_id: str | None = None
+    retry_after: float | None = None
+    service_message: str = ""
 
     def __str__(self) -> str:
         more = [f"retry after {math.ceil(self.retry_after)} s"] if self.retry_after else []
@@ -255,18 +234,17 @@ class PermissionDeniedError(ResponseError):
     """The key is known, but this caller may not ask (an IP allow-list, a gateway)."""
 
 
+@_with_attributes
 class TransactionNotFoundError(ResponseError):
     """
     The service says, in its own envelope, that it has no such transaction.
 
     Attributes:
         is_conclusive: Whether the message is about a transaction or a reference. If not ("not found", "no data",
-            no message), the service gave the same answer again over a fresh connection.
+            no message), the service gave the same response again over a fresh connection.
     """
 
-    def __init__(self, message: str = "", *, is_conclusive: bool = True, **answer: object) -> None:
-        super().__init__(message, **answer)  # type: ignore[arg-type]  # the attributes of ResponseError
-        self.is_conclusive = is_conclusive
+    is_conclusive: bool = True
 
 
 class RateLimitedError(ResponseError):
@@ -281,9 +259,10 @@ class RejectedError(ResponseError):
     """The service understood the request and declined it; the message has its words."""
 
 
+@_with_attributes
 class UnexpectedResponseError(ResponseError):
     """
-    The answer does not have the documented shape.
+    The response does not have the documented shape.
 
     Attributes:
         problem: The place and what was found there, such as `data.amount: 15000.5 is not a whole number`.
@@ -291,21 +270,18 @@ class UnexpectedResponseError(ResponseError):
             body or a redirect is about none, so asking later may help.
     """
 
-    def __init__(
-        self, message: str = "", *, problem: str = "", is_about_reference: bool = False, **answer: object
-    ) -> None:
-        super().__init__(message, **answer)  # type: ignore[arg-type]  # the attributes of ResponseError
-        self.problem = problem
-        self.is_about_reference = is_about_reference
+    problem: str = ""
+    is_about_reference: bool = False
 
 
 class ReferenceMismatchError(UnexpectedResponseError):
-    """`data.reference` is not the reference that was sent, so the answer belongs to another lookup."""
+    """`data.reference` is not the reference that was sent, so the response belongs to another lookup."""
 
 
+@_with_attributes
 class WaitError(PayClientError):
     """
-    A wait ended, and what it waited for is not so.
+    A wait ended without its condition being met.
 
     Attributes:
         transaction: What the service stated last; None when it stated none. The payment code is masked in the value
@@ -315,21 +291,10 @@ class WaitError(PayClientError):
         statuses: Each status that was seen, with the seconds from the beginning of the wait to when it was first seen.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        attempts: int = 0,
-        transaction: Transaction | None = None,
-        lookups: int = 0,
-        waited: float = 0.0,
-        statuses: dict[str, float] | None = None,
-    ) -> None:
-        super().__init__(message, attempts=attempts)
-        self.transaction = transaction
-        self.lookups = lookups
-        self.waited = waited
-        self.statuses: dict[str, float] = statuses or {}
+    transaction: Transaction | None = None
+    lookups: int = 0
+    waited: float = 0.0
+    statuses: dict[str, float] = field(factory=dict)
 
 
 class UnreachableStatusError(WaitError):
@@ -340,9 +305,6 @@ class StillOpenError(WaitError):
     """The payment has expired, `grace` has passed as well, and the service still says neither one nor the other."""
 
 
+@_with_attributes
 class WaitDeadlineError(WaitError, DeadlineExceededError):
     """`deadline` seconds have passed; the `__cause__` is the last failed lookup, if none was answered since."""
-
-    def __init__(self, message: str = "", *, seconds: dict[str, float] | None = None, **wait: object) -> None:
-        super().__init__(message, **wait)  # type: ignore[arg-type]  # the attributes of WaitError
-        self.seconds: dict[str, float] = seconds or {}
