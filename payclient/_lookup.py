@@ -20,7 +20,7 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.policies import Clock, Outage, Timeout, names_no_reference
-from payclient.transports import Way, way_of
+from payclient.transports import Progress, progress_of
 
 Unbelieved: TypeAlias = tuple[PayClientError, bool]
 """An answer that could not be believed, and whether it came over a fresh connection."""
@@ -56,12 +56,12 @@ class LookupPhase(Timeout):
         self._lookup.seconds[self._name] += self._lookup.clock.now() - self._began
         if not is_over:
             return False
-        lookup, way = self._lookup, way_of(error)
+        lookup, progress = self._lookup, progress_of(error)
         failure: PayClientError
         if self._is_refused:
-            failure = lookup.refused(way if self._name == "attempts" else None)
+            failure = lookup.refused(progress if self._name == "attempts" else None)
         else:
-            failure = lookup.exceeded(self._at_most, way)
+            failure = lookup.exceeded(self._at_most, progress)
         try:
             raise failure
         finally:
@@ -168,25 +168,25 @@ class Lookup:
             return math.inf
         return now + self.budget - self.seconds["attempts"] - self.seconds["backoff"]
 
-    def refused(self, way: Way | None = None) -> OutageError:
-        """Return the error for the lookup in an outage; *way* is how far the attempt came that it ends."""
+    def refused(self, progress: Progress | None = None) -> OutageError:
+        """Return the error for the lookup in an outage; *progress* is that of the attempt it ends."""
         assert self.outage is not None  # noqa: S101  by which it is refused
         error = self.outage.refuse(self.clock.now())
-        if way is not None:
-            error.sent, error.step, error.address = way.sent, way.step, way.address
+        if progress is not None:
+            error.sent, error.step, error.address = progress.sent, progress.step, progress.address
         self.fail(error)
         return error
 
-    def exceeded(self, at_most: float | None, way: Way) -> DeadlineExceededError | AttemptTimeoutError:
+    def exceeded(self, at_most: float | None, progress: Progress) -> DeadlineExceededError | AttemptTimeoutError:
         """Return the error for an attempt that may take *at_most* seconds, or else for the whole lookup."""
-        through = f" through the proxy {way.proxy}" if way.proxy else ""
+        through = f" through the proxy {progress.proxy}" if progress.proxy else ""
         if at_most is not None:
             message = f"no whole answer within {at_most:g} s{through}"
-            return AttemptTimeoutError(message, sent=way.sent, step=way.step, address=way.address)
+            return AttemptTimeoutError(message, sent=progress.sent, step=progress.step, address=progress.address)
         went = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.seconds.items())
         message = f"no answer within the deadline after {plural(self.attempts, 'attempt')}{through} ({went})"
-        if way.step:  # of the attempt that it ended
-            message += f" [step {way.step}{', ' if way.address else ''}{way.address}]"
+        if progress.step:  # of the attempt that it ended
+            message += f" [step {progress.step}{', ' if progress.address else ''}{progress.address}]"
         error = DeadlineExceededError(message, attempts=self.attempts, seconds=dict(self.seconds))
         error.__cause__ = self.last_error
         return error

@@ -117,7 +117,7 @@ class _Watched:
         if self.request is None:
             self.request, self.connection = request, response.connection
             self.date, self.received_at = response.headers.get("date"), time.time()
-            _, sent_at = self.connection.way.times[-1]
+            _, sent_at = self.connection.progress.times[-1]
             self.seconds = asyncio.get_running_loop().time() - sent_at
         return response
 
@@ -236,7 +236,7 @@ async def _check_lookup(
             return _add_failure(error, client, checkup)
         seen = error
     connection = transport.connection
-    checkup.add("connection", State.OK, f"{connection.way.address}, {steps_in_words(connection.way.times)}")
+    checkup.add("connection", State.OK, f"{connection.progress.address}, {steps_in_words(connection.progress.times)}")
     if connection.tls is not None and transport.request is not None:
         is_public = await is_publicly_trusted(transport.request, network.proxy)
         certificate = connection.tls.certificate()

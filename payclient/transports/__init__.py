@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._pooled import PooledTransport
     from payclient.transports._probe import is_publicly_trusted as is_publicly_trusted
+    from payclient.transports._progress import Progress as Progress
+    from payclient.transports._progress import progress_of as progress_of
     from payclient.transports._protocol import HttpClient, Transport
-    from payclient.transports._way import Way as Way
-    from payclient.transports._way import way_of as way_of
 
 _HOME = {
     "payclient.protocol": ("BODY_LIMIT", "Request", "Response"),
@@ -27,8 +27,8 @@ _HOME = {
     "payclient.transports._network": ("Network", "NetworkOptions", "resolve_network"),
     "payclient.transports._pooled": ("PooledTransport",),
     "payclient.transports._probe": ("is_publicly_trusted",),
+    "payclient.transports._progress": ("Progress", "progress_of"),
     "payclient.transports._protocol": ("HttpClient", "Transport"),
-    "payclient.transports._way": ("Way", "way_of"),
 }
 
 # What is imported `as` itself is for packages above, and not public.

@@ -6,11 +6,12 @@ import asyncio
 import ssl
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
+import anyio
 import httpx
 from attrs import evolve
 
@@ -23,7 +24,6 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.protocol import BODY_LIMIT, Request, Response
-from payclient.transports._cancel import in_own_scope
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
 from payclient.transports._failures import (
@@ -37,10 +37,11 @@ from payclient.transports._failures import (
 from payclient.transports._message import InCommon, common_headers, own_headers
 from payclient.transports._origin import Origin
 from payclient.transports._pooled import LOOKUP, RESPONSE, PooledTransport, transport_over
+from payclient.transports._progress import progress_of
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Proxy, as_proxy
-from payclient.transports._way import way_of
 
+_Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")
 _SMALLEST_PART = 64
 """Minimum size that a part counts as: 256 KiB in parts of one byte would block the event loop for seconds."""
@@ -117,9 +118,9 @@ class HttpxClientTransport:
             raise _unusable("it has been closed")
         if not self._has_place:
             self._check_place(request)
-        if self._is_pooled(request):
+        if self._is_ours(request):
             return await self._exchange(request, None)
-        return await in_own_scope(self._exchange_anywhere(request))
+        return await _in_own_scope(self._exchange_until_fresh(request))
 
     def _check_place(self, request: Request) -> None:
         """Refuse a client with connections that belong to another event loop."""
@@ -130,7 +131,8 @@ class HttpxClientTransport:
                 raise _unusable("it belongs to another event loop; make one per loop")
         self._has_place = True
 
-    async def _exchange_anywhere(self, request: Request) -> Response:
+    async def _exchange_until_fresh(self, request: Request) -> Response:
+        # That the service says the same twice would not do: two reused connections may be out of step.
         while True:
             with suppress(_ReusedError):  # which closes that connection; in the end the pool makes a new one
                 return await self._exchange(request, _Freshness(is_required=request.needs_fresh_connection))
@@ -172,7 +174,7 @@ class HttpxClientTransport:
             extensions={LOOKUP: request.needs_fresh_connection, **extensions},
         )
 
-    def _is_pooled(self, request: Request) -> bool:
+    def _is_ours(self, request: Request) -> bool:
         return isinstance(self._mounted(request), PooledTransport)
 
     def _mounted(self, request: Request) -> object:
@@ -180,14 +182,12 @@ class HttpxClientTransport:
         return find(self._library.URL(request.url)) if find else None
 
     def _is_fresh(self, connection: object, head: Any, request: Request, freshness: _Freshness | None) -> bool:
-        if connection is not None:  # HTTP/2 numbers its answers
+        if connection is not None:  # HTTP/2 numbers its responses
             return head.http_version == "HTTP/2" or (freshness is not None and freshness.is_proven)
         # No connection: a transport in memory, or a test tool that patches httpx's own transport.
         library = self._library
-        return isinstance(
-            self._mounted(request),
-            (library.MockTransport, library.ASGITransport, library.AsyncHTTPTransport),
-        )
+        kinds = (library.MockTransport, library.ASGITransport, library.AsyncHTTPTransport)
+        return isinstance(self._mounted(request), kinds)
 
     async def discard(self, response: Response) -> None:
         """Close the connection of *response*, if the client's transport exposes it."""
@@ -243,7 +243,7 @@ class HttpxTransport(HttpxClientTransport):
         """Close the client and all its connections, also those in use."""
         await self._own.aclose()
 
-    def _is_pooled(self, request: Request) -> bool:  # noqa: ARG002  also if a test tool replaces the transport
+    def _is_ours(self, request: Request) -> bool:  # noqa: ARG002  also if a test tool replaces the transport
         return True
 
     def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
@@ -256,6 +256,36 @@ class HttpxTransport(HttpxClientTransport):
             content=request.body,
             extensions={LOOKUP: request.needs_fresh_connection, **extensions},
         )
+
+
+async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
+    """
+    Run *work* in a separate task, and cancel it through a scope instead of through the task.
+
+    The cancellation of a task may interrupt httpcore's clean-up, which then does not give the
+    connection back (encode/httpcore#1093). The cancellation of a scope respects the shields that
+    httpcore puts around its clean-up. The task always ends before this returns.
+    """
+    scope = anyio.CancelScope()
+
+    async def owned() -> _Value:
+        with scope:
+            return await work
+        raise asyncio.CancelledError  # the scope has swallowed it
+
+    task = asyncio.create_task(owned())
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        scope.cancel()
+        while not task.done():
+            try:
+                await asyncio.wait((task,))
+            except asyncio.CancelledError:
+                continue  # already cancelling
+        if not task.cancelled():
+            task.exception()  # marks the exception as retrieved
+        raise
 
 
 def _without_cookies(library: Any) -> Any:
@@ -287,15 +317,15 @@ async def _read_body(response: Any) -> tuple[bytes, bool]:
 
 def _translate(error: Exception, request: Request, *, library: ModuleType, answered: bool) -> TransportError:
     """Return *error*, of *library* or the system, as a `TransportError` without a link to it."""
-    way, origin = way_of(error), Origin.of(request.url)
+    progress, origin = progress_of(error), Origin.of(request.url)
     if isinstance(error, library.PoolTimeout):
         message = f"the http_client had no free connection to {origin}; raise its limits or lower max_concurrency"
         return ConnectionFailedError(message, sent="no")
     if isinstance(error, (library.ConnectError, library.ConnectTimeout, library.ProxyError)):
         is_late = isinstance(error, library.ConnectTimeout)
-        return refused(error, origin, way) or not_connected(error, origin, way, is_late=is_late)
+        return refused(error, origin, progress) or not_connected(error, origin, progress, is_late=is_late)
     if isinstance(error, (library.TimeoutException, TimeoutError)):
         step: Step = "body" if answered else "sending" if isinstance(error, library.WriteTimeout) else "waiting"
         message = f"{origin} did not answer in time: {reason_of(error)}"
-        return AttemptTimeoutError(message, sent=sent(answered=answered), step=step, address=way.address)
-    return broken(error, origin, way, answered=answered)
+        return AttemptTimeoutError(message, sent=sent(answered=answered), step=step, address=progress.address)
+    return broken(error, origin, progress, answered=answered)

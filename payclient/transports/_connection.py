@@ -1,7 +1,18 @@
 """
 One connection: an asyncio protocol around the response parser, used by one exchange at a time and kept between them.
 
-Unsolicited bytes close it: later responses would be matched to the wrong requests.
+Its states, and what leads to the next one:
+
+1.  *Opening*: from the constructor to `connection_made`. Nothing can be sent.
+2.  *Handshake*, only with TLS: during `secure`. Received bytes go to the TLS session, and none to the parser.
+3.  *Idle*: `is_usable`. A byte that comes now is unsolicited and closes the connection, because each later response
+    would be matched to the wrong request. The event loop may not have read it yet, so the pool asks `is_quiet` too.
+4.  *Exchange*: from `exchange` until its future is done. A complete response leads back to *idle*, if the parser finds
+    that the next one cannot be confused with it; anything else leads to *closed*.
+5.  *Closed*: `abort` was called, or the peer has closed; `closed` is done when the event loop has noticed. The
+    future of `exchange` gets a `BrokenError` with the reason.
+
+A cancelled exchange does not end the state: its caller calls `abort`, because the response may still come.
 """
 
 from __future__ import annotations
@@ -9,14 +20,14 @@ from __future__ import annotations
 import asyncio
 import select
 import ssl
-from typing import cast
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
 
 from payclient.protocol import Response
 from payclient.transports._parser import MalformedError, ResponseParser
-from payclient.transports._pool import Pool
-from payclient.transports._socket import unread
+from payclient.transports._progress import Progress
 from payclient.transports._tls import TlsSession
-from payclient.transports._way import Way
 
 _BUFFER = 8 * 1024
 """Size of the read buffer in bytes; a documented response is about 500 bytes, headers included."""
@@ -25,12 +36,12 @@ _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 class BrokenError(Exception):
     """
-    The connection broke before the answer was complete.
+    The connection broke before the response was complete.
 
     Attributes:
         reason: What happened, for people.
-        answered: Whether the head of an answer had been received.
-        silent: Whether no byte of an answer had been received.
+        answered: Whether the head of a response had been received.
+        silent: Whether no byte of a response had been received.
     """
 
     def __init__(self, reason: str, *, answered: bool, silent: bool) -> None:
@@ -48,16 +59,16 @@ class Connection(asyncio.BufferedProtocol):
     frees them, which costs half an exchange.
 
     Args:
-        way: The steps of opening it.
+        progress: Of opening it.
         tls: The TLS connection to the service, for `secure`; None without TLS.
     """
 
-    def __init__(self, way: Way | None = None, tls: TlsSession | None = None) -> None:
-        self.way = way or Way()
+    def __init__(self, progress: Progress | None = None, tls: TlsSession | None = None) -> None:
+        self.progress = progress or Progress()
         self.is_usable = False
         """Whether a request may be sent."""
-        self.pool: Pool[Connection] | None = None
-        """Which it leaves when it is closed."""
+        self.on_close: Callable[[Connection], None] | None = None
+        """Called by `abort`, so that the connection leaves its pool."""
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
@@ -71,25 +82,25 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = ResponseParser(self)
         self._readable = select.poll() if hasattr(select, "poll") else None
         self._close_reason = "it was closed"
-        self._answer: asyncio.Future[Response] | None = None
+        self._response: asyncio.Future[Response] | None = None
 
     # Called by the transport
 
     def exchange(self, message: bytes) -> asyncio.Future[Response]:
         """
-        Send a request, and return a future of the answer.
+        Send a request, and return a future of the response.
 
         Raises:
             BrokenError: From the future.
         """
         self._parser.begin()
         self.is_usable = False
-        answer = self._answer = self._loop.create_future()
+        response = self._response = self._loop.create_future()
         if self._transport is None:
             self._break(self._close_reason)
         else:
             self._transport.write(message if self._tls is None else self._tls.encrypted(message))
-        return answer
+        return response
 
     async def secure(self) -> None:
         """
@@ -113,20 +124,20 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close the connection at once."""
         self.is_usable = False
-        if self.pool is not None:
-            self.pool.remove(self)
+        if self.on_close is not None:
+            self.on_close(self)
         if self._transport is None or self._transport.is_closing():
             return
         if self._tls is not None and self._tls.is_established:
             self._transport.write(self._tls.close_notify())
         self._transport.abort()
 
-    def place(self) -> Way:
-        """Return the step of the current exchange."""
+    def current(self) -> Progress:
+        """Return the progress of the current exchange."""
         if self._parser.has_head:
-            return self.way.at("body")
+            return self.progress.with_step("body")
         is_sending = self._transport is not None and self._transport.get_write_buffer_size() > 0
-        return self.way.at("sending" if is_sending else "waiting")
+        return self.progress.with_step("sending" if is_sending else "waiting")
 
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:
@@ -164,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
             self._feed_decrypted(tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the exchange; an answer with neither length nor chunks is complete now."""
+        """End the exchange; a response with neither length nor chunks is complete now."""
         if isinstance(exc, ConnectionError) and self._transport is not None:
             self._read_rest(self._transport)
         self._transport = None
@@ -177,11 +188,17 @@ class Connection(asyncio.BufferedProtocol):
             self.closed.set_result(None)
 
     def _read_rest(self, transport: asyncio.Transport) -> None:
-        for data in unread(transport.get_extra_info("socket")):
-            for start in range(0, len(data), _BUFFER):
-                part = data[start : start + _BUFFER]
-                self._buffer[: len(part)] = part
-                self.buffer_updated(len(part))
+        """
+        Read what the socket of a lost connection has received and still holds.
+
+        When a write fails, asyncio closes the connection without a look. What is left may say why: in TLS 1.3, the
+        alert of a service that demands a client certificate comes while the request is sent.
+        """
+        lost: Any = transport.get_extra_info("socket")
+        with suppress(OSError, TypeError), lost.dup() as own:  # uvloop's cannot be duplicated
+            while data := own.recv(_BUFFER):
+                self._buffer[: len(data)] = data
+                self.buffer_updated(len(data))
 
     def _continue_handshake(self, tls: TlsSession, secured: asyncio.Future[None]) -> None:
         try:
@@ -221,14 +238,14 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(response)
 
     def _finish(self, response: Response) -> None:
-        if self._answer is not None and not self._answer.done():  # done: the waiting lookup was cancelled
-            self._answer.set_result(response)
+        if self._response is not None and not self._response.done():  # done: the waiting lookup was cancelled
+            self._response.set_result(response)
         self.is_usable = self._parser.is_reusable
 
     def _break(self, reason: str) -> None:
         self._parser.is_awaited = False
-        if self._answer is not None and not self._answer.done():
+        if self._response is not None and not self._response.done():
             failure = BrokenError(reason, answered=self._parser.has_head, silent=not self._parser.received)
             failure.__cause__ = self._tls_error
-            self._answer.set_exception(failure)
+            self._response.set_exception(failure)
         self.abort()

@@ -1,9 +1,10 @@
-"""The connections of one transport to any number of hosts: which one an exchange uses, and which are kept."""
+"""The connections of one transport: a pool for each host, and the exchanges over them."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import Callable
 
 from payclient.protocol import Response
@@ -11,8 +12,60 @@ from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken, closed
 from payclient.transports._origin import Origin
-from payclient.transports._pool import Pool, StaleError
 from payclient.transports._proxy import Proxy
+
+
+class StaleError(Exception):
+    """A connection that was kept turned out to be closed; the exchange is repeated over another one."""
+
+
+class Pool:
+    """
+    The connections to one host.
+
+    The most recently used one is taken first, and no more are kept than were in use at once.
+
+    Args:
+        keepalive: Seconds for which an idle connection is kept.
+    """
+
+    def __init__(self, keepalive: float) -> None:
+        self.connections: dict[Connection, None] = {}  # in the order they were made
+        self.idle: deque[Connection] = deque()  # the most recently used at the right
+        self._keepalive = keepalive
+        self._max_in_use = 0
+
+    def add(self, connection: Connection) -> None:
+        """Add a new connection, which is in use, until it is closed."""
+        self.connections[connection] = None
+        connection.on_close = self.remove
+        self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
+
+    def take(self, now: float) -> Connection | None:
+        """Return the most recently used idle connection, or None if all have been idle for too long."""
+        if not self.idle or self.idle[-1].idle_since <= now - self._keepalive:
+            return None
+        connection = self.idle.pop()
+        self._max_in_use = max(self._max_in_use, len(self.connections) - len(self.idle))
+        return connection
+
+    def give_back(self, connection: Connection, now: float) -> None:
+        """Keep a connection for the next exchange."""
+        connection.idle_since = now
+        self.idle.append(connection)
+
+    def surplus(self, now: float) -> Connection | None:
+        """Return an idle connection that should be closed, if there is one."""
+        if not self.idle:
+            return None
+        is_cold = self.idle[0].idle_since < now - self._keepalive
+        return self.idle[0] if is_cold or len(self.connections) > self._max_in_use else None
+
+    def remove(self, connection: Connection) -> None:
+        """Remove a closed connection."""
+        self.connections.pop(connection, None)
+        if connection in self.idle:
+            self.idle.remove(connection)
 
 
 class Connections:
@@ -26,7 +79,7 @@ class Connections:
         ssl_context: Which certificates are trusted; the system's own if None.
         connect_timeout: Seconds to wait for a connection.
         keepalive: Seconds an idle connection is kept.
-        proxy: Through which `https` goes; None for none.
+        proxy: For `https`; None for none.
     """
 
     def __init__(
@@ -34,7 +87,7 @@ class Connections:
     ) -> None:
         self._dialer = Dialer(ssl_context, connect_timeout, proxy)
         self._keepalive = keepalive
-        self._pools: dict[Origin, Pool[Connection]] = {}
+        self._pools: dict[Origin, Pool] = {}
         self._is_closed = False
 
     async def exchange(
@@ -47,12 +100,12 @@ class Connections:
         connect_timeout: float | None = None,
     ) -> Response:
         """
-        Send a message, and return the response.
+        Send a request, and return the response.
 
         Args:
-            origin: Where it is sent.
-            message: Returns the request. It is a function because the request holds the key, which must be in no
-                variable when an error is raised.
+            origin: The host.
+            message: Returns the request as bytes. A function, because they hold the key, which must be in no variable
+                when an error is raised.
             needs_fresh: Whether to send it over a new connection.
             is_repeatable: Whether it may be sent again if a kept connection turns out to be closed.
             connect_timeout: Instead of that of the transport.
@@ -62,9 +115,7 @@ class Connections:
         """
         if self._is_closed:
             raise closed()
-        pool = self._pools.get(origin)
-        if pool is None:
-            pool = self._pools[origin] = Pool(self._keepalive)
+        pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))
         kept = None if needs_fresh else self._take(pool)
         if kept is not None:
             try:
@@ -73,7 +124,6 @@ class Connections:
                 pass  # the service closed it while it was idle, which is not a failed attempt
         connection = await self._dialer.dial(origin, connect_timeout)
         pool.add(connection)
-        connection.pool = pool
         return await self._exchange(connection, pool, origin, message, is_stale_possible=False)
 
     async def aclose(self) -> None:
@@ -88,7 +138,7 @@ class Connections:
     async def _exchange(
         self,
         connection: Connection,
-        pool: Pool[Connection],
+        pool: Pool,
         origin: Origin,
         message: Callable[[], bytes],
         *,
@@ -98,15 +148,15 @@ class Connections:
             return await connection.exchange(message())
         except BrokenError as error:
             is_stale = is_stale_possible and error.silent
-            failure = StaleError() if is_stale else broken(error, origin, connection.place(), answered=error.answered)
+            failure = StaleError() if is_stale else broken(error, origin, connection.current(), answered=error.answered)
         except asyncio.CancelledError as error:
-            connection.place().mark(error)
+            connection.current().attach_to(error)
             raise
         finally:
             self._give_back(connection, pool)
         raise failure
 
-    def _take(self, pool: Pool[Connection]) -> Connection | None:
+    def _take(self, pool: Pool) -> Connection | None:
         """Return the most recently used connection that is still open."""
         while (connection := pool.take(asyncio.get_running_loop().time())) is not None:
             if connection.is_usable and connection.is_quiet():
@@ -114,7 +164,7 @@ class Connections:
             connection.abort()
         return None
 
-    def _give_back(self, connection: Connection, pool: Pool[Connection]) -> None:
+    def _give_back(self, connection: Connection, pool: Pool) -> None:
         if not connection.is_usable or self._is_closed:
             connection.abort()
             return

@@ -20,8 +20,8 @@ from payclient.errors import (
     TransportError,
 )
 from payclient.transports._origin import Origin
+from payclient.transports._progress import Progress, chain
 from payclient.transports._proxy import Proxy, TunnelError
-from payclient.transports._way import Way, chain
 
 _MAX_REASON = 200
 _MORE_DESCRIPTORS = "raise `ulimit -n` or lower max_concurrency"
@@ -62,44 +62,44 @@ def plain_text_refused(proxy: Proxy) -> ConfigurationError:
     return ConfigurationError(message)
 
 
-def refused(error: Exception, origin: Origin, way: Way) -> TransportError | None:
+def refused(error: Exception, origin: Origin, progress: Progress) -> TransportError | None:
     """Return the error for a failed TLS handshake, a refused tunnel or a lack of file descriptors; or else None."""
     if refusal := _tls_refusal(error):
-        message = f"{_other_side(origin, way)} {refusal}"
-        return TLSVerificationError(message, sent="no", step="tls", address=way.address)
+        message = f"{_peer(origin, progress)} {refusal}"
+        return TLSVerificationError(message, sent="no", step="tls", address=progress.address)
     if _has_no_descriptor(error):
         message = f"no file descriptor left for a connection to {origin}; {_MORE_DESCRIPTORS}"
-        return ConnectionFailedError(message, sent="no", step=way.step, address=way.address)
-    return next((_no_tunnel(link, way) for link in chain(error) if isinstance(link, TunnelError)), None)
+        return ConnectionFailedError(message, sent="no", step=progress.step, address=progress.address)
+    return next((_no_tunnel(link, progress) for link in chain(error) if isinstance(link, TunnelError)), None)
 
 
-def not_connected(error: Exception, origin: Origin, way: Way, *, is_late: bool) -> TransportError:
+def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> TransportError:
     """Return the error for a connection that could not be made, or not in time."""
-    step: Step = way.step or _step_of(error)
+    step: Step = progress.step or _step_of(error)
     reason = reason_of(error)
-    if way.proxy and way.step == "proxy":
-        message = f"the proxy {way.proxy} did not open the tunnel to {origin}: {reason}"
-    elif way.proxy and way.step != "tls":
-        message = f"cannot connect to the proxy {way.proxy}: {reason}"
+    if progress.proxy and progress.step == "proxy":
+        message = f"the proxy {progress.proxy} did not open the tunnel to {origin}: {reason}"
+    elif progress.proxy and progress.step != "tls":
+        message = f"cannot connect to the proxy {progress.proxy}: {reason}"
     else:
-        message = f"cannot connect to {_other_side(origin, way)}: {reason}"
+        message = f"cannot connect to {_peer(origin, progress)}: {reason}"
     kind = AttemptTimeoutError if is_late else ConnectionFailedError
-    return kind(message, sent="no", step=step, address=way.address)
+    return kind(message, sent="no", step=step, address=progress.address)
 
 
-def broken(error: Exception, origin: Origin, way: Way, *, answered: bool) -> TransportError:
-    """Return the error for a connection that ended before the answer did."""
-    other = _other_side(origin, way)
-    step: Step = "body" if answered else (way.step or "waiting")
+def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bool) -> TransportError:
+    """Return the error for a connection that ended before the response was complete."""
+    peer = _peer(origin, progress)
+    step: Step = "body" if answered else (progress.step or "waiting")
     if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
-        return TLSVerificationError(f"{other} {refusal}", sent="no", step="tls", address=way.address)
+        return TLSVerificationError(f"{peer} {refusal}", sent="no", step="tls", address=progress.address)
     place = "in the middle of its answer" if answered else "before it answered"
-    message = f"the connection to {other} broke {place}: {reason_of(error)}"
-    return ConnectionFailedError(message, sent=sent(answered=answered), step=step, address=way.address)
+    message = f"the connection to {peer} broke {place}: {reason_of(error)}"
+    return ConnectionFailedError(message, sent=sent(answered=answered), step=step, address=progress.address)
 
 
 def sent(*, answered: bool) -> Sent:
-    """Return whether a request has reached the service: an answer proves it."""
+    """Return whether a request has reached the service: a response proves it."""
     return "yes" if answered else "unknown"
 
 
@@ -131,9 +131,9 @@ def reason_of(error: Exception) -> str:
     return " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
 
 
-def _other_side(origin: Origin, way: Way) -> str:
-    """Return the name of the service, and how it is reached."""
-    return f"{origin} through the proxy {way.proxy}" if way.proxy else str(origin)
+def _peer(origin: Origin, progress: Progress) -> str:
+    """Return the name of the service, with that of the proxy."""
+    return f"{origin} through the proxy {progress.proxy}" if progress.proxy else str(origin)
 
 
 def _step_of(error: Exception) -> Step:
@@ -146,11 +146,13 @@ def _step_of(error: Exception) -> Step:
     return "tls" if any(isinstance(link, ssl.SSLError) for link in links) else "connect"
 
 
-def _no_tunnel(error: TunnelError, way: Way) -> TransportError:
-    message = f"the proxy {way.proxy} {error.reason}"
+def _no_tunnel(error: TunnelError, progress: Progress) -> TransportError:
+    message = f"the proxy {progress.proxy} {error.reason}"
     if 300 <= error.status_code < 500 and error.status_code not in _PASSING:
-        return ProxyRefusedError(message, status_code=error.status_code, sent="no", step="proxy", address=way.address)
-    return ConnectionFailedError(message, sent="no", step="proxy", address=way.address)
+        return ProxyRefusedError(
+            message, status_code=error.status_code, sent="no", step="proxy", address=progress.address
+        )
+    return ConnectionFailedError(message, sent="no", step="proxy", address=progress.address)
 
 
 def _tls_refusal(error: Exception) -> str | None:
@@ -175,7 +177,7 @@ def _refused_handshake(error: ssl.SSLError) -> str:
 
 
 def _refused_certificate(error: BaseException) -> str:
-    """Return by which alert the service refuses the client's certificate, or the lack of one; "" if it does not."""
+    """Return how the service refuses the client's certificate, or the lack of one; "" if it does not."""
     for link in chain(error):
         alert = (link.reason or "").partition("_ALERT_")[2] if isinstance(link, ssl.SSLError) else ""
         words = f"(alert {alert.replace('_', ' ').lower()})"

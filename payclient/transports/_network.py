@@ -1,4 +1,4 @@
-"""The options that say how the service is reached: its proxy, and who is trusted."""
+"""Network options: proxy and TLS trust."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class NetworkOptions(TypedDict, total=False):
 
 
 _TRUST = {"trust", "ca_file", "client_cert", "client_key", "ssl_context", "keylog_file"}
-_WITH_SETTINGS = ("darwin", "win32")
-"""Systems that know a proxy without an environment variable."""
+_HAS_SYSTEM_PROXY = ("darwin", "win32")
+"""Systems with a proxy in their settings."""
 
 
 @frozen(eq=False)
@@ -104,8 +104,8 @@ def _variable_proxy(url: SplitResult, *, trust_env: bool) -> Proxy | None:
     variable = OPTIONS["proxy"].variable
     if os.environ.get(variable):
         return Proxy(os.environ[variable], variable)
-    is_told = sys.platform in _WITH_SETTINGS or any(name.lower().endswith("_proxy") for name in os.environ)
-    return _environment_proxy(url) if url.scheme == "https" and is_told and trust_env else None
+    has_settings = sys.platform in _HAS_SYSTEM_PROXY or any(name.lower().endswith("_proxy") for name in os.environ)
+    return _environment_proxy(url) if url.scheme == "https" and has_settings and trust_env else None
 
 
 def _check(options: Mapping[str, object], given: set[str], *, is_ours: bool) -> None:

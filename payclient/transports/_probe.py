@@ -1,4 +1,4 @@
-"""Whether public authorities vouch for the service, or others that this machine trusts too."""
+"""Check whether the service's certificate was issued by a public authority."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIMEOUT = 5.0  # seconds
 
 async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | None:
     """
-    Return whether the authorities that browsers trust vouch for where *request* goes; nothing is sent to it.
+    Return whether the authorities that browsers trust vouch for the host of *request*; nothing is sent to it.
 
     Returns:
         None when that cannot be found out: certifi is not installed, or there is no connection.

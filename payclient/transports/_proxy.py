@@ -1,4 +1,4 @@
-"""The proxy on the way to the service: its address and password, and the tunnel it is asked for, without I/O."""
+"""A proxy: its address and password, and the tunnel through it, without I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from payclient.errors import ConfigurationError
 
 _DEFAULT_PORT = 80
 _MAX_HEAD = 16 * 1024
-"""Bytes of an answer to CONNECT; those of real proxies have a few hundred."""
+"""Bytes of a response to CONNECT; those of real proxies have a few hundred."""
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?:[ \r\n]|$)")
 _BEGINNING = b"HTTP/1."
@@ -49,7 +49,7 @@ class Proxy:
 
     @property
     def has_password(self) -> bool:
-        """Whether it is told a user and a password."""
+        """Whether it gets a user and a password."""
         return bool(self._authorization)
 
     def connect_message(self, host: str, port: int) -> bytes:
@@ -83,8 +83,8 @@ class TunnelError(Exception):
     The proxy did not open the tunnel.
 
     Attributes:
-        reason: What it did instead, for people: *the proxy … refused the tunnel*.
-        status_code: With which it refused; 0 when it gave none.
+        reason: What the proxy did instead: *the proxy … refused the tunnel*.
+        status_code: Of its refusal; 0 if it gave none.
     """
 
     def __init__(self, reason: str, status_code: int = 0) -> None:
@@ -95,12 +95,12 @@ class TunnelError(Exception):
 
 class Tunnel:
     """
-    What a proxy says about one tunnel.
+    The response of a proxy to CONNECT.
 
-    Everything that it says may be wrong, and none of it is shown: it may repeat the password.
+    Everything in it may be wrong, and none of it is shown: it may repeat the password.
 
     Args:
-        has_password: Whether it was told a user and a password.
+        has_password: Whether the proxy got a user and a password.
     """
 
     def __init__(self, *, has_password: bool) -> None:
@@ -110,10 +110,10 @@ class Tunnel:
 
     def receive(self, data: bytes) -> bool:
         """
-        Take what the proxy sent, and return whether the tunnel is open.
+        Process received bytes, and return whether the tunnel is open.
 
         Args:
-            data: Received bytes; empty when the proxy closed the connection.
+            data: Empty if the proxy closed the connection.
 
         Raises:
             TunnelError: When there will be no tunnel.
@@ -175,8 +175,8 @@ def _read(url: object) -> tuple[SplitResult, str]:
     except ValueError:
         return nothing, "is not a URL: its host or port cannot be read"
     if parts.scheme != "http":
-        way_out = "; pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
-        return nothing, f"must be an http:// proxy; payclient cannot use one of {parts.scheme}://{way_out}"
+        advice = "; pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
+        return nothing, f"must be an http:// proxy; payclient cannot use one of {parts.scheme}://{advice}"
     if not host:
         return nothing, "names no host; it must be like http://host:port"
     if parts.path not in ("", "/") or parts.query or parts.fragment:

@@ -1,4 +1,4 @@
-"""Whom the service must be vouched for by, and what this client shows to it: one SSL context out of options."""
+"""Build an SSL context from the TLS options."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ import payclient._session
 import payclient.policies._limiter
 import payclient.protocol._wire
 import payclient.transports._dial
-import payclient.transports._socket
 from payclient import AsyncClient, RetryPolicy
 from payclient.transports import PooledTransport
 from simulation import host, oracles, proxy
@@ -406,7 +405,7 @@ def _patched(world):
         undo.enter_context(patch(payclient._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
         undo.enter_context(patch(payclient.policies._limiter, "ConcurrencyController", oracles.ObservedController))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
-        undo.enter_context(patch(payclient.transports._socket, "_system_trust", host.client_context))
+        undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
         if world.plan.proxy:
             undo.enter_context(patch(payclient.transports._dial, "_new_socket", lambda _: SimulatedSocket()))
         state = random.getstate()

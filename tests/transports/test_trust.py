@@ -8,7 +8,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from payclient import AsyncClient, ConfigurationError, TLSVerificationError
-from payclient.transports import _socket, resolve_network
+from payclient.transports import _dial, resolve_network
 from support.fakes import KEY
 from support.raw_server import RawServer, server_context, well_behaved
 
@@ -135,7 +135,7 @@ async def test_own_authority(pay, files):
 async def test_variable(pay, files, monkeypatch):
     """`SSL_CERT_FILE` names the authorities of a process, before its first connection; `ca_file` goes before it."""
     monkeypatch.setenv("SSL_CERT_FILE", str(files["authority"]))
-    monkeypatch.setattr(_socket, "_system_trust", _socket._system_trust.__wrapped__)
+    monkeypatch.setattr(_dial, "_system_trust", _dial._system_trust.__wrapped__)
     async with RawServer(ssl=server_context(AUTHORITY, "localhost")) as server:
         async with pay(server) as client:
             assert (await client.get_transaction("T1")).reference == "T1"

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from payclient import AsyncClient, AttemptTimeoutError, ConnectionFailedError, DeadlineExceededError, TransportError
-from payclient.transports._way import Way, shown_address, way_of
+from payclient.transports._progress import Progress, address_in_words, progress_of
 from support.fakes import KEY, document
 from support.raw_server import RawServer, Script, close, http, send, stall
 
@@ -130,20 +130,20 @@ async def test_unknown_name(ask, monkeypatch):
 
 def test_mark():
     """The first mark of an error stays; it is found through what the error became."""
-    way = Way("proxy:1")
-    way.enter("connect", 1.0)
+    progress = Progress("proxy:1")
+    progress.enter("connect", 1.0)
     error = OSError()
-    way.mark(error)
-    way.enter("tls", 2.0)
-    way.mark(error)
+    progress.attach_to(error)
+    progress.enter("tls", 2.0)
+    progress.attach_to(error)
     wrapped = RuntimeError()
     wrapped.__cause__ = error
-    assert (way_of(wrapped).step, way_of(wrapped).proxy, way.times) == (
+    assert (progress_of(wrapped).step, progress_of(wrapped).proxy, progress.times) == (
         "connect",
         "proxy:1",
         [("connect", 1.0), ("tls", 2.0)],
     )
-    assert (way_of(None).step, way_of(ValueError()).step) == ("", "")
+    assert (progress_of(None).step, progress_of(ValueError()).step) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_mark():
 )
 def test_address(address, shown):
     """An address is written as in a URL; what is none of the internet's is left out."""
-    assert shown_address(address) == shown
+    assert address_in_words(address) == shown
 
 
 def test_text():

@@ -2,12 +2,13 @@
 
 from attrs import define
 
-from payclient.transports._pool import Pool
+from payclient.transports._connections import Pool
 
 
 @define(eq=False)
 class Connection:
     idle_since: float = 0.0
+    on_close: object = None
 
 
 def pool_of(count, keepalive=30.0):
