@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from attrs import field, frozen, validators
 
@@ -59,13 +59,10 @@ def _is_policy(_: object, __: object, value: Any) -> None:
         raise ConfigurationError(message)
 
 
-def _resolve_on_outage(given: str) -> OnOutage:
-    if given == "fail":
-        return "fail"
-    if given == "wait":
-        return "wait"
-    message = f"on_outage must be 'fail' or 'wait', got {given!r}"
-    raise ConfigurationError(message)
+def _is_reaction(_: object, __: object, value: object) -> None:
+    if value not in ("fail", "wait"):
+        message = f"on_outage must be 'fail' or 'wait', got {value!r}"
+        raise ConfigurationError(message)
 
 
 def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
@@ -74,24 +71,14 @@ def _or_never(policy: RetryPolicy | None) -> RetryPolicy:
 
 @frozen(kw_only=True)
 class Options:
-    """
-    The options that a view of a client may change.
-
-    Attributes:
-        timeout: Seconds for one attempt, from the request to the last byte of the body.
-        deadline: Seconds for one lookup, with queueing, attempts and waits; None for no such limit.
-        retry: When to retry.
-        on_attempt: Gets a record per attempt.
-        tracing: Entered around each lookup.
-        on_outage: Whether a lookup that is awaited is refused in an outage, or waits within its deadline and attempts.
-    """
+    """The options that a view of a client may change; `AsyncClient` describes them."""
 
     timeout: float = field(default=TIMEOUT, validator=is_seconds)
     deadline: float | None = field(default=DEADLINE, validator=validators.optional(is_seconds))
     retry: RetryPolicy = field(factory=RetryPolicy, converter=_or_never, validator=_is_policy)
     on_attempt: OnAttempt | None = field(default=None, validator=validators.optional(_is_callback))
     tracing: Tracing | None = field(default=None, validator=validators.optional(_is_tracing))
-    on_outage: OnOutage = field(default="fail", converter=_resolve_on_outage)
+    on_outage: OnOutage = field(default="fail", validator=_is_reaction)
 
     def __attrs_post_init__(self) -> None:
         if self.deadline is not None:
@@ -227,28 +214,34 @@ def _url_problem(url: object) -> str | None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return "is not a URL: its host or port cannot be read"
-    path = parts.path.rstrip("/")
-    added = next((path[-len(ending) :] for ending in _ADDED if path.lower().endswith(ending)), "")
-    problems: tuple[tuple[Callable[[], bool], str], ...] = (
-        (lambda: parts.scheme not in ("https", "http"), "must begin with https://"),
-        (lambda: not host, "names no host"),
-        (lambda: "@" in parts.netloc, "must not hold a user name or password"),
-        (lambda: not _is_host(host or ""), "names a host that cannot be one"),
-        (lambda: bool(parts.query or parts.fragment or url.endswith(("?", "#"))), "must not hold a query or fragment"),
-        (
-            lambda: parts.scheme == "http" and not is_loopback(host or ""),
-            "must begin with https://: plain http is for loopback addresses only",
-        ),
-        (lambda: bool(added), f"must end before {added}, which payclient adds; {_without(url, added)}"),
-    )
-    return next((text for is_so, text in problems if is_so()), None)
+    return _address_problem(parts, host) or _path_problem(url)
 
 
-def _without(url: str, added: str) -> str:
-    """Return how to write *url* without the beginning of the operation's path."""
-    environment = _ADDED.get(added.lower())
-    option = f" and environment='{environment}'" if environment is Environment.SANDBOX else ""
-    return f"write {url.rstrip('/').removesuffix(added)}{option}"
+def _address_problem(parts: SplitResult, host: str | None) -> str | None:
+    if parts.scheme not in ("https", "http"):
+        return "must begin with https://"
+    if not host:
+        return "names no host"
+    if "@" in parts.netloc:
+        return "must not hold a user name or password"
+    if not _is_host(host):
+        return "names a host that cannot be one"
+    if parts.scheme == "http" and not is_loopback(host):
+        return "must begin with https://: plain http is for loopback addresses only"
+    return None
+
+
+def _path_problem(url: str) -> str | None:
+    """Return what is wrong behind the host: more than a path, or the beginning of the operation's path."""
+    if "?" in url or "#" in url:
+        return "must not hold a query or fragment"
+    url = url.rstrip("/")
+    ending = next((ending for ending in _ADDED if url.lower().endswith(ending)), None)
+    if ending is None:
+        return None
+    option = " and environment='sandbox'" if _ADDED[ending] is Environment.SANDBOX else ""
+    added = url[-len(ending) :]
+    return f"must end before {added}, which payclient adds; write {url.removesuffix(added)}{option}"
 
 
 def _is_host(host: str) -> bool:
