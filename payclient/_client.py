@@ -58,7 +58,7 @@ def _user_agent(application: str | None) -> str:
     return " ".join(filter(None, (resolve_application(application), f"payclient/{__version__}")))
 
 
-def _carrier(
+def _transport_for(
     transport: Transport | TransportName | None,
     http_client: HttpClient | None,
     network: Network,
@@ -171,7 +171,7 @@ class AsyncClient:
         try:
             keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
             address = resolve_base_url(base_url)
-            reached = resolve_network({**network}, address, is_ours=is_ours)
+            settings = resolve_network({**network}, address, is_ours=is_ours)
         finally:
             # A traceback with locals would show the key, or the password in a URL, when any argument is refused.
             del api_key, base_url, network
@@ -181,9 +181,9 @@ class AsyncClient:
         environment = resolve_environment(environment)
         self._url = endpoint(address, environment)
         self._keys = keys
-        self._shown = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
+        self._label = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
         self._session = Session(
-            transport=_carrier(transport, http_client, reached),
+            transport=_transport_for(transport, http_client, settings),
             url=self._url,
             keys=keys,
             user_agent=_user_agent(application),
@@ -219,9 +219,9 @@ class AsyncClient:
         return view
 
     def __repr__(self) -> str:
-        if not hasattr(self, "_shown"):  # the constructor raised
+        if not hasattr(self, "_label"):  # the constructor raised
             return object.__repr__(self)
-        return f"{self._shown}{self.key_fingerprint!r})"
+        return f"{self._label}{self.key_fingerprint!r})"
 
     def __reduce__(self) -> NoReturn:
         message = "a client cannot be pickled or copied: the API key would travel with it; make one in each process"
@@ -272,9 +272,9 @@ class AsyncClient:
             TransactionNotFoundError: When the service says that it has no such transaction.
             DeadlineExceededError: When `deadline` seconds were not enough.
             KeySourceError: When the function that gives the API key failed.
-            TransportError: When no usable answer came.
+            TransportError: When no usable response was received.
             OutageError: At once, when the service answers no lookup at present.
-            ResponseError: When the answer is not a transaction; its subclasses say more.
+            ResponseError: When the response is not a transaction; its subclasses say more.
             ClientClosedError: When the client is closed, or used in another event loop or after a fork.
 
         Source:
@@ -309,8 +309,8 @@ class AsyncClient:
             concurrency=self._concurrency(concurrency),
             stall_timeout=STALL_TIMEOUT,
             defer=False,
-        ) as answers:
-            outcomes = [outcome async for outcome in answers]
+        ) as results:
+            outcomes = [outcome async for outcome in results]
         return sorted(outcomes, key=lambda outcome: outcome.index)
 
     def stream_transactions(
@@ -482,7 +482,7 @@ class AsyncClient:
             status: The accepted status words of the service, compared exactly.
 
         Note:
-            "Not found" is an answer: the claim is not confirmed. Neither is it when the service says that it is paid,
+            "Not found" is a result: the claim is not confirmed. Neither is it when the service says that it is paid,
             and that less was received than the amount less the fee. The service is asked after this call: a lookup
             that was sent before is not shared.
 
@@ -520,7 +520,7 @@ class AsyncClient:
         return None if seconds is None else clock.now() + seconds
 
     def _outage(self) -> Outage | None:
-        """Return by what an awaited lookup may be refused, if at all."""
+        """Return the outage that may refuse an awaited lookup; None if the lookup waits."""
         is_refused = self._options.on_outage == "fail" and not in_bulk.get()
         return self._session.refusals.outage if is_refused else None
 
@@ -541,12 +541,12 @@ class AsyncClient:
         observers = self._options.observers
         lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
         lookup.needs_fresh_connection = reference in fresh_references.get()
-        if is_newer or lookup.needs_fresh_connection:  # what confirms an answer comes after it
+        if is_newer or lookup.needs_fresh_connection:  # a confirmation is sent after what it confirms
             lookup.after = clock.now()
         return await self._traced(lookup, self._join_or_start)
 
     async def _join_or_start(self, lookup: Lookup) -> Transaction:
-        """Share the answer of an equal lookup in flight, or make the lookup itself."""
+        """Share the result of an equal lookup in flight, or make the lookup itself."""
         while (other := self._calls.joinable(lookup.reference, after=lookup.after)) is not None:
             self._session.refusals.check(lookup)
             with lookup.phase("queued"):

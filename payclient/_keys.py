@@ -46,18 +46,18 @@ class Keys:
         source: Asked for the key at the first use, and again when the service has refused it.
 
     Attributes:
-        number: Of the current key, counted from 1; 0 before the source was asked.
+        version: Increments with each new key; 0 until the source has been called.
         authorization: Gives the value of the `Authorization` header; do not keep it in a variable.
         redact: Returns a text without the key, and without the one before it; an attempt keeps its own.
     """
 
-    __slots__ = ("_call", "_current", "_source", "authorization", "number", "redact")
+    __slots__ = ("_call", "_current", "_source", "authorization", "redact", "version")
 
     authorization: Callable[[], str]
     redact: Callable[[str], str]
 
     def __init__(self, key: ApiKey | None, source: KeySource | None = None) -> None:
-        self.number = 0
+        self.version = 0
         self._current: ApiKey | None = None
         self._source = source
         self._call: _Call | None = None
@@ -70,9 +70,9 @@ class Keys:
         """Of the current key; empty before the source was asked."""
         return "" if self._current is None else self._current.fingerprint
 
-    async def renew(self, known: int) -> bool:
+    async def renew(self, known_version: int) -> bool:
         """
-        Ask for a newer key than number *known*, and return whether there is one.
+        Ask for a newer key than *known_version*, and return whether there is one.
 
         Note:
             Lookups that ask at the same time share one call of the source, and its failure.
@@ -81,7 +81,7 @@ class Keys:
             KeySourceError: When the source fails.
             ConfigurationError: When what the source gives cannot be a key.
         """
-        if self._source is not None and self.number == known:
+        if self._source is not None and self.version == known_version:
             call = self._call = self._call or self._start(self._source)
             call.waiters += 1
             try:
@@ -94,7 +94,7 @@ class Keys:
                     await until_done([call.task])
             if failure := _failure(call.task, self.redact):
                 raise failure
-        return self.number != known
+        return self.version != known_version
 
     def close(self) -> None:
         """End the call of the source, if there is one, with an error for those who wait for it."""
@@ -126,7 +126,7 @@ class Keys:
     def _use(self, key: ApiKey) -> None:
         former = self._current
         self._current = key
-        self.number += 1
+        self.version += 1
         self.authorization = key.authorization
         self.redact = key.redact if former is None else lambda text: former.redact(key.redact(text))
 

@@ -22,8 +22,8 @@ from payclient.errors import (
 from payclient.policies import Clock, Outage, Timeout, names_no_reference
 from payclient.transports import Progress, progress_of
 
-Unbelieved: TypeAlias = tuple[PayClientError, bool]
-"""An answer that could not be believed, and whether it came over a fresh connection."""
+Refusal: TypeAlias = tuple[PayClientError, bool]
+"""A refusal that is not final yet, and whether it came over a fresh connection."""
 PhaseName: TypeAlias = Literal["queued", "attempts", "backoff"]
 _NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
@@ -81,19 +81,19 @@ class Lookup:
         budget: Seconds of attempts and back-off, queueing excluded: the limit of a lookup in bulk,
             which may queue for long. None for no limit.
         observers: Each gets a record per attempt.
-        outage: By which the lookup may be refused; None if it waits for the end of every outage.
+        outage: May refuse the lookup; None if it waits for the end of every outage.
         began_at: Start time on the clock.
         is_poll: Whether it can wait: then its attempts queue behind all others.
-        after: The answer must have been asked for after this time; it shares no request that was sent before.
+        after: The request must be sent after this time; no earlier one is shared.
         needs_fresh_connection: Whether each attempt is sent over a new connection.
         sent_at: When the attempt in flight was sent; None between two attempts.
-        key_number: Of the key that the last attempt was sent with.
+        key_version: Of the key of the last attempt.
         redact: Returns a text without that key.
         attempts: How many were made.
         last_error: Of the attempts.
-        is_fresh: Whether the last answer came over a fresh connection.
+        is_fresh: Whether the last response came over a fresh connection.
         is_probe: Whether it asks for all others, in an outage.
-        headers: What the trace sends on.
+        headers: Of the trace, sent with each request.
         seconds: Spent in each phase.
     """
 
@@ -108,7 +108,7 @@ class Lookup:
     needs_fresh_connection: bool = False
     began_at: float = field(init=False)
     sent_at: float | None = field(default=None, init=False)
-    key_number: int = field(default=0, init=False)
+    key_version: int = field(default=0, init=False)
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: PayClientError | None = field(default=None, init=False)
@@ -192,21 +192,21 @@ class Lookup:
         return error
 
 
-def is_believed(error: PayClientError, unbelieved: Unbelieved | None, *, is_fresh: bool) -> bool:
+def may_end(error: PayClientError, first_refusal: Refusal | None, *, is_fresh: bool) -> bool:
     """
-    Return whether *error* may be the last word of a lookup.
+    Return whether *error* may end the lookup.
 
     Args:
-        error: What the answer means.
-        unbelieved: The answer before it, if that was not believed.
-        is_fresh: Whether the answer came over a fresh connection.
+        error: The meaning of the response.
+        first_refusal: The one before it, if that was not final.
+        is_fresh: Whether the response came over a fresh connection.
     """
     if not names_no_reference(error):
         return True
     if not isinstance(error, TransactionNotFoundError) or error.is_conclusive:
-        return is_fresh or unbelieved is not None
-    if unbelieved is None:
+        return is_fresh or first_refusal is not None
+    if first_refusal is None:
         return False
     # Only the same, said twice over fresh connections; a transport that cannot tell has none.
-    before, was_fresh = unbelieved
+    before, was_fresh = first_refusal
     return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)

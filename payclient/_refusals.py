@@ -3,10 +3,10 @@ The refusal of lookups in an outage: the rules of `Outage` on one client's clock
 
 Design rules:
 
-- A lookup is refused wherever it waits: in the queue, in back-off, for an equal lookup, or for an answer once the time
+- A lookup is refused wherever it waits: in the queue, in back-off, for an equal lookup, or for a response once the time
   allowed has passed since it began. It is the mechanism of its time-outs that ends it.
 - One timer of the shared clock looks after silence. It is set by attempts only, so a client that is not used has none.
-- An event loop that was blocked has not read the answers that have come, so a timer that is late decides nothing.
+- An event loop that was blocked has not read the responses that have come, so a timer that is late decides nothing.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ One lookup, from admission to answer: the loop that applies the policies.
 Design rules:
 
 - A slot is held during an attempt and never during a wait.
-- However an attempt ends, its slot is released, with what the attempt showed.
+- Every attempt releases its slot and reports its result to the limiter, however it ends.
 - Errors are raised outside of the handlers that caught foreign ones, so no traceback holds the
   HTTP library's frames, and with them the request.
-- A final answer that names no reference is believed from a fresh connection only, because there it
+- A refusal that names no reference is believed from a fresh connection only, because there it
   cannot belong to another request. From a reused one, the request is sent again over a fresh
   connection, and not counted as an attempt.
 """
@@ -28,7 +28,7 @@ from attrs import asdict, define, evolve, fields_dict
 
 from payclient._config import Options
 from payclient._keys import Keys
-from payclient._lookup import Lookup, Unbelieved, is_believed
+from payclient._lookup import Lookup, Refusal, may_end
 from payclient._refusals import Refusals
 from payclient._telemetry import Attempt, Stats, logger
 from payclient._until_done import finish
@@ -61,9 +61,9 @@ from payclient.protocol import (
     Response,
     Transaction,
     build_request,
+    diagnostic_headers,
     parse_response,
     request_headers,
-    telling_headers,
 )
 from payclient.transports import Transport
 
@@ -155,7 +155,7 @@ class Session:
         self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
         self.refusals = Refusals(self._limiter)
         self._counts = _Counters()
-        self._under_way = 0
+        self._pending = 0
         self._drained, self._closing = asyncio.Event(), asyncio.Event()
 
     # Life cycle
@@ -202,11 +202,11 @@ class Session:
         self._keys.close()
         end_waits(closed)
         try:
-            if self._under_way:
+            if self._pending:
                 async with asyncio.timeout(grace):
                     await self._drained.wait()
         except TimeoutError:
-            logger.debug("closing with %d lookups under way", self._under_way)
+            logger.debug("closing with %d lookups under way", self._pending)
         finally:
             self.refusals.stop()
             clock.stop()
@@ -239,42 +239,47 @@ class Session:
     # Lookups
 
     async def look_up(self, lookup: Lookup, options: Options) -> Transaction:
-        """Make attempts until there is an answer or a reason to stop; *lookup* holds the state."""
+        """Make attempts until there is a result or a reason to stop; *lookup* holds the state."""
         self._counts.lookups += 1
-        self._under_way += 1
+        self._pending += 1
         try:
             return await self._attempt_until_final(lookup, options)
         except PayClientError as error:
             error.attempts = lookup.attempts
             raise
         finally:
-            self._under_way -= 1
-            if self._is_closed and not self._under_way:
+            self._pending -= 1
+            if self._is_closed and not self._pending:
                 self._drained.set()
 
+    # An attempt that failed is followed by one of these, in this order:
+    # 1. Nothing, if time is over or an outage has ended the lookup: its error is final.
+    # 2. The same request over a fresh connection, if the refusal may belong to another request. It is not a retry.
+    # 3. The same request with a newer key, once, if the service refuses the key. `_renew_key` raises if there is none.
+    # 4. A retry after a back-off, as the policy allows. Otherwise the error is final.
     async def _attempt_until_final(self, lookup: Lookup, options: Options) -> Transaction:
-        refused = 0  # number of the key: none yet
+        refused_version = 0  # of the key: none yet
         refusal: AuthenticationError | None = None
         retries: Retries | None = None  # most lookups need none
-        unbelieved: Unbelieved | None = None
+        first_refusal: Refusal | None = None
         while True:
             lookup.sent_at = None
             self._check_remaining_time(lookup, options)
             try:
-                if self._keys.number == refused:
-                    await self._renew_key(refused, refusal, lookup)
-                    unbelieved = None
+                if self._keys.version == refused_version:
+                    await self._renew_key(refused_version, refusal, lookup)
+                    first_refusal = None
                 return await self._attempt(lookup, options)
             except (DeadlineExceededError, OutageError):
                 raise
             except PayClientError as error:
                 lookup.fail(error)
-                if not is_believed(error, unbelieved, is_fresh=lookup.is_fresh):
-                    self._check_open()  # an answer in doubt is none, and it cannot be asked for again
-                    lookup.needs_fresh_connection, unbelieved = True, (error, lookup.is_fresh)
+                if not may_end(error, first_refusal, is_fresh=lookup.is_fresh):
+                    self._check_open()  # a refusal in doubt is none, and the request cannot be sent again
+                    lookup.needs_fresh_connection, first_refusal = True, (error, lookup.is_fresh)
                     continue
-                if isinstance(error, AuthenticationError) and not refused and not self._is_closed:
-                    refused, refusal = lookup.key_number, error  # once per lookup
+                if isinstance(error, AuthenticationError) and not refused_version and not self._is_closed:
+                    refused_version, refusal = lookup.key_version, error  # once per lookup
                     continue
                 retries = retries or Retries(options.retry, random=self._random)
                 # In an outage, the next attempt is that of another lookup.
@@ -290,11 +295,11 @@ class Session:
         if self._is_closed:
             raise closed() from None
 
-    async def _renew_key(self, refused: int, refusal: AuthenticationError | None, lookup: Lookup) -> None:
-        """Ask for a newer key than number *refused*; raise the *refusal* when there is none."""
+    async def _renew_key(self, refused_version: int, refusal: AuthenticationError | None, lookup: Lookup) -> None:
+        """Ask for a newer key than version *refused_version*; raise the *refusal* when there is none."""
         try:
             with lookup.phase("attempts"):  # which counts for the limit of a lookup in bulk, too
-                is_newer = await self._keys.renew(refused)
+                is_newer = await self._keys.renew(refused_version)
         except DeadlineExceededError as error:
             problem = "the key source has not answered"
             error.args = (f"{error.message}; {problem}",)
@@ -308,7 +313,7 @@ class Session:
 
     def _request(self, lookup: Lookup) -> Request:
         """Return the request of one attempt, with the current key; its response is redacted with the same one."""
-        lookup.key_number, lookup.redact = self._keys.number, self._keys.redact
+        lookup.key_version, lookup.redact = self._keys.version, self._keys.redact
         request = build_request(
             self._url,
             lookup.reference,
@@ -431,7 +436,7 @@ class Session:
             )
         if not lookup.observers:
             return
-        request_id, rate_limit = telling_headers({} if response is None else response.headers, lookup.redact)
+        request_id, rate_limit = diagnostic_headers({} if response is None else response.headers, lookup.redact)
         attempt = Attempt(
             reference=lookup.reference,
             number=lookup.attempts,

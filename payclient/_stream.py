@@ -77,7 +77,7 @@ async def stream(
             stream ends.
         defer: Whether to retry rows with transient failures in later passes.
         known: A reference that exists; looked up to tell a bad row from an outage.
-        malformed_passes: Failed passes after which a row with a malformed answer about its reference becomes `Failed`.
+        malformed_passes: Failed passes after which a malformed response about a reference makes its row `Failed`.
         was_reached: Whether an earlier stream has reached the service, so that its address is right.
         random: Draws from 0 to 1, for the waits before later passes.
 

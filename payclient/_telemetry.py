@@ -21,7 +21,7 @@ class Attempt:
     Attributes:
         reference: What was looked up.
         number: 1 for the first attempt of its lookup.
-        status: The HTTP status, or None when no answer came.
+        status: The HTTP status, or None when no response came.
         seconds: From the start of the request to the end of the body.
         error: Name of the error class, `cancelled`, or None when the attempt gave a transaction. What ended the lookup
             with the attempt under way, a deadline or an outage, is named as well.
@@ -57,7 +57,7 @@ class Stats:
         paused_seconds: Seconds left of the pause that the service asked for; 0 if there is none.
         refused: Lookups that were refused in an outage.
         outage_seconds: For how long nothing was answered, in an outage; 0 if there is none.
-        last_failure: Class and text of the last failed attempt since the last answer; "" if there is none.
+        last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
     """
 
     lookups: int

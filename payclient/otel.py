@@ -62,7 +62,7 @@ class OpenTelemetryTracing:
             except PayClientError as error:
                 status = error.status_code if isinstance(error, ResponseError) else None
                 span.set_attribute("error.type", _error_type(status, type(error).__name__))
-                if not isinstance(error, TransactionNotFoundError):  # which is an answer
+                if not isinstance(error, TransactionNotFoundError):  # which is a result
                     span.set_status(trace.StatusCode.ERROR)
                 raise
 

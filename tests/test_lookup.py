@@ -14,9 +14,9 @@ from payclient import (
     ServiceError,
     TransactionNotFoundError,
 )
-from payclient._lookup import Lookup, is_believed
+from payclient._lookup import Lookup, may_end
 from payclient.policies._timeouts import Clock
-from payclient.transports import Way
+from payclient.transports import Progress
 
 pytestmark = pytest.mark.virtual_time
 
@@ -164,14 +164,14 @@ async def test_tell():
 @pytest.mark.parametrize(("proxy", "through"), [("", ""), ("proxy:1", " through the proxy proxy:1")], ids=["", "proxy"])
 async def test_where_it_ended(at_most, expected, proxy, through):
     """The error of a time-out says through which proxy, how far and with whom the attempt had come."""
-    way = Way(proxy)
-    way.step, way.address = "connect", "192.0.2.7:443"
+    progress = Progress(proxy)
+    progress.step, progress.address = "connect", "192.0.2.7:443"
     with pytest.raises((DeadlineExceededError, AttemptTimeoutError)) as caught:
         with make(until=10.0).phase("attempts", at_most=at_most):
             try:
                 await asyncio.sleep(100)
             except asyncio.CancelledError as error:
-                way.mark(error)
+                progress.attach_to(error)
                 raise
     assert str(caught.value) == expected.format(through, " [step connect, 192.0.2.7:443]")
     assert getattr(caught.value, "sent", "no") == "no"
@@ -203,7 +203,7 @@ REJECTED = RejectedError("x")
 
 
 @pytest.mark.parametrize(
-    ("error", "unbelieved", "is_fresh", "expected"),
+    ("error", "first_refusal", "is_fresh", "expected"),
     [
         pytest.param(ServiceError("x"), None, False, True, id="not-final"),
         pytest.param(NOT_FOUND, None, True, True, id="fresh"),
@@ -218,6 +218,6 @@ REJECTED = RejectedError("x")
         pytest.param(BARE, (REJECTED, True), True, False, id="bare-after-another"),
     ],
 )
-async def test_is_believed(error, unbelieved, is_fresh, expected):
+async def test_may_end(error, first_refusal, is_fresh, expected):
     """A refusal that may be of another request is believed from a fresh connection, a bare "not found" from two."""
-    assert is_believed(error, unbelieved, is_fresh=is_fresh) is expected
+    assert may_end(error, first_refusal, is_fresh=is_fresh) is expected

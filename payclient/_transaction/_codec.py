@@ -44,7 +44,7 @@ def expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:
     if data.keys() != DOCUMENTED.keys():
         return None
     values = _documented_values(data)
-    if tuple(map(type, values)) != _KINDS or "" in values or max(map(abs, _money(data))) >= _BOUND:
+    if tuple(map(type, values)) != _TYPES or "" in values or max(map(abs, _money(data))) >= _BOUND:
         return None
     expdate = _read_expdate(data["expdate"], None)
     return expdate if _is_documented_time(data["expdate"], expdate) else None
@@ -167,7 +167,7 @@ DOCUMENTED: Mapping[str, type] = {
     "expdate": str,
     "status": str,
 }
-_KINDS = tuple(DOCUMENTED.values())
+_TYPES = tuple(DOCUMENTED.values())
 _documented_values = itemgetter(*DOCUMENTED)
 _money: Callable[[Mapping[str, Any]], tuple[int, ...]] = itemgetter("amount", "fee", "amount_received")
 HOOKS: dict[str, Any] = {  # for the checker of types, `**` could as well name the options of cattrs

@@ -101,7 +101,7 @@ class Transaction:
         }
 
     def __iter__(self) -> Iterator[tuple[str, str | int | None]]:
-        # As pydantic's models do: `dict(transaction)` works, and so does an answer of FastAPI without a type.
+        # As pydantic's models do: `dict(transaction)` works, and so does a response of FastAPI without a type.
         return iter(self.as_json().items())
 
     @classmethod
@@ -110,7 +110,7 @@ class Transaction:
         Return the transaction that `as_json` was made from.
 
         Args:
-            data: The fields, read by the same rules as an answer of the service.
+            data: The fields, read by the same rules as a response of the service.
 
         Note:
             A payment code that was masked stays so.
@@ -151,7 +151,7 @@ def read_transaction(
     data: dict[str, Any], *, notes: tuple[str, ...] = (), request_id: str | None = None
 ) -> Transaction:
     """
-    Return the `data` object of an answer as a `Transaction`.
+    Return the `data` object of a response as a `Transaction`.
 
     Args:
         data: As parsed; kept as `raw`, so it must not be changed afterwards.

@@ -1,4 +1,4 @@
-"""What pydantic, and FastAPI with it, needs to know of a transaction."""
+"""The pydantic core schema of `Transaction`, also used by FastAPI."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class ConcurrencyController:
         limit: Attempts allowed in flight; below 1, one at a time with gaps.
         whole: The limit rounded down.
         threshold: The limit at which slow start ends.
-        round_trip: Mean seconds from a grant to an accepted answer.
+        round_trip: Mean seconds from a grant to an accepted response.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class ConcurrencyController:
 
         Args:
             ticket: The attempt's ticket.
-            now: Time of the answer.
+            now: Time of the response.
             granted: Number of the last ticket granted.
             is_paused: Whether the service asked for a pause.
         """

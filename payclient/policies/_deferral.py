@@ -24,13 +24,13 @@ from payclient.policies._retry import Signal, classify
 PASSES = 4
 _FIRST_WAIT = 5.0
 _OUTAGE_WAIT = 10.0
-_MAX_REFUSED_IN_A_ROW = 20  # without an answer between them
+_MAX_REFUSED_IN_A_ROW = 20  # without a response between them
 _MAX_UNREACHED = 3
 """When the first three had no connection, no key or no answer of the service, the address or the source is wrong."""
 
 
 class Disposition(Enum):
-    """What a failed lookup ends, if it is not retried later: its row, or the stream."""
+    """Whether a failure is final for its row or for the whole stream."""
 
     FINAL = "final"
     FATAL = "fatal"
@@ -63,7 +63,7 @@ class Deferral:
         is_on: Whether a failed row may be retried in a later pass.
         max_retry_after: Longest accepted `Retry-After`, in seconds; a longer one ends the stream.
         random: Draws from 0 to 1.
-        malformed_passes: Failed passes after which a row with a malformed answer about its reference becomes final.
+        malformed_passes: Failed passes after which a row with a malformed response about its reference becomes final.
         was_reached: Whether the service has received a lookup, of this stream or of one before.
         answers: Number of lookups that the service has answered, "not found" included.
     """

@@ -5,12 +5,12 @@ Whether the service answers at all: learnt from the result of every attempt of a
     fails without a response, or with one that says nothing (5xx, 408, 425, malformed). A refused certificate or tunnel
     is final: every lookup is to have that error itself, which comes at once. It begins no outage, and
     three in a row end one: among other failures it may have the same cause.
-2.  The time allowed is 0.8 s, or twice the slowest of the recent answers, if that is longer: a service that takes a
-    second is allowed two. An attempt that has no answer after it waits in vain; one that is given up then has failed.
-    Before the first answer, slow is not told from silent: only errors, time-outs and deadlines count.
+2.  The time allowed is 0.8 s, or twice the slowest of the recent responses, if that is longer: a service that takes a
+    second is allowed two. An attempt that has no response after it waits in vain; one that is given up then has failed.
+    Before the first response, slow is not told from silent: only errors, time-outs and deadlines count.
 3.  An outage begins when nothing was answered for the time allowed, and three attempts in a row for two references, or
-    ten for one, have failed or wait in vain. A few failures among answers are none, and neither is one lookup that
-    fails alone: it has its retries. The first answer ends it.
+    ten for one, have failed or wait in vain. A few failures among responses are none, and neither is one lookup that
+    fails alone: it has its retries. The first response ends it.
 4.  In an outage lookups are refused, except one a second, the probe: a second after the last attempt of anybody, and
     after a pause that the service asked for. Whether the probe before has ended does not matter.
 5.  A probe has the time allowed. Every ten seconds one has the whole time-out of an attempt, so that a service that
@@ -30,9 +30,9 @@ from payclient.policies._concurrency import Ticket
 from payclient.policies._retry import Signal, classify
 
 _MIN_ALLOWED = 0.8  # seconds; a caller has an error within a second
-_SLOWER = 2.0  # times the slowest of the recent answers
-_FORGETTING = 0.1  # weight of a faster answer; a slower one counts at once
-_MIN_ROUND_TRIP = 1e-6  # seconds; in a test an answer may take no time
+_SLOWER = 2.0  # times the slowest of the recent responses
+_FORGETTING = 0.1  # weight of a faster response; a slower one counts at once
+_MIN_ROUND_TRIP = 1e-6  # seconds; in a test a response may take no time
 _ATTEMPTS, _REFERENCES, _ATTEMPTS_OF_ONE = 3, 2, 10
 _PROBE_GAP = 1.0  # seconds
 _LONG_PROBE_GAP = 10.0
@@ -58,9 +58,9 @@ class Outage:
     What a client knows about an outage; all times are on the event loop's clock.
 
     Attributes:
-        allowed: Seconds that an answer may take.
+        allowed: Seconds that a response may take.
         is_on: Whether there is an outage.
-        last_failure: Class and text of the last failed attempt since the last answer; "" if there is none.
+        last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
         refused: Lookups that were refused, in all outages together.
     """
 
@@ -78,7 +78,7 @@ class Outage:
         self.allowed = _MIN_ALLOWED
         self.is_on = False
         self.refused = self._refused_before = 0
-        self._slowest = 0.0  # of the recent answers; 0: none yet
+        self._slowest = 0.0  # of the recent responses; 0: none yet
         self._in_flight: dict[int, tuple[float, str]] = {}  # start and reference of each attempt, in order
         self._answered_at = self._probe_due_at = self._long_probe_at = -math.inf
         self._forget()
@@ -102,13 +102,13 @@ class Outage:
 
     def answered(self, ticket: Ticket, now: float, *, is_accepted: bool, is_final: bool = False) -> bool:
         """
-        Record an answer, and return whether it ends an outage in which lookups were refused.
+        Record a response, and return whether it ends an outage in which lookups were refused.
 
         Args:
             ticket: The attempt's ticket.
             now: Time of its end.
-            is_accepted: Whether it took as long as answers take; a throttle comes sooner.
-            is_final: Whether it is a final error in place of an answer.
+            is_accepted: Whether it took as long as responses take; a throttle comes sooner.
+            is_final: Whether it is a final error in place of a response.
         """
         del self._in_flight[ticket.number]
         self._finals += is_final

@@ -38,7 +38,7 @@ class Again(Enum):
     Whether another attempt of the same lookup can help.
 
     Attributes:
-        NEVER: No, the answer will be the same.
+        NEVER: No, the response will be the same.
         ONCE: Once, because a malformed body may be a transmission error.
         COUNTED: As often as the policy allows, with back-off.
         UNCOUNTED: Yes, without counting as an attempt, because the service asked to wait.
@@ -116,7 +116,7 @@ def names_no_reference(error: errors.PayClientError) -> bool:
     Return whether *error* is final, but its response may belong to another request.
 
     Only a transaction names its reference. On a reused connection that is out of step, "not found",
-    "rejected" or "unauthorized" may be the answer to an earlier request.
+    "rejected" or "unauthorized" may be the response to an earlier request.
     """
     return isinstance(error, errors.ResponseError) and classify(error).again is Again.NEVER
 
@@ -158,7 +158,7 @@ class RetryPolicy:
 
 
 _MAX_UNCOUNTED = 50
-"""A reference that is throttled more often than this gives up, because others are answered meanwhile."""
+"""After this many 429s give up on the reference: others are being answered meanwhile."""
 
 
 @define

@@ -15,7 +15,7 @@ from payclient.errors import DeadlineExceededError, PayClientError
 _Value = TypeVar("_Value")
 
 _Result: TypeAlias = tuple[_Value | None, PayClientError | None]
-"""The value or the error of a call; neither, when it ended without an answer."""
+"""The value or the error of a call; neither, if it ended without a result."""
 
 
 class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):

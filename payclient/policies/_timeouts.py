@@ -87,8 +87,8 @@ class Timeout:
     """
     A block that ends when its time is over.
 
-    Like `asyncio.timeout_at` it cancels the task, and a cancellation from elsewhere has priority. Unlike it, it raises
-    nothing: execution continues after the block.
+    Like `asyncio.timeout_at` it cancels the task, and a cancellation from elsewhere has priority. Unlike it, it does
+    not raise: execution continues after the block.
 
     Args:
         clock: Of the event loop of the task.

@@ -16,7 +16,7 @@ from payclient.protocol._models import Found as Found
 from payclient.protocol._models import Outcome as Outcome
 from payclient.protocol._models import WithoutTruth as WithoutTruth
 from payclient.protocol._phrases import plain as plain
-from payclient.protocol._refusal import telling_headers as telling_headers
+from payclient.protocol._refusal import diagnostic_headers as diagnostic_headers
 from payclient.protocol._secret import ApiKey as ApiKey
 from payclient.protocol._wire import build_request as build_request
 from payclient.protocol._wire import check_reference as check_reference

@@ -19,7 +19,7 @@ class Request:
         body: The bytes to send.
         authorization: Returns the value of the `Authorization` header. It is a function, so that the
             key is in no printable value: call it while writing the headers.
-        needs_fresh_connection: Send it over a new connection, on which no other answer can be
+        needs_fresh_connection: Send it over a new connection, on which no other response can be
             outstanding.
     """
 
@@ -43,7 +43,7 @@ class Response:
         is_truncated: Whether the body was longer than `BODY_LIMIT`, and the rest was not read.
         connection: A handle by which the transport recognises the connection; None if it has none.
         is_fresh: Whether this was the first exchange of the connection, and nothing followed the
-            answer; False if the transport does not know.
+            response; False if the transport does not know.
     """
 
     status_code: int
@@ -55,4 +55,4 @@ class Response:
 
 
 BODY_LIMIT = 256 * 1024
-"""Maximum of bytes read of a body, also after decompression. The documented answer has about 350."""
+"""Maximum of bytes read of a body, also after decompression. The documented response has about 350."""

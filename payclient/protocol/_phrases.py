@@ -138,7 +138,7 @@ def meaning(
         texts: The messages.
         reference: The reference that was sent; ignored where a message repeats it.
         believed: Further messages that mean "no such transaction", as `plain` writes them.
-        beside: All texts of the answer. They count if there is no message, or if they are about the service.
+        beside: All texts of the response. They count if there is no message, or if they are about the service.
     """
     named = plain(reference) if any(map(str.isdigit, reference)) else ""  # without a digit it may be a word of theirs
     said, all_said = ([text for given in part if (text := _plain(given, named))] for part in (texts, beside))

@@ -10,8 +10,8 @@ from html import unescape
 REMOVED = "[api key]"
 """The text that replaces the secret."""
 
-_TELLING = 12
-"""A match of this many leading characters is redacted, even if the text was cut after it."""
+_MIN_PREFIX = 12
+"""Redact a prefix of at least this length: the text may have been truncated."""
 _MAX_LAYERS = 3
 _ESCAPE = re.compile(
     r"\\++(?:u00([0-9a-f]{2})|u\{0*([0-9a-f]{2})\}|x([0-9a-f]{2}))"  # JSON, JSON in JSON, JavaScript
@@ -39,7 +39,7 @@ class Redaction:
 
     def __init__(self, secret: str) -> None:
         self._secrets = tuple(dict.fromkeys((*_layers(secret), *_in_base64(secret.encode()))))
-        self._beginnings = tuple(written[:_TELLING] for written in self._secrets)
+        self._beginnings = tuple(written[:_MIN_PREFIX] for written in self._secrets)
 
     def __call__(self, text: str) -> str:
         """Return *text* without the secret."""
@@ -64,7 +64,7 @@ class Redaction:
 
 def _layers(text: str) -> list[str]:
     """Return *text*, and *text* unescaped once, twice and three times."""
-    layers = [text, text := text.replace("\\/", "/")]  # the only escape in an ordinary answer of PHP, and fast
+    layers = [text, text := text.replace("\\/", "/")]  # the only escape in an ordinary response of PHP, and fast
     while len(layers) <= _MAX_LAYERS + 1 and ("\\" in text or "%" in text or "&" in text):
         text = _ESCAPE.sub(_character, text)
         layers.append(text)

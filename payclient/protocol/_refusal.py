@@ -19,7 +19,7 @@ from payclient.protocol._retry_after import retry_after
 _Error = TypeVar("_Error", bound=errors.ResponseError)
 
 _REQUEST_IDS = ("x-request-id", "request-id", "x-correlation-id", "cf-ray")
-_TELLING_HEADERS = (
+_DIAGNOSTIC_HEADERS = (
     *_REQUEST_IDS,
     "ratelimit",
     "ratelimit-policy",
@@ -31,7 +31,7 @@ _TELLING_HEADERS = (
 )
 _KEPT_HEADERS = frozenset(
     {
-        *_TELLING_HEADERS,
+        *_DIAGNOSTIC_HEADERS,
         "cf-cache-status",
         "cf-mitigated",
         "content-encoding",
@@ -88,7 +88,7 @@ class ErrorResponse:
     words: str = ""
 
     def error(self, kind: type[_Error], meaning: str, **more: Any) -> _Error:
-        """Return an error of *kind* with the plain values of this answer."""
+        """Return an error of *kind* with the plain values of this response."""
         kept = {name: self.clean(value, _WORDS) for name, value in self.headers.items() if name in _KEPT_HEADERS}
         return kind(
             f"{self.clean(meaning, _EXCERPT)} (HTTP {self.status_code})",
@@ -108,7 +108,7 @@ class ErrorResponse:
         kind: type[errors.UnexpectedResponseError] = errors.UnexpectedResponseError,
         is_about_reference: bool = False,
     ) -> errors.UnexpectedResponseError:
-        """Return the error for an answer of an undocumented shape."""
+        """Return the error for a response of an undocumented shape."""
         shown = self.clean(problem, _EXCERPT)
         return self.error(kind, f"unexpected answer: {problem}", problem=shown, is_about_reference=is_about_reference)
 
@@ -143,7 +143,7 @@ def search_for_key(body: bytes, headers: Mapping[str, str], redact: Callable[[st
     return redact(text) == text, _clean(request_id, _WORDS, redact) or None
 
 
-def telling_headers(headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[str | None, dict[str, str]]:
+def diagnostic_headers(headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[str | None, dict[str, str]]:
     """
     Return the service's identifier of a request, and its rate-limit headers.
 
@@ -151,108 +151,108 @@ def telling_headers(headers: Mapping[str, str], redact: Callable[[str], str]) ->
         headers: Of any response, names in lower case.
         redact: Removes the API key from text.
     """
-    found = {name: _clean(headers[name], _WORDS, redact) for name in _TELLING_HEADERS if name in headers}
+    found = {name: _clean(headers[name], _WORDS, redact) for name in _DIAGNOSTIC_HEADERS if name in headers}
     request_id = next((found[name] for name in _REQUEST_IDS if found.get(name)), None)
     return request_id, {name: value for name, value in found.items() if name not in _REQUEST_IDS}
 
 
-def refuse(answer: ErrorResponse, value: object, reference: str) -> errors.ResponseError:
+def refuse(response: ErrorResponse, value: object, reference: str) -> errors.ResponseError:
     """
-    Return the error for *answer*, which is not a transaction.
+    Return the error for *response*, which is not a transaction.
 
     Args:
-        answer: What came.
+        response: What came.
         value: Its body as JSON, or None where it is not JSON.
         reference: The one that was sent.
     """
-    status = answer.status_code
+    status = response.status_code
     # Neither a redirect nor a failure of the server is the service speaking about a transaction.
     is_answer = is_object(value) and status // 100 in (2, 4) and status not in (408, 425, 429)
-    if is_answer and (other := next((name for name in _named(value) if name != reference), None)):
+    if is_answer and (other := next((name for name in _references_in(value) if name != reference), None)):
         found = f"the answer is about {other[:80]!r}, asked for {reference!r}"
-        return answer.unexpected(found, kind=errors.ReferenceMismatchError)
+        return response.unexpected(found, kind=errors.ReferenceMismatchError)
     is_envelope = is_object(value) and value.get("success") is False and status // 100 in (2, 4)
     is_refusal = is_envelope or (is_object(value) and value.get("success") is not True and status in (400, 409, 422))
     texts = _texts(value) if is_object(value) else []
-    answer = evolve(answer, words="; ".join(texts) if is_refusal else "")
+    response = evolve(response, words="; ".join(texts) if is_refusal else "")
     if is_refusal:
-        said = meaning(texts, reference, answer.not_found_messages, beside=islice(_all_texts(value), _MAX_BESIDE))
-        if error := _from_words(answer, said, is_envelope=is_envelope):
+        said = meaning(texts, reference, response.not_found_messages, beside=islice(_all_texts(value), _MAX_BESIDE))
+        if error := _from_words(response, said, is_envelope=is_envelope):
             return error
-    is_about_reference = is_envelope and _is_about(reference, value, answer.words)
-    if error := _from_status(answer, "; ".join(texts), is_about_reference=is_about_reference):
+    is_about_reference = is_envelope and _is_about(reference, value, response.words)
+    if error := _from_status(response, "; ".join(texts), is_about_reference=is_about_reference):
         return error
     if is_envelope and status == 404:
-        answer = evolve(answer, words=answer.words or "no message")
-        return answer.unexpected(f"{_UNKNOWN_WORDS}: {answer.words}", is_about_reference=True)
-    if answer.words or is_envelope:
-        return answer.error(errors.RejectedError, f"the service declined: {answer.words or 'no message'}")
-    return answer.unexpected(_problem(answer, value))
+        response = evolve(response, words=response.words or "no message")
+        return response.unexpected(f"{_UNKNOWN_WORDS}: {response.words}", is_about_reference=True)
+    if response.words or is_envelope:
+        return response.error(errors.RejectedError, f"the service declined: {response.words or 'no message'}")
+    return response.unexpected(_problem(response, value))
 
 
-def _from_words(answer: ErrorResponse, said: Meaning, *, is_envelope: bool) -> errors.ResponseError | None:
-    status, words = answer.status_code, answer.words or "no message"
+def _from_words(response: ErrorResponse, said: Meaning, *, is_envelope: bool) -> errors.ResponseError | None:
+    status, words = response.status_code, response.words or "no message"
     if status in (401, 403, 408, 425, 429):
         return None
     if is_envelope and status in _BELIEVED_WITH.get(said, ()):
         found = f"no such transaction: {words}"
-        return answer.error(errors.TransactionNotFoundError, found, is_conclusive=said is Meaning.NOT_FOUND)
+        return response.error(errors.TransactionNotFoundError, found, is_conclusive=said is Meaning.NOT_FOUND)
     if said is Meaning.DOWN:
-        return answer.error(errors.ServiceError, f"the service cannot answer now: {words}")
+        return response.error(errors.ServiceError, f"the service cannot answer now: {words}")
     if said is Meaning.KEY:
-        return answer.error(errors.AuthenticationError, f"the service refuses the API key: {words}")
+        return response.error(errors.AuthenticationError, f"the service refuses the API key: {words}")
     if said is Meaning.DENIED:
-        return answer.error(errors.PermissionDeniedError, f"access denied: {words}")
+        return response.error(errors.PermissionDeniedError, f"access denied: {words}")
     if said is Meaning.ELSEWHERE:  # said by a gateway, not by the service
-        return evolve(answer, words="").unexpected(f"{_NOT_THE_OPERATION}: {words}")
+        return evolve(response, words="").unexpected(f"{_NOT_THE_OPERATION}: {words}")
     return None
 
 
-def _named(value: object, depth: int = 4) -> Iterator[str]:
-    """Yield the references that an answer names, except in messages, where the name of a field may stand for one."""
+def _references_in(value: object, depth: int = 4) -> Iterator[str]:
+    """Yield each `reference` value, except inside message fields."""
     if is_object(value):
         for name, inner in value.items():
             if name.casefold() == "reference" and inner and type(inner) in (str, int):
                 yield str(inner)
             elif depth and name not in _PLACES:
-                yield from _named(inner, depth - 1)
+                yield from _references_in(inner, depth - 1)
     elif is_list(value) and depth:
         for item in value:
-            yield from _named(item, depth - 1)
+            yield from _references_in(item, depth - 1)
 
 
-def _from_status(answer: ErrorResponse, words: str, *, is_about_reference: bool) -> errors.ResponseError | None:
-    status, said = answer.status_code, f": {words}" if words else ""
-    if status == 429 or _RATE_LIMITED_PAGE.search(answer.text):
-        return answer.error(errors.RateLimitedError, f"the service asks for fewer requests{said}")
-    if status in (400, 495, 496) and answer.problem and _CERTIFICATE_PAGE.search(answer.text):
+def _from_status(response: ErrorResponse, words: str, *, is_about_reference: bool) -> errors.ResponseError | None:
+    status, said = response.status_code, f": {words}" if words else ""
+    if status == 429 or _RATE_LIMITED_PAGE.search(response.text):
+        return response.error(errors.RateLimitedError, f"the service asks for fewer requests{said}")
+    if status in (400, 495, 496) and response.problem and _CERTIFICATE_PAGE.search(response.text):
         wanted = "the service wants a client certificate that it accepts; pass client_cert and client_key"
-        return answer.error(errors.PermissionDeniedError, wanted)
+        return response.error(errors.PermissionDeniedError, wanted)
     if status == 401:
-        return answer.error(errors.AuthenticationError, f"the service refuses the API key{said}")
+        return response.error(errors.AuthenticationError, f"the service refuses the API key{said}")
     if status == 403:
         if is_about_reference:
-            return answer.error(errors.RejectedError, f"the service declined{said}")
-        if "cf-mitigated" in answer.headers:
+            return response.error(errors.RejectedError, f"the service declined{said}")
+        if "cf-mitigated" in response.headers:
             # A challenge for browsers, sent when there are too many requests: about load, not about the caller.
-            return answer.error(errors.ServiceError, "a gateway in front of the service challenges this client")
-        return answer.error(
+            return response.error(errors.ServiceError, "a gateway in front of the service challenges this client")
+        return response.error(
             errors.PermissionDeniedError,
             f"access denied{said}; the key, this IP address or a gateway may be why",
         )
     if status in (408, 425) or 500 <= status < 600:
-        return answer.error(errors.ServiceError, f"the service cannot answer now{said}")
+        return response.error(errors.ServiceError, f"the service cannot answer now{said}")
     return None
 
 
-def _problem(answer: ErrorResponse, value: object) -> str:
-    status = answer.status_code
+def _problem(response: ErrorResponse, value: object) -> str:
+    status = response.status_code
     if 300 <= status < 400:
-        return f"redirect to {answer.headers.get('location', 'nowhere')}, which is not followed; check base_url"
+        return f"redirect to {response.headers.get('location', 'nowhere')}, which is not followed; check base_url"
     if status == 404:
         return "a 404 that is not from the transaction service; check base_url"
-    if answer.problem:
-        return f"{answer.problem}{_looks_like(answer.text)}"
+    if response.problem:
+        return f"{response.problem}{_looks_like(response.text)}"
     if not is_object(value):
         return f"body: {kind(value)} where an object is needed"
     if "success" not in value:

@@ -47,7 +47,7 @@ def check_reference(reference: object) -> str:
     Return *reference* unchanged if it is valid.
 
     The specification states no format, so only what no format would allow is refused. Nothing is
-    stripped, because the answer must have exactly the same reference.
+    stripped, because the response must have exactly the same reference.
 
     Raises:
         InvalidReferenceError: When it is not a string, is empty or longer than 256 characters,
@@ -216,28 +216,28 @@ def _outcome(
 ) -> Transaction | errors.ResponseError:
     body, problem, value = _read(response)
 
-    def answer() -> ErrorResponse:  # a function, because only errors need it
+    def error_response() -> ErrorResponse:  # a function, because only errors need it
         text = body[:4096].decode("utf-8", "replace")  # enough for an excerpt, and for recognising a web page
         return ErrorResponse(response.status_code, response.headers, text, problem, redact, now, not_found_messages)
 
     is_clean, request_id = (True, None) if value is None else search_for_key(body, response.headers, redact)
     value = value if is_clean else _without_key(value, redact)
     if response.status_code != 200 or not is_object(value) or value.get("success") is not True:
-        return refuse(answer(), value, reference)
+        return refuse(error_response(), value, reference)
     data = value.get("data")
     if not is_object(data):
         found = kind(data) if "data" in value else "absent"
-        return answer().unexpected(f"data: {found} where an object is needed")
+        return error_response().unexpected(f"data: {found} where an object is needed")
     notes = (*(_MARKED if body.startswith(BOM_UTF8) else ()), *(() if is_clean else _ECHOED))
     try:
         transaction = read_transaction(data, notes=notes, request_id=request_id)
     except FieldProblem as fault:
-        return answer().unexpected(f"data.{fault}", is_about_reference=str(data.get("reference")) == reference)
+        return error_response().unexpected(f"data.{fault}", is_about_reference=str(data.get("reference")) == reference)
     if transaction.reference != reference:
         found = f"data.reference is {transaction.reference[:80]!r}, asked for {reference!r}"
-        return answer().unexpected(found, kind=errors.ReferenceMismatchError)
+        return error_response().unexpected(found, kind=errors.ReferenceMismatchError)
     if not is_clean and REMOVED in transaction.status:
-        return answer().unexpected("data.status: contains the API key", is_about_reference=True)
+        return error_response().unexpected("data.status: contains the API key", is_about_reference=True)
     return transaction
 
 

@@ -17,7 +17,7 @@ class Transport(Protocol):
     loop may call it at once; the client limits how many. The code that creates a transport closes it.
 
     It may also have `async def discard(response)`, which closes the connection of *response*. It is
-    called when the answers on that connection may be out of step.
+    called when the responses on that connection may be out of step.
     """
 
     async def send(self, request: Request) -> Response:
@@ -58,5 +58,5 @@ class HttpClient(Protocol):
         ...
 
     async def send(self, request: Any, *, stream: bool, auth: None, follow_redirects: bool) -> Any:
-        """Send a request, and return when the head of the answer has been received."""
+        """Send a request, and return when the head of the response has been received."""
         ...

@@ -39,7 +39,7 @@ _ATTEMPT = "_session:Session._attempt_in"
 _WAIT = "policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "policies._limiter:Limiter.pause"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
-_BELIEVED = "_session:is_believed"
+_BELIEVED = "_session:may_end"
 OURS, INJECTED = ("httpx", "fast", "mounted"), ("injected",)
 _HEARD = "transports._proxy:Tunnel.receive"
 UNVERIFIED = "__import__('ssl')._create_unverified_context()"
@@ -108,7 +108,7 @@ CONTROLS = (
             "if transaction.reference != reference:", "if False:"),
     Control("a refusal of another reference is none", "protocol._wire:refuse", "if name != reference)", "if False)"),
     Control("refusals are believed from fresh connections only", _BELIEVED,
-            "return is_fresh or unbelieved is not None", "return True"),
+            "return is_fresh or first_refusal is not None", "return True"),
     Control("a bare not found is believed at the second time", _BELIEVED,
             "return isinstance(before, TransactionNotFoundError) and (was_fresh or not is_fresh)", "return True"),
     Control("a bare not found is believed from fresh connections only", _BELIEVED,
@@ -194,7 +194,7 @@ CONTROLS = (
             "for waiter in self.waiters:", "for waiter in self.waiters if failure or self._value else ():"),
     Control("a lookup that waits no more is not answered", _LEAVE, "if not waiter.done():", "if True:"),
     # Life
-    Control("closing lets attempts end", "_session:Session.aclose", "if self._under_way:", "if False:"),
+    Control("closing lets attempts end", "_session:Session.aclose", "if self._pending:", "if False:"),
     Control("closing waits for the transport, cancelled or not", "_session:Session.aclose",
             "await finish(self._transport.aclose())",
             "await asyncio.wait([asyncio.ensure_future(self._transport.aclose())], timeout=0)"),

@@ -330,7 +330,7 @@ def check_nothing_left(world, client):
     left = {
         "slots": limiter.in_flight,
         "places in the queue": limiter.waiting,
-        "lookups": session._under_way,
+        "lookups": session._pending,
         "equal lookups": len(client._calls),
         "references that are polled": len(client._polls),
         "time-outs": 0 if session._clock is None else len(session._clock._timeouts),
