@@ -49,7 +49,7 @@ from payclient.transports import (
     make_transport,
     resolve_network,
 )
-from payclient.waiting import Condition, Polls, Seen, Terms, Wait, wait_until_held, watch
+from payclient.waiting import Condition, Polls, Seen, Terms, Wait, poll_until, watch
 
 
 def _user_agent(application: str | None) -> str:
@@ -413,7 +413,7 @@ class AsyncClient:
         )
         clock = self._session.check_usable()
         wait = Wait(reference, terms, began_at=clock.now(), random=random.random)
-        return await wait_until_held(wait, self._polls, partial(self._poll, clock, reference, wait.ends_at))
+        return await poll_until(wait, self._polls, partial(self._poll, clock, reference, wait.ends_at))
 
     def watch(
         self,

@@ -8,7 +8,7 @@ import pytest
 
 from payclient import Found
 from payclient.testing import ConcurrencyLimit, FixedWindow, RetryAfter, TokenBucket
-from payclient.testing._limits import Gates
+from payclient.testing._limits import Limiter
 from support.fakes import answer, client, document
 
 LOOKUPS = 5_000
@@ -18,13 +18,13 @@ class LimitedTransport:
     """A service of 50 to 150 ms that refuses what is beyond its limit."""
 
     def __init__(self, limit, seed):
-        self.gates = Gates([limit])
+        self.limiter = Limiter([limit])
         self.random = random.Random(seed)
         self.requests = 0
 
     async def send(self, request):
         self.requests += 1
-        with self.gates.passed(asyncio.get_running_loop().time()) as refusal:
+        with self.limiter.admit(asyncio.get_running_loop().time()) as refusal:
             await asyncio.sleep(0.05 + 0.1 * self.random.random())
             if refusal is None:
                 return answer(document(json.loads(request.body)["reference"]))

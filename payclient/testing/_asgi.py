@@ -20,7 +20,7 @@ _BODY_LIMIT = 64 * 1024
 
 
 @frozen(eq=False)
-class Asked:
+class ParsedRequest:
     """
     One complete request.
 
@@ -44,7 +44,7 @@ class Asked:
         return reference if isinstance(reference, str) and reference else None
 
 
-async def receive_request(scope: Mapping[str, Any], receive: Receive) -> Asked | None:
+async def receive_request(scope: Mapping[str, Any], receive: Receive) -> ParsedRequest | None:
     """Return the request, or None if its client disconnected before it was complete."""
     body = bytearray()
     more = True
@@ -56,7 +56,7 @@ async def receive_request(scope: Mapping[str, Any], receive: Receive) -> Asked |
         if len(body) <= _BODY_LIMIT:  # the rest is read and dropped, so that the answer can be sent
             body += message.get("body", b"")
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    return Asked(scope["method"], scope["path"], headers, _json(body))
+    return ParsedRequest(scope["method"], scope["path"], headers, _json(body))
 
 
 def _json(body: bytearray) -> object:
@@ -68,7 +68,7 @@ def _json(body: bytearray) -> object:
         return None
 
 
-async def stays(receive: Receive, seconds: float | None) -> bool:
+async def still_connected_after(receive: Receive, seconds: float | None) -> bool:
     """
     Wait before answering, and return whether the client is still connected.
 

@@ -130,7 +130,7 @@ class TokenBucket:
         burst = max(1.0, self.rate) if self.burst is None else self.burst
         tokens, filled_at = burst, 0.0
 
-        def enter(now: float, _: int) -> float:
+        def admit(now: float, _: int) -> float:
             nonlocal tokens, filled_at
             tokens, filled_at = min(burst, tokens + (now - filled_at) * self.rate), now
             # Sums of fractions fall short of a whole token by rounding; a billionth is not a request.
@@ -139,7 +139,7 @@ class TokenBucket:
             tokens -= 1
             return 0.0
 
-        return enter
+        return admit
 
 
 @frozen(kw_only=True)
@@ -161,7 +161,7 @@ class FixedWindow:
         """Return a window without requests."""
         used, current = 0, -1.0
 
-        def enter(now: float, _: int) -> float:
+        def admit(now: float, _: int) -> float:
             nonlocal used, current
             number, elapsed = divmod(now, self.seconds)
             if number != current:
@@ -171,7 +171,7 @@ class FixedWindow:
             used += 1
             return 0.0
 
-        return enter
+        return admit
 
 
 @frozen(kw_only=True)
@@ -203,7 +203,7 @@ class Refusal:
     seconds: float
 
 
-class Gates:
+class Limiter:
     """All limits of one service, in order: a request refused by a later one still counts for the earlier ones."""
 
     def __init__(self, limits: Iterable[Limit]) -> None:
@@ -211,17 +211,17 @@ class Gates:
         self._in_flight = Counter[Gate]()
 
     @contextmanager
-    def passed(self, now: float) -> Generator[Refusal | None, None, None]:
+    def admit(self, now: float) -> Generator[Refusal | None, None, None]:
         """Hold the admission of one request during the block; yield the refusal, or None."""
-        entered: list[Gate] = []
+        admitted: list[Gate] = []
         refusal: Refusal | None = None
         for gate, limit in self._limits.items():
             if seconds := gate(now, self._in_flight[gate]):
                 refusal = Refusal(limit, seconds)
                 break
-            entered.append(gate)
-        self._in_flight.update(entered)
+            admitted.append(gate)
+        self._in_flight.update(admitted)
         try:
             yield refusal
         finally:
-            self._in_flight.subtract(entered)
+            self._in_flight.subtract(admitted)

@@ -12,8 +12,8 @@ from typing import Any, Unpack
 import attrs
 from attrs import define, field
 
-from payclient.testing._asgi import Asked, Receive, Send, receive_request, send_response, stays
-from payclient.testing._limits import Fault, Faults, Gates, Latency, Limit, Refusal
+from payclient.testing._asgi import ParsedRequest, Receive, Send, receive_request, send_response, still_connected_after
+from payclient.testing._limits import Fault, Faults, Latency, Limit, Limiter, Refusal
 from payclient.testing._reply import Assumptions, Reply
 from payclient.testing._sample import Becoming, Fields, transaction
 
@@ -54,15 +54,15 @@ class RequestLog:
         self._has_forgotten = False
         self.total = 0
 
-    def begin(self, asked: Asked, started_at: float) -> ReceivedRequest:
+    def begin(self, request: ParsedRequest, started_at: float) -> ReceivedRequest:
         """Remember a request; its status is set when it is answered."""
-        reference = asked.reference
-        hidden = {"authorization": "***"} if "authorization" in asked.headers else {}
+        reference = request.reference
+        hidden = {"authorization": "***"} if "authorization" in request.headers else {}
         received = ReceivedRequest(
-            method=asked.method,
-            path=asked.path,
+            method=request.method,
+            path=request.path,
             reference=reference,
-            headers={**asked.headers, **hidden},
+            headers={**request.headers, **hidden},
             started_at=started_at,
         )
         self.last.append(received)
@@ -145,7 +145,7 @@ class FakeService:
         self.api_key = api_key
         self.assumptions = assumptions
         self._latency = latency
-        self._gates = Gates(limits)
+        self._limiter = Limiter(limits)
         self._faults = Faults(faults)
         self._random = Random(seed)  # noqa: S311  chance in a test, not a secret
         self._now = now
@@ -248,17 +248,18 @@ class FakeService:
 
     async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         started_at = asyncio.get_running_loop().time()
-        asked = await receive_request(scope, receive)
-        if asked is None:
+        request = await receive_request(scope, receive)
+        if request is None:
             return
-        received = self._log.begin(asked, started_at)
-        with self._gates.passed(started_at) as refusal:
-            if (becoming := self._becoming.get(asked.reference or "")) is not None:
-                becoming.change(self._transactions[asked.reference or ""], started_at, self._advanced)
-            reply = self._throttled(refusal) if refusal else self._reply(asked)
+        received = self._log.begin(request, started_at)
+        with self._limiter.admit(started_at) as refusal:
+            reference = request.reference or ""
+            if (becoming := self._becoming.get(reference)) is not None:
+                becoming.change(self._transactions[reference], started_at, self._advanced)
+            reply = self._throttled(refusal) if refusal else self._reply(request)
             seconds = None if reply.never_responds else self._latency.draw(self._random) + reply.delay
-            content = reply.content({"success": True, "data": dict(self._transactions.get(asked.reference or "", {}))})
-            if await stays(receive, seconds):
+            content = reply.content({"success": True, "data": dict(self._transactions.get(reference, {}))})
+            if await still_connected_after(receive, seconds):
                 received.status = reply.status
                 await send_response(send, reply.status, reply.all_headers(content), content)
 
@@ -267,13 +268,13 @@ class FakeService:
         headers = refusal.limit.retry_after.headers(refusal.seconds, self._now())
         return attrs.evolve(reply, headers={**reply.headers, **headers})
 
-    def _reply(self, asked: Asked) -> Reply:
-        objection = self._objection(asked)
-        if objection is not None or asked.reference is None:
+    def _reply(self, request: ParsedRequest) -> Reply:
+        objection = self._objection(request)
+        if objection is not None or request.reference is None:
             return objection or self.assumptions.no_reference
-        script = self._scripts.get(asked.reference)
+        script = self._scripts.get(request.reference)
         reply = script.popleft() if script else self._faults.draw(self._random) or _NORMAL
-        if reply.is_about_transaction and asked.reference not in self._transactions:
+        if reply.is_about_transaction and request.reference not in self._transactions:
             # An unknown reference gets the same delay.
             unknown = self.assumptions.unknown_reference
             return attrs.evolve(
@@ -283,15 +284,15 @@ class FakeService:
             )
         return reply
 
-    def _objection(self, asked: Asked) -> Reply | None:
+    def _objection(self, request: ParsedRequest) -> Reply | None:
         """Return the reply to an invalid request, or None. Source: specification, part 4."""
         assumed = self.assumptions
-        content_type = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         checks = (
-            (asked.path in PATHS, assumed.unknown_path),
-            (asked.method == "POST", assumed.wrong_method),
-            (asked.headers.get("authorization") == f"Bearer {self.api_key}", assumed.refused_key),
+            (request.path in PATHS, assumed.unknown_path),
+            (request.method == "POST", assumed.wrong_method),
+            (request.headers.get("authorization") == f"Bearer {self.api_key}", assumed.refused_key),
             (content_type == "application/json", assumed.wrong_content_type),
-            (isinstance(asked.body, dict), assumed.unreadable_body),
+            (isinstance(request.body, dict), assumed.unreadable_body),
         )
         return next((reply for is_kept, reply in checks if not is_kept), None)

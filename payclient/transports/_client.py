@@ -34,7 +34,7 @@ from payclient.transports._failures import (
     sent,
     without_library_frames,
 )
-from payclient.transports._message import InCommon, common_headers, own_headers
+from payclient.transports._message import SharedPart, common_headers, own_headers
 from payclient.transports._origin import Origin
 from payclient.transports._pooled import LOOKUP, RESPONSE, PooledTransport, transport_over
 from payclient.transports._progress import progress_of
@@ -237,7 +237,7 @@ class HttpxTransport(HttpxClientTransport):
         self._own = library.AsyncClient(transport=transport_over(connections, library), trust_env=False, timeout=None)
         self._own._cookies = _without_cookies(library)  # noqa: SLF001  the property would copy them
         super().__init__(self._own)
-        self._in_common = InCommon(lambda request: (library.URL(request.url), common_headers(request)))
+        self._shared = SharedPart(lambda request: (library.URL(request.url), common_headers(request)))
 
     async def aclose(self) -> None:
         """Close the client and all its connections, also those in use."""
@@ -248,7 +248,7 @@ class HttpxTransport(HttpxClientTransport):
 
     def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
         """Make the request without `build_request`, whose merging costs as much as the exchange."""
-        url, headers = self._in_common.of(request)
+        url, headers = self._shared.get(request)
         return self._library.Request(
             request.method,
             url,

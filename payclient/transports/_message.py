@@ -12,9 +12,9 @@ _Value = TypeVar("_Value")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class InCommon(Generic[_Value]):
+class SharedPart(Generic[_Value]):
     """
-    A cache of what depends on the address and the common headers only, which successive requests share.
+    Cache of the part that consecutive requests have in common.
 
     Args:
         make: Computes the value; must not use anything else of the request, and never the key.
@@ -24,7 +24,7 @@ class InCommon(Generic[_Value]):
         self._make = make
         self._last: tuple[Request, _Value] | None = None
 
-    def of(self, request: Request) -> _Value:
+    def get(self, request: Request) -> _Value:
         """Return the value for *request*; the last one if address and headers are the same."""
         if self._last is None or request.headers is not self._last[0].headers or request.url != self._last[0].url:
             self._last = request, self._make(request)

@@ -12,7 +12,7 @@ import ssl
 from payclient.protocol import Request, Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
-from payclient.transports._message import InCommon, head, rest
+from payclient.transports._message import SharedPart, head, rest
 from payclient.transports._origin import Origin
 from payclient.transports._proxy import Proxy, as_proxy
 
@@ -51,11 +51,11 @@ class FastTransport:
             self._connections = Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy))
         finally:
             del proxy  # it may hold a password
-        self._shared = InCommon(lambda request: (Origin.of(request.url), head(request)))
+        self._shared = SharedPart(lambda request: (Origin.of(request.url), head(request)))
 
     async def send(self, request: Request) -> Response:
         """Exchange *request* for a response; see `Transport.send`."""
-        origin, beginning = self._shared.of(request)
+        origin, beginning = self._shared.get(request)
         return await self._connections.exchange(
             origin, lambda: beginning + rest(request), needs_fresh=request.needs_fresh_connection
         )

@@ -1,7 +1,7 @@
 """Internal: wait for transactions: the rules of a wait, shared polls, and watching many at once."""
 
 from payclient.waiting._polls import Polls as Polls
-from payclient.waiting._polls import wait_until_held as wait_until_held
+from payclient.waiting._polls import poll_until as poll_until
 from payclient.waiting._wait import INTERVAL as INTERVAL
 from payclient.waiting._wait import MAX_INTERVAL as MAX_INTERVAL
 from payclient.waiting._wait import Condition as Condition

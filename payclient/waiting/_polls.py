@@ -49,7 +49,7 @@ class Polls:
 
     def __init__(self) -> None:
         self._polled: dict[str, _Polled] = {}
-        self._under_way: set[str] = set()
+        self._in_flight: set[str] = set()
         self._open: dict[Close, None] = {}
         self._closed: Callable[[], PayClientError] | None = None
 
@@ -58,7 +58,7 @@ class Polls:
 
     def __contains__(self, reference: str) -> bool:
         """Return whether a poll for *reference* is in flight."""
-        return reference in self._under_way
+        return reference in self._in_flight
 
     def add(self, reference: str, listener: Listener) -> tuple[Result | None, float]:
         """Pass each result for *reference* to *listener* from now on; return the last one, and the time of it."""
@@ -75,7 +75,7 @@ class Polls:
 
     async def make(self, reference: str, poll: Poll) -> None:
         """Make a poll, and pass its result to the listeners; none for *reference* may be in flight."""
-        self._under_way.add(reference)
+        self._in_flight.add(reference)
         result: Result | None = None
         try:
             result = await poll()
@@ -85,7 +85,7 @@ class Polls:
             error.__traceback__ = None  # it may be kept for long
             result = error
         finally:
-            self._under_way.discard(reference)
+            self._in_flight.discard(reference)
             if polled := self._polled.get(reference):
                 if result is not None:
                     polled.result, polled.at = result, asyncio.get_running_loop().time()
@@ -110,34 +110,34 @@ class Polls:
 
 
 class _Inbox:
-    """The results for one wait, and the event by which it sleeps."""
+    """Poll results for one wait."""
 
     def __init__(self) -> None:
-        self._wake_up = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._results: list[Result] = []
 
     def put(self, result: Result | None) -> None:
         if result is not None:
             self._results.append(result)
-        self._wake_up.set()
+        self._wakeup.set()
 
     def take(self) -> list[Result]:
         results, self._results = self._results, []
-        self._wake_up.clear()
+        self._wakeup.clear()
         return results
 
     async def sleep_until(self, when: float) -> None:
         """Sleep until there is a result, or until *when*."""
-        timer = asyncio.get_running_loop().call_at(when, self._wake_up.set)
+        timer = asyncio.get_running_loop().call_at(when, self._wakeup.set)
         try:
-            await self._wake_up.wait()
+            await self._wakeup.wait()
         finally:
             timer.cancel()
 
 
-async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
+async def poll_until(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
     """
-    Poll one reference, or get the results of other waits, until `until` holds.
+    Poll one reference, or get the poll results of other waits, until `until` holds.
 
     Raises:
         WaitError: When it does not hold in time, or cannot hold any more.
@@ -150,11 +150,11 @@ async def wait_until_held(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
     try:
         is_held = wait.start_from(result, at, loop.time())
         while not is_held and (now := loop.time()) < wait.ends_at:
-            is_under_way = wait.reference in polls
-            if now >= wait.due_at and not is_under_way:
+            is_in_flight = wait.reference in polls
+            if now >= wait.due_at and not is_in_flight:
                 await polls.make(wait.reference, poll)
             else:
-                await inbox.sleep_until(wait.ends_at if is_under_way else min(wait.due_at, wait.ends_at))
+                await inbox.sleep_until(wait.ends_at if is_in_flight else min(wait.due_at, wait.ends_at))
             is_held = any(wait.take(result, loop.time()) for result in inbox.take())
     finally:
         polls.remove_open(inbox.put)

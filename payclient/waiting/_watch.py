@@ -65,7 +65,7 @@ class _Watched:
 
     index: int
     wait: Wait
-    has_news: bool = False  # that were not taken yet
+    has_unread_change: bool = False
     result: Result | None = None  # of a poll, not processed yet
     listener: Listener = field(init=False)
 
@@ -121,7 +121,7 @@ class _Watch:
     _timer: asyncio.Handle | None = field(init=False, default=None)
     _tasks: set[asyncio.Task[None]] = field(init=False, factory=set)
     _asking: int = field(init=False, default=0)
-    _news: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _wakeup: asyncio.Event = field(init=False, factory=asyncio.Event)
     _room: asyncio.Event = field(init=False, factory=asyncio.Event)
     _count: int = field(init=False, default=0)
     _failure: BaseException | None = field(init=False, default=None)
@@ -133,7 +133,7 @@ class _Watch:
     # What the caller sees
 
     def __aiter__(self) -> _Watch:
-        if self._reader is not None and self._reader is asyncio.current_task():  # others may share what is left
+        if self._reader is not None and self._reader is asyncio.current_task():  # other tasks may read the rest
             message = "this watch has been read to its end; open another one"
             raise RuntimeError(message)
         return self
@@ -141,22 +141,22 @@ class _Watch:
     async def __anext__(self) -> Seen:
         while not self._is_stopping:
             if self._ready:
-                return self._handed_out(self._ready.popleft())
+                return self._delivered(self._ready.popleft())
             if self._is_read and not self._watched:
                 self._end(None)
             if self._is_over:
                 failure, self._failure = self._failure, None
                 self._reader = self._reader if failure else asyncio.current_task()
                 raise failure or StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
+            self._wakeup.clear()
+            await self._wakeup.wait()
         message = "the block of this watch has ended; read the changes inside `async with client.watch(...)`"
         raise RuntimeError(message)
 
-    def _handed_out(self, seen: Seen) -> Seen:
+    def _delivered(self, seen: Seen) -> Seen:
         watched = self._watched.get(seen.index)
         if watched is not None and not self._is_over:
-            watched.has_news = False
+            watched.has_unread_change = False
             self._plan(watched)
         self._room.set()
         return seen
@@ -166,7 +166,7 @@ class _Watch:
     def start(self, references: References) -> None:
         """Start to read the input; the time begins."""
         self._ends_at = self._loop.time() + self._terms.deadline
-        self._deadline = self._loop.call_at(self._ends_at, self._expire)
+        self._deadline = self._loop.call_at(self._ends_at, self._on_deadline)
         self._begin(self._read(references))
         self._polls.add_open(self._end)
 
@@ -179,17 +179,17 @@ class _Watch:
             self._count += 1
             await asyncio.sleep(0)  # a long list must not block the event loop
         self._is_read = True
-        self._news.set()
+        self._wakeup.set()
 
     def _add(self, index: int, reference: str) -> None:
         try:
             check_reference(reference)
         except PayClientError as error:
-            self._tell(Failed(reference, error, index=index))
+            self._publish(Failed(reference, error, index=index))
             return
         now = self._loop.time()
         watched = _Watched(index, Wait(reference, self._terms, began_at=now, random=self._random))
-        watched.listener = partial(self._put, watched)
+        watched.listener = partial(self._on_result, watched)
         self._watched[index] = watched
         result, at = self._polls.add(reference, watched.listener)
         self._process(watched, lambda: watched.wait.start_from(result, at, now))
@@ -198,22 +198,26 @@ class _Watch:
 
     def _plan(self, watched: _Watched) -> None:
         heappush(self._due, (watched.wait.due_at, watched.index))
-        self._ask_what_is_due()
+        self._poll_due()
 
-    def _ask_what_is_due(self) -> None:
+    def _poll_due(self) -> None:
         now = self._loop.time()
         while self._due and self._due[0][0] <= now and self._asking < self._concurrency and not self._is_over:
             due_at, index = heappop(self._due)
             watched = self._watched.get(index)
             # A reference with a newer result has a newer entry here, and one in flight will get one.
-            is_due = watched is not None and watched.wait.due_at == due_at and not (watched.has_news or watched.result)
+            is_due = (
+                watched is not None
+                and watched.wait.due_at == due_at
+                and not (watched.has_unread_change or watched.result)
+            )
             if watched is not None and is_due and watched.wait.reference not in self._polls:
                 self._asking += 1
                 self._begin(self._ask(watched))
         if self._timer is not None:
             self._timer.cancel()
         is_waiting = self._due and self._asking < self._concurrency and not self._is_over
-        self._timer = self._loop.call_at(self._due[0][0], self._ask_what_is_due) if is_waiting else None
+        self._timer = self._loop.call_at(self._due[0][0], self._poll_due) if is_waiting else None
 
     async def _ask(self, watched: _Watched) -> None:
         reference = watched.wait.reference
@@ -222,11 +226,11 @@ class _Watch:
                 await self._polls.make(reference, partial(self._poll, reference, self._ends_at))
         finally:
             self._asking -= 1
-        self._ask_what_is_due()
+        self._poll_due()
 
-    def _put(self, watched: _Watched, result: Result | None) -> None:
+    def _on_result(self, watched: _Watched, result: Result | None) -> None:
         """Keep a result; when there is none, poll again."""
-        if self._is_over or watched.has_news:
+        if self._is_over or watched.has_unread_change:
             return
         if result is None:
             self._plan(watched)
@@ -234,9 +238,9 @@ class _Watch:
         watched.result = result
         self._inbox.append(watched)
         if len(self._inbox) == 1:
-            self._begin(self._empty_inbox())
+            self._begin(self._process_inbox())
 
-    async def _empty_inbox(self) -> None:
+    async def _process_inbox(self) -> None:
         while self._inbox and not self._is_over:
             watched = self._inbox[0]
             result, watched.result = watched.result, None
@@ -245,7 +249,7 @@ class _Watch:
             self._inbox.popleft()
 
     def _process(self, watched: _Watched, take: Callable[[], bool]) -> None:
-        """Let the wait *take* a result, which runs the caller's predicate, and tell what is new."""
+        """Let the wait *take* a result, which runs the caller's predicate, and publish the change."""
         wait = watched.wait
         previous = None if wait.transaction is None else wait.transaction.status
         try:
@@ -257,30 +261,30 @@ class _Watch:
                 self._fail(watched, error)
             return
         if is_last:
-            self._forget(watched)
+            self._remove(watched)
         transaction = wait.transaction
         if transaction is not None and (is_last or transaction.status != previous):
-            watched.has_news = not is_last
-            self._tell(Change(wait.reference, previous, transaction, is_last=is_last, index=watched.index))
+            watched.has_unread_change = not is_last
+            self._publish(Change(wait.reference, previous, transaction, is_last=is_last, index=watched.index))
         else:
             self._plan(watched)
 
     def _fail(self, watched: _Watched, error: PayClientError) -> None:
-        self._forget(watched)
-        self._tell(Failed(watched.wait.reference, error, index=watched.index))
+        self._remove(watched)
+        self._publish(Failed(watched.wait.reference, error, index=watched.index))
 
-    def _tell(self, seen: Seen) -> None:
+    def _publish(self, seen: Seen) -> None:
         self._ready.append(seen)
-        self._news.set()
+        self._wakeup.set()
 
     # The end
 
-    def _forget(self, watched: _Watched) -> None:
+    def _remove(self, watched: _Watched) -> None:
         del self._watched[watched.index]
         self._polls.remove(watched.wait.reference, watched.listener)
         self._room.set()
 
-    def _expire(self) -> None:
+    def _on_deadline(self) -> None:
         now = self._loop.time()
         for watched in list(self._watched.values()):
             self._fail(watched, watched.wait.exceeded(now))
@@ -302,7 +306,7 @@ class _Watch:
             self._timer.cancel()
         for task in self._tasks:
             task.cancel()
-        self._news.set()
+        self._wakeup.set()
 
     async def stop(self) -> None:
         """End all tasks and readers, even if this is cancelled repeatedly."""
@@ -313,8 +317,8 @@ class _Watch:
         finally:
             self._polls.remove_open(self._end)
             for watched in list(self._watched.values()):
-                self._forget(watched)
-            self._news.set()
+                self._remove(watched)
+            self._wakeup.set()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="payclient-watch")

@@ -16,7 +16,7 @@ from payclient import (
     WaitDeadlineError,
 )
 from payclient.errors import DeadlineExceededError
-from payclient.waiting import Polls, Terms, Wait, wait_until_held
+from payclient.waiting import Polls, Terms, Wait, poll_until
 from support.fakes import client
 from support.simulated import now
 from support.timeline import DOWN, Timeline
@@ -48,7 +48,7 @@ class Service:
 def waiting(polls, service, name=None, **terms):
     terms = Terms(**{"until": {"Paid"}, "deadline": 900.0, "interval": 10.0, "max_interval": 10.0, **terms})
     wait = Wait("T1", terms, began_at=now(), random=lambda: 1.0)
-    return asyncio.create_task(wait_until_held(wait, polls, partial(service.poll, name)))
+    return asyncio.create_task(poll_until(wait, polls, partial(service.poll, name)))
 
 
 async def test_one_poll_for_all():
@@ -106,7 +106,7 @@ async def test_young_failure_ends_no_newcomer():
 
     def start(**terms):
         terms = Terms(until={"Paid"}, deadline=60.0, interval=10.0, **terms)
-        return asyncio.create_task(wait_until_held(Wait("T1", terms, began_at=now(), random=lambda: 1.0), polls, poll))
+        return asyncio.create_task(poll_until(Wait("T1", terms, began_at=now(), random=lambda: 1.0), polls, poll))
 
     patient = start(appear=60.0)
     await asyncio.sleep(1)
@@ -140,7 +140,7 @@ async def test_asker_without_time():
             raise DeadlineExceededError("no time") from None
 
     terms = Terms(until={"Paid"}, deadline=3.0)
-    short = wait_until_held(Wait("T1", terms, began_at=0.0, random=lambda: 1.0), polls, poll)
+    short = poll_until(Wait("T1", terms, began_at=0.0, random=lambda: 1.0), polls, poll)
     first = asyncio.create_task(short)
     await asyncio.sleep(1)
     second = waiting(polls, service, "second")
@@ -160,7 +160,7 @@ async def test_failure_is_told_to_all():
         raise ServiceError("down", status_code=503)
 
     terms = Terms(until={"Paid"}, deadline=15.0, interval=10.0, max_interval=10.0)
-    waits = [wait_until_held(Wait("T1", terms, began_at=0.0, random=lambda: 1.0), polls, poll) for _ in range(5)]
+    waits = [poll_until(Wait("T1", terms, began_at=0.0, random=lambda: 1.0), polls, poll) for _ in range(5)]
     errors = await asyncio.gather(*waits, return_exceptions=True)
     assert ({type(error) for error in errors}, calls) == ({WaitDeadlineError}, [0, 11])
 
@@ -174,7 +174,7 @@ async def test_foreign_error():
         raise ZeroDivisionError
 
     terms = Terms(until={"Paid"}, deadline=900.0)
-    first = asyncio.create_task(wait_until_held(Wait("T1", terms, began_at=0.0, random=lambda: 1.0), polls, broken))
+    first = asyncio.create_task(poll_until(Wait("T1", terms, began_at=0.0, random=lambda: 1.0), polls, broken))
     await asyncio.sleep(0.5)
     second = waiting(polls, service)
     with pytest.raises(ZeroDivisionError):
