@@ -23,7 +23,7 @@ from payclient._config import (
     resolve_rate,
     resolve_transport_object,
 )
-from payclient._confirm import Confirmation, claim
+from payclient._confirm import Claim, Confirmation
 from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
 from payclient._options import STALL_TIMEOUT, options_of
@@ -490,7 +490,7 @@ class AsyncClient:
             PayClientError: When the service could not be asked; then the claim is neither true nor false.
             ConfigurationError: When an argument is invalid, such as an amount below 0.
         """
-        claimed = claim(reference, amount=amount, merchant_reff=merchant_reff, status=status)
+        claimed = Claim(reference=reference, amount=amount, merchant_reff=merchant_reff, status=status)
         clock = self._session.check_usable()
         try:
             transaction = await self._look_up(

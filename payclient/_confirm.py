@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
-from attrs import frozen
+from attrs import field, frozen
 
 from payclient._escape import quote
 from payclient._transaction import Transaction
@@ -62,79 +62,70 @@ class Confirmation:
         return self.is_confirmed
 
 
+def _is_amount(_: object, __: object, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(cast("object", value), int) or value < 0:
+        message = f"amount must be an integer of 0 or more, in the unit of the service, got {value!r}"
+        raise ConfigurationError(message)
+
+
+def _to_stated(given: object) -> str | None:
+    """Return a text without surrounding spaces; None where it is empty or a dash, and so states nothing."""
+    if not isinstance(given, str | None):
+        message = f"merchant_reff must be a string or None, got {type(given).__name__}"
+        raise ConfigurationError(message)
+    text = (given or "").strip()
+    return text if any(map(str.isalnum, text)) else None
+
+
+def _to_words(given: object) -> frozenset[str]:
+    words = frozenset(cast("Iterable[object]", given)) if isinstance(given, Iterable) else frozenset[object]()
+    if not words or isinstance(given, str) or not all(isinstance(word, str) and word for word in words):
+        message = f"status must be a set of statuses, such as {{'Paid'}}, got {given!r}"
+        raise ConfigurationError(message)
+    return cast("frozenset[str]", words)
+
+
 @frozen(kw_only=True)
 class Claim:
     """
-    What a caller was told of a transaction; made by `claim`.
+    What a caller was told of a transaction.
 
     Attributes:
+        reference: The service's reference code.
+        amount: The expected amount.
         merchant_reff: None if it is not compared.
-        status: The words that will do.
+        status: The accepted words.
+
+    Raises:
+        ConfigurationError: When a value is none that the service could have.
     """
 
     reference: str
-    amount: int
-    merchant_reff: str | None
-    status: frozenset[str]
+    amount: int = field(validator=_is_amount)
+    merchant_reff: str | None = field(converter=_to_stated)
+    status: frozenset[str] = field(converter=_to_words)
 
-    def against(self, transaction: Transaction | None) -> Confirmation:
-        """Return what the service's *transaction*, or None if it has none, says about the claim."""
+    def against(self, found: Transaction | None) -> Confirmation:
+        """Return what the service's transaction, or None if it has none, says about the claim."""
         return Confirmation(
             reference=self.reference,
             compared=("amount", "status") if self.merchant_reff is None else ("merchant_reff", "amount", "status"),
-            differences=self._differences(transaction),
-            transaction=transaction,
+            differences=tuple(self._differences(found)),
+            transaction=found,
         )
 
-    def _differences(self, found: Transaction | None) -> tuple[FieldDifference, ...]:
+    def _differences(self, found: Transaction | None) -> Iterator[FieldDifference]:
         if found is None:
-            return (FieldDifference(field="reference", expected=self.reference, found=None),)
-        differences: list[FieldDifference] = []
-        if self.merchant_reff is not None and self.merchant_reff != _stated(found.merchant_reff):
-            differences.append(
-                FieldDifference(field="merchant_reff", expected=self.merchant_reff, found=found.merchant_reff)
-            )
+            yield FieldDifference(field="reference", expected=self.reference, found=None)
+            return
+        if self.merchant_reff is not None and self.merchant_reff != _to_stated(found.merchant_reff):
+            yield FieldDifference(field="merchant_reff", expected=self.merchant_reff, found=found.merchant_reff)
         if found.amount != self.amount:
-            differences.append(FieldDifference(field="amount", expected=self.amount, found=found.amount))
+            yield FieldDifference(field="amount", expected=self.amount, found=found.amount)
         if found.status not in self.status:
-            differences.append(FieldDifference(field="status", expected=tuple(sorted(self.status)), found=found.status))
+            yield FieldDifference(field="status", expected=tuple(sorted(self.status)), found=found.status)
         elif (due := _not_received(found)) is not None:
-            differences.append(FieldDifference(field="amount_received", expected=due, found=found.amount_received))
-        return tuple(differences)
-
-
-def claim(reference: str, *, amount: int, merchant_reff: str | None, status: object) -> Claim:
-    """
-    Return what a caller was told, checked.
-
-    Raises:
-        ConfigurationError: When *amount* or *merchant_reff* is no value that the service could have, or *status* is no
-            set with a word in it.
-    """
-    if isinstance(amount, bool) or not isinstance(cast("object", amount), int) or amount < 0:
-        message = f"amount must be an integer of 0 or more, in the unit of the service, got {amount!r}"
-        raise ConfigurationError(message)
-    if not isinstance(cast("object", merchant_reff), str | None):
-        message = f"merchant_reff must be a string or None, got {type(merchant_reff).__name__}"
-        raise ConfigurationError(message)
-    words: frozenset[object] = (
-        frozenset(cast("Iterable[object]", status)) if isinstance(status, Iterable) else frozenset()
-    )
-    if not words or isinstance(status, str) or not all(isinstance(word, str) and word for word in words):
-        message = f"status must be a set of statuses, such as {{'Paid'}}, got {status!r}"
-        raise ConfigurationError(message)
-    return Claim(
-        reference=reference,
-        amount=amount,
-        merchant_reff=_stated(merchant_reff),
-        status=cast("frozenset[str]", words),
-    )
-
-
-def _stated(text: str | None) -> str | None:
-    """Return *text* without surrounding spaces; None where it is empty or a dash, and so states nothing."""
-    text = (text or "").strip()
-    return text if any(map(str.isalnum, text)) else None
+            yield FieldDifference(field="amount_received", expected=due, found=found.amount_received)
 
 
 def _not_received(found: Transaction) -> int | None:

@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from payclient.protocol import Request
+from payclient.transports._origin import Origin
 
 _Value = TypeVar("_Value")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class SharedPart(Generic[_Value]):
@@ -38,11 +38,7 @@ def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
     Source:
         RFC 9110, part 7.2, for `Host`.
     """
-    url = urlsplit(request.url)
-    host = url.netloc
-    if url.port == _DEFAULT_PORTS.get(url.scheme):
-        host = host.removesuffix(f":{url.port}")
-    headers = {"Host": host, **request.headers}
+    headers = {"Host": str(Origin.of(request.url)), **request.headers}
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 

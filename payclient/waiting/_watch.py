@@ -206,12 +206,9 @@ class _Watch:
             due_at, index = heappop(self._due)
             watched = self._watched.get(index)
             # A reference with a newer result has a newer entry here, and one in flight will get one.
-            is_due = (
-                watched is not None
-                and watched.wait.due_at == due_at
-                and not (watched.has_unread_change or watched.result)
-            )
-            if watched is not None and is_due and watched.wait.reference not in self._polls:
+            if watched is None or watched.wait.due_at != due_at or watched.has_unread_change or watched.result:
+                continue
+            if watched.wait.reference not in self._polls:
                 self._asking += 1
                 self._begin(self._ask(watched))
         if self._timer is not None:
