@@ -54,7 +54,6 @@ class InFlight(Generic[_Value]):
 
     Attributes:
         sent_at: As given to `SingleFlight.start`.
-        waiters: Callers that wait for its result.
         is_cut_short: Whether the caller gives up earlier than others would, so that its failure is its own.
     """
 
@@ -63,7 +62,7 @@ class InFlight(Generic[_Value]):
     sent_at: Callable[[], float | None]
     _value: _Value | None = field(default=None, init=False)
     is_cut_short: bool = field(default=False, init=False)
-    waiters: list[asyncio.Future[_Result[_Value]]] = field(factory=list, init=False)
+    _ended: asyncio.Future[_Result[_Value]] | None = field(default=None, init=False)  # most calls are not shared
 
     async def join(self) -> _Value | None:
         """
@@ -72,9 +71,10 @@ class InFlight(Generic[_Value]):
         Returns:
             None when the call ended without one: then one of the waiters makes it again.
         """
-        waiter: asyncio.Future[_Result[_Value]] = asyncio.get_running_loop().create_future()
-        self.waiters.append(waiter)
-        value, failure = await waiter
+        if self._ended is None:
+            self._ended = asyncio.get_running_loop().create_future()
+        await asyncio.wait([self._ended])  # which is not cancelled with this caller
+        value, failure = self._ended.result()
         if failure is not None:
             # A single exception raised in several tasks would collect the tracebacks of all of them.
             raise copy.copy(failure)
@@ -92,12 +92,9 @@ class InFlight(Generic[_Value]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if self._others.get(self._key) is self:
             del self._others[self._key]
-        if not self.waiters:
+        if self._ended is None:
             return
         # The deadline was the caller's own, so waiters with more time try again.
-        is_own_time = isinstance(error, DeadlineExceededError)
-        is_own = is_own_time or self.is_cut_short
+        is_own = isinstance(error, DeadlineExceededError) or self.is_cut_short
         failure = error if isinstance(error, PayClientError) and not is_own else None
-        for waiter in self.waiters:
-            if not waiter.done():  # done: its waiter was cancelled
-                waiter.set_result((self._value, failure))
+        self._ended.set_result((self._value, failure))

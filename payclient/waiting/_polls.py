@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 from attrs import define, field
@@ -109,32 +110,6 @@ class Polls:
             close(error())
 
 
-class _Inbox:
-    """Poll results for one wait."""
-
-    def __init__(self) -> None:
-        self._wakeup = asyncio.Event()
-        self._results: list[Result] = []
-
-    def put(self, result: Result | None) -> None:
-        if result is not None:
-            self._results.append(result)
-        self._wakeup.set()
-
-    def take(self) -> list[Result]:
-        results, self._results = self._results, []
-        self._wakeup.clear()
-        return results
-
-    async def sleep_until(self, when: float) -> None:
-        """Sleep until there is a result, or until *when*."""
-        timer = asyncio.get_running_loop().call_at(when, self._wakeup.set)
-        try:
-            await self._wakeup.wait()
-        finally:
-            timer.cancel()
-
-
 async def poll_until(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
     """
     Poll one reference, or get the poll results of other waits, until `until` holds.
@@ -144,21 +119,26 @@ async def poll_until(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
         PayClientError: When every other lookup would fail too, or the client is closed.
     """
     loop = asyncio.get_running_loop()
-    inbox = _Inbox()
-    result, at = polls.add(wait.reference, inbox.put)
-    polls.add_open(inbox.put)
+    inbox = asyncio.Queue[Result | None]()
+    result, at = polls.add(wait.reference, inbox.put_nowait)
+    polls.add_open(inbox.put_nowait)
     try:
         is_held = wait.start_from(result, at, loop.time())
         while not is_held and (now := loop.time()) < wait.ends_at:
+            received: list[Result | None] = []
             is_in_flight = wait.reference in polls
             if now >= wait.due_at and not is_in_flight:
                 await polls.make(wait.reference, poll)
             else:
-                await inbox.sleep_until(wait.ends_at if is_in_flight else min(wait.due_at, wait.ends_at))
-            is_held = any(wait.take(result, loop.time()) for result in inbox.take())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(wait.ends_at if is_in_flight else min(wait.due_at, wait.ends_at)):
+                        received.append(await inbox.get())
+            while not inbox.empty():
+                received.append(inbox.get_nowait())
+            is_held = any(result is not None and wait.take(result, loop.time()) for result in received)
     finally:
-        polls.remove_open(inbox.put)
-        polls.remove(wait.reference, inbox.put)
+        polls.remove_open(inbox.put_nowait)
+        polls.remove(wait.reference, inbox.put_nowait)
     if not is_held:
         raise wait.exceeded(loop.time())
     assert wait.transaction is not None  # noqa: S101  it holds of a transaction
