@@ -22,6 +22,7 @@ from payclient.protocol import Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
 from payclient.transports._origin import Origin
+from payclient.transports._progress import progress_of
 from payclient.transports._proxy import Proxy, as_proxy
 
 LOOKUP = "payclient.lookup"
@@ -109,8 +110,10 @@ class Below:
         except TimeoutError as error:
             if isinstance(error, TransportError):
                 raise
-        message = f"{host} did not answer within {seconds:g} s"
-        raise AttemptTimeoutError(message, sent="unknown", step="waiting")
+            progress = progress_of(error)
+        through = f" through the proxy {progress.proxy}" if progress.proxy else ""
+        message = f"{host} did not answer within {seconds:g} s{through}"
+        raise AttemptTimeoutError(message, sent=progress.sent, step=progress.step, address=progress.address)
 
     def _head_of(self, response: Response) -> _Head:
         connection = response.connection

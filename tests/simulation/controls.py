@@ -191,7 +191,7 @@ CONTROLS = (
     Control("the deadline of one lookup is not that of another", _LEAVE,
             "isinstance(error, DeadlineExceededError) or", ""),
     Control("those who wait are woken when a call was cancelled", _LEAVE,
-            "if self._ended is None:", "if self._ended is None or not (self._value or error):"),
+            "self._ended.set_result(", "(failure or self._value) and self._ended.set_result("),
     Control("a lookup that waits no more ends no other", "policies._single_flight:InFlight.join",
             "await asyncio.wait([self._ended])", "await self._ended"),
     # Life

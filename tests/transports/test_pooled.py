@@ -9,7 +9,7 @@ import httpx
 import httpx2
 import pytest
 
-from payclient import AsyncClient
+from payclient import AsyncClient, AttemptTimeoutError
 from payclient.transports import PooledTransport
 from support.fakes import KEY
 from support.raw_server import RawServer, Script, close, head, http, send, stall
@@ -146,3 +146,23 @@ async def test_either_library():
     ):
         assert (await pay.get_transaction("T1")).reference == "T1"
         assert type(pay._session._transport._own).__mro__[0] is httpx2.AsyncClient
+
+
+@pytest.mark.virtual_time
+async def test_time_out_of_the_client_in_a_handshake():
+    """A time-out of the caller's httpx client says where it struck: no request was sent before the handshake ended."""
+    timeout = httpx.Timeout(None, read=1.0)
+    async with (
+        RawServer(Script((), greeting=[stall])) as server,
+        httpx.AsyncClient(transport=PooledTransport(connect_timeout=60.0), timeout=timeout) as http_client,
+        AsyncClient(
+            api_key=KEY, base_url=server.url.replace("http:", "https:"), http_client=http_client, retry=None
+        ) as pay,
+    ):
+        with pytest.raises(AttemptTimeoutError) as caught:
+            await pay.get_transaction("T1")
+        assert (caught.value.step, caught.value.sent, caught.value.address) == (
+            "tls",
+            "no",
+            server.url.partition("//")[2],
+        )
