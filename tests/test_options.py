@@ -106,7 +106,7 @@ def test_workers():
     """A specification has each option that a worker takes, with the same default, described; it has no other."""
     taken = {name: option for name, option in OPTIONS.items() if option.worker == name}
     written = fields(LookupSpec)
-    assert set(written) - set(taken) == WORKER_ONLY
+    assert set(written) == {*taken, *WORKER_ONLY}
     assert {name: written[name] for name in taken} == {name: option.default for name, option in taken.items()}
 
     described = inspect.getdoc(LookupSpec)
@@ -152,6 +152,20 @@ def test_refused():
         given = {"api_key": KEY, "base_url": "https://pay.example", name: value}
         try:
             AsyncClient(**given)
+        except ConfigurationError as error:
+            if not str(error).startswith(name):
+                unchecked.append(str(error))
+        else:
+            unchecked.append(name)
+    assert unchecked == []
+
+
+def test_refused_for_workers():
+    """Each option of a worker is checked where its specification is made, and the message names it."""
+    unchecked = []
+    for name in (name for name, option in OPTIONS.items() if option.worker == name):
+        try:
+            LookupSpec(**{"base_url": "https://pay.example", name: REFUSED[name]})
         except ConfigurationError as error:
             if not str(error).startswith(name):
                 unchecked.append(str(error))
