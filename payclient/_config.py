@@ -232,7 +232,7 @@ def _address_problem(parts: SplitResult, host: str | None) -> str | None:
 
 
 def _path_problem(url: str) -> str | None:
-    """Return what is wrong behind the host: more than a path, or the beginning of the operation's path."""
+    """Return the problem behind the host, if any: more than a path, or the beginning of the operation's path."""
     if "?" in url or "#" in url:
         return "must not hold a query or fragment"
     url = url.rstrip("/")

@@ -106,7 +106,7 @@ class Claim:
     status: frozenset[str] = field(converter=_to_words)
 
     def against(self, found: Transaction | None) -> Confirmation:
-        """Return what the service's transaction, or None if it has none, says about the claim."""
+        """Compare the claim with the service's transaction; None if it has none."""
         return Confirmation(
             reference=self.reference,
             compared=("amount", "status") if self.merchant_reff is None else ("merchant_reff", "amount", "status"),
@@ -129,7 +129,7 @@ class Claim:
 
 
 def _not_received(found: Transaction) -> int | None:
-    """Return what should have come of a payment, if the service itself states that less did; otherwise None."""
+    """Return the amount due of a payment if the service itself states that less was received; otherwise None."""
     received, due = found.amount_received, found.amount - (found.fee or 0)
     if received is None or received >= due or found.status.strip().casefold() != _PAID:
         return None

@@ -39,7 +39,7 @@ class Option:
     command: str
 
     def value(self, given: str | None, environ: Mapping[str, str] = os.environ) -> str:
-        """Return what is given, or else what the variable holds; it may be a secret."""
+        """Return the given value, or else that of the variable; it may be a secret."""
         try:
             return environ.get(self.variable, "") if given is None else given
         finally:

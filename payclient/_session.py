@@ -31,7 +31,7 @@ from payclient._keys import Keys
 from payclient._lookup import Lookup, Refusal, may_end
 from payclient._refusals import Refusals
 from payclient._telemetry import Attempt, Stats, logger
-from payclient._until_done import finish
+from payclient._until_done import shielded
 from payclient.errors import (
     AuthenticationError,
     ClientClosedError,
@@ -211,7 +211,7 @@ class Session:
             self.refusals.stop()
             clock.stop()
             if self._name is not None:
-                await finish(self._transport.aclose())
+                await shielded(self._transport.aclose())
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         is_left_open = not self._is_closed and self._clock is not None and self._process == os.getpid()

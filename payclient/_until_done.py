@@ -27,9 +27,9 @@ async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
         raise interruption
 
 
-async def finish(work: Awaitable[_Result]) -> _Result:
+async def shielded(work: Awaitable[_Result]) -> _Result:
     """
-    Return the result of *work*, which is not cancelled.
+    Await *work* to its end, even if this task is cancelled, and return its result.
 
     Raises:
         CancelledError: As `until_done`, after *work* has ended; what *work* raised is its cause.
@@ -43,5 +43,5 @@ async def finish(work: Awaitable[_Result]) -> _Result:
 
 
 async def in_thread(step: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Call *step* in a thread, and `finish` it, so that what it uses is used by one thread at a time."""
-    return await finish(asyncio.to_thread(step, *arguments))
+    """Call *step* in a thread, and wait for its end, so that one thread at a time uses its arguments."""
+    return await shielded(asyncio.to_thread(step, *arguments))

@@ -139,7 +139,7 @@ class _LoopThread:
             await self._loop.shutdown_asyncgens()
 
 
-def _waited_for(
+def _blocking(
     method: Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Result]],
 ) -> Callable[Concatenate[Client, _Given], _Result]:
     @wraps(method)
@@ -150,7 +150,7 @@ def _waited_for(
     return wait
 
 
-def _iterated(
+def _blocking_iterator(
     method: Callable[Concatenate[AsyncClient, _Given], AbstractAsyncContextManager[AsyncIterator[_Result]]],
 ) -> Callable[Concatenate[Client, _Given], AbstractContextManager[Iterator[_Result]]]:
     @wraps(method)
@@ -234,12 +234,12 @@ class Client:
             raise ConfigurationError(message)
         self._thread = _LoopThread(made)
 
-    get_transaction: Final = _waited_for(AsyncClient.get_transaction)
-    get_transactions: Final = _waited_for(AsyncClient.get_transactions)
-    stream_transactions: Final = _iterated(AsyncClient.stream_transactions)
-    wait_for: Final = _waited_for(AsyncClient.wait_for)
-    watch: Final = _iterated(AsyncClient.watch)
-    confirm: Final = _waited_for(AsyncClient.confirm)
+    get_transaction: Final = _blocking(AsyncClient.get_transaction)
+    get_transactions: Final = _blocking(AsyncClient.get_transactions)
+    stream_transactions: Final = _blocking_iterator(AsyncClient.stream_transactions)
+    wait_for: Final = _blocking(AsyncClient.wait_for)
+    watch: Final = _blocking_iterator(AsyncClient.watch)
+    confirm: Final = _blocking(AsyncClient.confirm)
 
     def close(self) -> None:
         """

@@ -36,7 +36,7 @@ _ABSENT = object()
 
 
 class FieldProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
-    """A field cannot be read; the text says which, what was found and what is needed."""
+    """A field cannot be read; the text has its name, the value and the requirement."""
 
 
 def expdate_if_documented(data: Mapping[str, Any]) -> datetime | None:

@@ -1,5 +1,5 @@
 """
-Whether the service answers at all: learnt from the result of every attempt of a client, without a queue or a clock.
+Detect an outage of the service from the results of a client's attempts, without a queue or a clock.
 
 1.  An attempt is answered by any response that shows a live service: a transaction, "not found", a refusal, a 429. It
     fails without a response, or with one that says nothing (5xx, 408, 425, malformed). A refused certificate or tunnel
@@ -55,7 +55,7 @@ def _are_enough(attempts: int, references: set[str]) -> bool:
 
 class Outage:
     """
-    What a client knows about an outage; all times are on the event loop's clock.
+    The state of an outage; all times are on the event loop's clock.
 
     Attributes:
         allowed: Seconds that a response may take.
@@ -90,7 +90,7 @@ class Outage:
         self._since = math.inf  # start of the first attempt that failed
 
     def seconds(self, now: float) -> float:
-        """Return how long the outage has lasted; 0.0 if there is none."""
+        """Return the duration of the outage; 0.0 if there is none."""
         return now - self._since if self.is_on else 0.0
 
     # Attempts

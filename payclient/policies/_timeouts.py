@@ -20,10 +20,10 @@ _MIN_INTERVAL = 0.005
 
 
 class Timed(Protocol):
-    """What fires at a time."""
+    """Can be scheduled on a `Clock`."""
 
     def fire(self) -> None:
-        """Do what is due."""
+        """Called once, when the time has come."""
 
 
 class Clock:
@@ -49,7 +49,7 @@ class Clock:
             self._schedule(when)
 
     def pending(self) -> list[Timed]:
-        """Return what has not fired yet, in the order in which it was scheduled."""
+        """Return the time-outs that have not fired, in the order of scheduling."""
         return list(self._timeouts)
 
     def cancel(self, timeout: Timed) -> None:

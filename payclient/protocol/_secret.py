@@ -66,7 +66,7 @@ class ApiKey:
 
 
 def _problem(key: object) -> str:
-    """Return what is wrong with the key and where, never its text; "" if nothing is."""
+    """Return the problem with the key and its place, never its text; "" if there is none."""
     if not isinstance(key, str):
         return f"must be a string, got {type(key).__name__}"
     text = key.strip()

@@ -188,7 +188,7 @@ class ConcurrencyLimit:
     retry_after: RetryAfter = RetryAfter.ABSENT
 
     def gate(self) -> Gate:
-        """Return what compares the requests in flight with the maximum."""
+        """Return a gate that compares the requests in flight with the maximum."""
         return lambda _, in_flight: 1.0 if in_flight >= self.count else 0.0
 
 

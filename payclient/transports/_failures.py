@@ -177,7 +177,7 @@ def _refused_handshake(error: ssl.SSLError) -> str:
 
 
 def _refused_certificate(error: BaseException) -> str:
-    """Return how the service refuses the client's certificate, or the lack of one; "" if it does not."""
+    """Return the refusal of the client's certificate, or of the lack of one, in words; "" if there is none."""
     for link in chain(error):
         alert = (link.reason or "").partition("_ALERT_")[2] if isinstance(link, ssl.SSLError) else ""
         words = f"(alert {alert.replace('_', ' ').lower()})"

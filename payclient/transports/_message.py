@@ -62,7 +62,7 @@ def head(request: Request) -> bytes:
 
 
 def rest(request: Request) -> bytes:
-    """Return what follows the `head`; do not keep it in a variable, because it holds the API key."""
+    """Return the message after the `head`; do not keep it in a variable, because it holds the API key."""
     return b"Content-Length: %d\r\nAuthorization: %b\r\n\r\n%b" % (
         len(request.body),
         request.authorization().encode("latin-1"),

@@ -35,7 +35,7 @@ _UNSENDABLE = (b"CONNECT", b"HEAD")
 
 @frozen(eq=False)
 class _Head:
-    """What httpx expects of httpcore's response."""
+    """A response in the form of httpcore."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -43,13 +43,13 @@ class _Head:
     extensions: dict[str, Any]
 
 
-class Below:
+class PoolAdapter:
     """
-    What stands where httpx keeps httpcore's pool.
+    Takes the place of httpcore's pool below httpx.
 
     Args:
-        connections: Over which everything is sent.
-        library: The module `httpx` or `httpx2`, whose errors requests that are no lookups fail with.
+        connections: For all requests.
+        library: The module `httpx` or `httpx2`; other requests than lookups fail with its errors.
     """
 
     is_known_to_respx = False
@@ -66,7 +66,7 @@ class Below:
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request of httpcore's form, and return its response."""
-        if not Below.is_known_to_respx and (mocks := sys.modules.get("respx.mocks")) is not None:
+        if not PoolAdapter.is_known_to_respx and (mocks := sys.modules.get("respx.mocks")) is not None:
             _tell_respx(mocks)
             return await self.handle_async_request(request)  # which may be a mock now
         is_lookup = LOOKUP in request.extensions
@@ -122,7 +122,7 @@ class Below:
         return _Head(response.status_code, headers, self._library.ByteStream(response.body), extensions)
 
     def _native(self, error: TransportError) -> Exception:
-        """Return the error of the library that callers other than payclient expect."""
+        """Return the library's own error, which callers other than payclient expect."""
         is_late, library = isinstance(error, AttemptTimeoutError), self._library
         if error.step == "proxy":
             kind = library.ProxyError
@@ -161,7 +161,7 @@ class PooledTransport(httpx.AsyncHTTPTransport):
     ) -> None:
         # Without httpx's own `__init__`, which makes a pool of httpcore. The other methods stay, and tests patch them.
         try:
-            self._pool: Any = Below(Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy)), httpx)
+            self._pool: Any = PoolAdapter(Connections(ssl_context, connect_timeout, keepalive, as_proxy(proxy)), httpx)
         finally:
             del proxy  # it may hold a password
 
@@ -170,14 +170,14 @@ def transport_over(connections: Connections, library: Any) -> Any:
     """Return a transport of *library* (`httpx` or `httpx2`) that sends over *connections*."""
     kind = library.AsyncHTTPTransport
     transport = kind.__new__(kind)  # without its own pool
-    transport._pool = Below(connections, library)  # noqa: SLF001
+    transport._pool = PoolAdapter(connections, library)  # noqa: SLF001
     return transport
 
 
 def _tell_respx(mocks: Any) -> None:
-    """Have respx patch `Below` together with httpcore's classes, now if it is patching them already."""
-    Below.is_known_to_respx = True
-    mocks.HTTPCoreMocker.add_targets(f"{__name__}.{Below.__name__}")
+    """Have respx patch `PoolAdapter` together with httpcore's classes, now if it is patching them already."""
+    PoolAdapter.is_known_to_respx = True
+    mocks.HTTPCoreMocker.add_targets(f"{__name__}.{PoolAdapter.__name__}")
 
 
 def _message(request: Any, body: bytes) -> bytes:

@@ -197,7 +197,7 @@ CONTROLS = (
     # Life
     Control("closing lets attempts end", "_session:Session.aclose", "if self._pending:", "if False:"),
     Control("closing waits for the transport, cancelled or not", "_session:Session.aclose",
-            "await finish(self._transport.aclose())",
+            "await shielded(self._transport.aclose())",
             "await asyncio.wait([asyncio.ensure_future(self._transport.aclose())], timeout=0)"),
     Control("the key is taken out of what is shown", "protocol._secret:ApiKey.redact",
             "return self._redaction(text)", "return text"),
