@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from payclient._escape import escape_unprintable
 from payclient.cli._streams import Streams
+from payclient.cli._verdict import roll_forward
 from payclient.errors import ConfigurationError
 from payclient.reconcile import BreakState, ResolvedBy, Severity
 from payclient.report import RunDiff, open_past_run
@@ -73,9 +74,9 @@ def _lines(found: RunDiff, page: Path | None) -> Iterator[str]:
     yield escape_unprintable(f"{found.verdict.upper()}: {found.sentence}")
     if found.remark:
         yield escape_unprintable(found.remark)
-    yield f"{found.open_findings.sentence.capitalize()}."
     if found.changed_rules:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
+    yield from ("", *roll_forward(found.open_findings))
     for state in BreakState:
         if count := found.counts[state]:
             yield ""
@@ -95,6 +96,8 @@ def _line(change: dict[str, Any], state: BreakState) -> str:
     notes = [f"since {change['first_seen'][:10]}, {change['age_days']} d"] if change["first_seen"] else []
     if change["was"]:
         notes.append(f"was {change['was']['ledger']} and {change['was']['service']}")
+        if change["was"]["at_stake"] != change["at_stake"]:
+            notes.append(f"{change['at_stake']:,} at stake, was {change['was']['at_stake']:,}")
     if change["resolved_by"]:
         notes.append(f"by {ResolvedBy(change['resolved_by']).label}")
     if change["reason"]:

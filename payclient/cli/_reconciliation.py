@@ -33,9 +33,9 @@ from payclient.reconcile import (
     Rules,
     Summary,
     as_json,
+    break_changes,
     duration_text,
     from_json,
-    gone_breaks,
     reconcile,
     replay,
     utc_now,
@@ -125,8 +125,8 @@ class Reconciliation:
                     self.streams.tell(f"payclient: {ignored.sentence}")
                 if about.statement is not None and (left_out := about.statement.totals.ignored_sentence):
                     self.streams.tell(f"payclient: {left_out}")
-                for change in gone_breaks(journal, rules=self.rules, ledger_sha256=about.ledger_sha256):
-                    files.add_gone(change)
+                for change in break_changes(journal, rules=self.rules, ledger_sha256=about.ledger_sha256):
+                    files.add_change(change)
                 for line in journal.remembered() if is_recheck else ():
                     files.add_remembered(line)
                 if self.statement is not None:
@@ -256,8 +256,8 @@ def write_again(
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
-            for change in gone_breaks(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
-                files.add_gone(change)
+            for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
+                files.add_change(change)
             for line in journal.remembered() if is_recheck else ():
                 files.add_remembered(line)
             return files.finish(about), about.rules

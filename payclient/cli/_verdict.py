@@ -50,7 +50,7 @@ def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[s
     yield ""
     yield from _totals(summary)
     if summary.since is not None:
-        yield from ("", *_roll_forward(summary.open_findings))
+        yield from ("", *roll_forward(summary.open_findings))
     yield ""
     yield from _bridge(bridge_lines(summary.tie_out))
     if rows := summary.tie_out.rows_without_amount:
@@ -94,7 +94,8 @@ def _totals(summary: Summary) -> list[str]:
     return aligned(rows, right=(1, 2, 3, 4))
 
 
-def _roll_forward(found: OpenFindings) -> list[str]:
+def roll_forward(found: OpenFindings) -> list[str]:
+    """Return the roll-forward of the open findings as lines of a table."""
     rows = [("open findings", "number", "at stake")]
     for label, count, amount in roll_forward_lines(found):
         rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))

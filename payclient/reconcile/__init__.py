@@ -63,7 +63,7 @@ from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._recheck import CONFIDENCE as CONFIDENCE
 from payclient.reconcile._recheck import Recheck as Recheck
 from payclient.reconcile._recheck import Rechecked as Rechecked
-from payclient.reconcile._replay import gone_breaks as gone_breaks
+from payclient.reconcile._replay import break_changes as break_changes
 from payclient.reconcile._replay import judge_again as judge_again
 from payclient.reconcile._replay import replay
 from payclient.reconcile._reuse import EarlierAnswers as EarlierAnswers

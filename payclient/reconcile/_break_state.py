@@ -88,6 +88,12 @@ class FindingTotal:
     count: int = 0
     amount: int = 0
 
+    def __add__(self, other: FindingTotal) -> FindingTotal:
+        return FindingTotal(self.count + other.count, self.amount + other.amount)
+
+    def __sub__(self, other: FindingTotal) -> FindingTotal:
+        return FindingTotal(self.count - other.count, self.amount - other.amount)
+
 
 @frozen(kw_only=True)
 class History:

@@ -39,6 +39,7 @@ class Case:
         first: The answer to the first lookup; None when there was none.
         second: The answer to the second lookup.
         rows: The number of ledger rows with this reference.
+        duplicated: The sum of their amounts without the smallest; None if the ledger states none.
         is_repeat: A row before this one has the same reference.
         paid_with: Other references that are paid under the same merchant_reff; the first few.
         other_found: The number of other references found in the same run.
@@ -56,6 +57,7 @@ class Case:
     first: Observation | None = None
     second: Observation | None = None
     rows: int = 1
+    duplicated: int | None = None
     is_repeat: bool = False
     paid_with: tuple[str, ...] = ()
     other_found: int = 0

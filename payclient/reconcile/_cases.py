@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -21,7 +21,7 @@ from payclient.reconcile._line_rules import InvoiceTotals, invoice_of
 from payclient.reconcile._listed import StatementLines
 from payclient.reconcile._observation import Observation
 from payclient.reconcile._rules import Rules
-from payclient.reconcile._stored import entry_cells, entry_from, observation_from
+from payclient.reconcile._stored import StoredCell, entry_cells, entry_from, observation_from
 from payclient.reconcile._sum import are_parts, judged_entries, why_apart
 
 _ENTRY = slice(5, 5 + 2 + len(schema.ENTRY_COLUMNS))
@@ -53,6 +53,7 @@ class Cases:
     statement: StatementLines
 
     def __attrs_post_init__(self) -> None:
+        self._find_duplicated()
         if self.rules.lines.are_summed:
             self._find_apart()
         if self.rules.invoices.sum:
@@ -88,6 +89,16 @@ class Cases:
         if not self.rules.lines.are_summed or isinstance(case.entry, RejectedEntry) or not is_of_ledger:
             return case
         return self._payment(case, case.entry, cells[1])
+
+    def _find_duplicated(self) -> None:
+        """Sum the amounts of the rows that have one reference, without the smallest."""
+        with self.database.writing() as db:
+            for statement in schema.FIND_DUPLICATED:
+                db.execute(statement)
+            for first, rows in groupby(self.database.read(schema.AMOUNTS), key=itemgetter(0)):
+                amount = _without_smallest(cell for _, cell in rows)
+                if amount is not None:
+                    db.execute(schema.ADD_DUPLICATED, (first, str(amount)))  # it may need more than 64 bits
 
     def _find_apart(self) -> None:
         """Find the references whose lines cannot be summed, and those with a line that cannot be used."""
@@ -138,11 +149,13 @@ class Cases:
         is_found = any(each is not None and each.transaction and not each.reused_from for each in (first, second))
         same_reff = paid_reff, first_position or position
         paid_with = [] if paid_reff is None else self.database.fetch(schema.PAID_WITH, same_reff)
+        duplicated = self.database.fetch(schema.DUPLICATED, (first_position,)) if rows else []
         return Case(
             entry=entry,
             first=first,
             second=second,
             rows=rows or 1,
+            duplicated=int(duplicated[0][0]) if duplicated else None,
             is_repeat=first_position is not None and first_position != position,
             paid_with=tuple(reference for (reference,) in paid_with),
             other_found=self.found - is_found,
@@ -166,6 +179,20 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
             writing.execute(schema.ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))
+
+
+def _without_smallest(cells: Iterable[StoredCell]) -> int | None:
+    """
+    Return the sum of some amounts without the smallest; None if none is stated.
+
+    The smallest, and not that of the first row: the order of a ledger means nothing, and may be another tomorrow.
+    """
+    total, smallest, is_stated = 0, None, False
+    for cell in cells:
+        size = abs(int(cell or 0))  # text if it needs more than 64 bits, and empty bytes if it is not stated
+        total, smallest = total + size, size if smallest is None else min(size, smallest)
+        is_stated = is_stated or cell != b""
+    return total - (smallest or 0) if is_stated else None
 
 
 def _usable(cells: Sequence[Any]) -> Entry:

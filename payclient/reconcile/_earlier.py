@@ -160,14 +160,16 @@ def with_history(row: Row, since: Since) -> Row:
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
     before = {each.code: each for each in since.earlier.breaks}
+    is_one_of_several = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
     was = seen_of(row.reference, (), run=since.previous, remembered=since.earlier.breaks)
     now = seen_of(row.reference, (row,), run=since.run)
     ages = {}
     for change in changes_of(was, now):
         known, history = before.get(change.now.code), change.history
         # Of several rows with the reference, this one may say what one of them said before.
-        if history.state is BreakState.CHANGED and known is not None and set(change.now.sides) <= set(known.sides):
-            history = evolve(history, state=BreakState.STILL_OPEN)
+        if is_one_of_several and known is not None and not known.code.is_of_ledger and not known.is_resolved:
+            is_same = set(change.now.sides) <= set(known.sides)
+            history = evolve(history, state=BreakState.STILL_OPEN if is_same else BreakState.CHANGED)
         ages[change.now.code] = history
     findings = (evolve(each, history=ages[each.code]) if each.is_decisive else each for each in row.findings)
     return evolve(row, findings=tuple(findings))

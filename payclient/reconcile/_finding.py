@@ -37,8 +37,9 @@ class Finding:
         waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
         history: Its age, in a run that has a previous one; None for what is no break.
         leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
-        at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers, or
-            else the largest amount of the row; None where none is known.
+        at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers,
+            the amounts of all rows of the reference but the smallest, or else the largest amount of the row; None where
+            none is known.
     """
 
     code: Code
@@ -52,7 +53,9 @@ class Finding:
     history: History | None = field(default=None, kw_only=True)
 
     def weighed(self, *amounts: int | None) -> Finding:
-        """Return it with the amount at stake, in a row that has these *amounts*."""
+        """Return it with the amount at stake, in a row that has these *amounts*, unless it has one already."""
+        if self.at_stake is not None:
+            return self
         sides = [side if isinstance(side, int) else None for side in (self.ledger, self.service)]
         if self.leakage:
             numbers: list[int | None] = [self.leakage]
@@ -225,7 +228,8 @@ class Row:
         sums = dict(self.counted_before)
         for each in self.findings:
             if each.is_decisive:
-                sums[each.code] = sums.get(each.code, 0) + (each.at_stake or 0)
+                before = 0 if each.code.is_of_ledger else sums.get(each.code, 0)
+                sums[each.code] = before + (each.at_stake or 0)
         return sums
 
     @property

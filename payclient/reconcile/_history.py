@@ -44,7 +44,7 @@ class KnownBreak:
         state: What the run says of it. `RESOLVED` and `NOT_KNOWN` are memories of a break of an earlier run.
         by: Why it is gone; None unless it is resolved.
         gone_for: Runs since the one that resolved it.
-        at_stake: The sum of the amounts at stake, over the rows that have it.
+        at_stake: The sum of the amounts at stake, over the rows that have it; of one about all rows, once.
     """
 
     code: Code
@@ -166,7 +166,7 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
             first_seen=at if before is None else before.first_seen,
             first_run=run if before is None else before.first_run,
             state=BreakState.NEW if before is None else before.state,
-            at_stake=sum(each.at_stake or 0 for each in findings),
+            at_stake=sum(each.at_stake or 0 for each in findings[: 1 if code.is_of_ledger else None]),
         )
     return Seen(
         reference=reference,
@@ -215,7 +215,8 @@ def _present(was: KnownBreak | None, now: KnownBreak, seen: Seen) -> BreakChange
     elif was.is_resolved:
         state = BreakState.REOPENED
     else:
-        state = BreakState.STILL_OPEN if was.sides == now.sides else BreakState.CHANGED
+        is_same = (was.sides, was.at_stake) == (now.sides, now.at_stake)
+        state = BreakState.STILL_OPEN if is_same else BreakState.CHANGED
     first = now if was is None else was
     now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state)
     return BreakChange(reference=seen.reference, was=was, now=now, history=_history(now, seen.at))

@@ -282,11 +282,14 @@ def _row(
 ) -> Row:
     """Make the row, with what is true in every bucket; one that would be no break is one if a finding decides so."""
     found = findings or []
+    first, last = case.first, case.second or case.first
     if case.rows > 1:
         sentence = f"{case.rows} rows of the ledger have the reference {quote(entry.reference)}"
         sentence += f" and are not summed: {case.apart}" if case.apart else ""
-        found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows))
-    first, last = case.first, case.second or case.first
+        at_stake = case.duplicated
+        if at_stake is None and last is not None and last.transaction is not None:
+            at_stake = last.transaction.amount * (case.rows - 1)
+        found.append(Finding(Code.DUPLICATE_REFERENCE, sentence, ledger=case.rows, at_stake=at_stake))
     is_answered = last is not None and last.answer is not Answer.FAILED and not _is_half_usable(case)
     found = _accepted(found, entry, last, rules)
     if len(case.parts) > 1:

@@ -29,16 +29,16 @@ class OpenFindings:
     The findings that make rows breaks, with the amounts at stake in them.
 
     A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over the
-    rows. It stays open until it is resolved, also while it is not known what became of it. A payment with several
-    findings has its money at stake in each of them.
+    rows, or of one about all rows the amount itself. It stays open until it is resolved, also while it is not known
+    what became of it. A payment with several findings has its money at stake in each of them.
 
     Attributes:
         opening: Open in the previous run.
         new: Not in it.
         reopened: Resolved in an earlier run, and back.
         resolved: Open in it, and gone.
-        changed: By how much the amounts at stake of findings that stayed open have changed.
-        closing: Open now: `opening + new + reopened - resolved`, and for the amount `+ changed`.
+        changed: Open in both, with another amount or word, and by how much that changed the amounts at stake.
+        closing: Open now. The count is `opening + new + reopened - resolved`, the amount is that `+ changed`.
         by_state: Those that are open or were resolved, by state.
         by_code: The open ones, by kind; kinds that occur.
         by_age: The open ones, by the age that `AGES` names.
@@ -50,7 +50,7 @@ class OpenFindings:
     new: FindingTotal
     reopened: FindingTotal
     resolved: FindingTotal
-    changed: int
+    changed: FindingTotal
     closing: FindingTotal
     by_state: Mapping[BreakState, FindingTotal]
     by_code: Mapping[Code, FindingTotal]
@@ -60,12 +60,14 @@ class OpenFindings:
 
     @property
     def sentence(self) -> str:
-        """The roll-forward of the number of findings."""
-        unknown = self.by_state[BreakState.NOT_KNOWN].count
+        """The roll-forward of the number of findings, and those with another amount or word."""
+        unknown, changed = self.by_state[BreakState.NOT_KNOWN].count, self.changed
         return (
             f"open findings: {self.opening.count:,} + {self.new.count:,} new + {self.reopened.count:,} reopened - "
             f"{self.resolved.count:,} resolved = {self.closing.count:,}"
-        ) + (f" ({unknown:,} not known)" if unknown else "")
+            + (f" ({unknown:,} not known)" if unknown else "")
+            + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
+        )
 
     @property
     def at_stake_sentence(self) -> str:
@@ -88,23 +90,25 @@ class OpenFindings:
 class OpenTally:
     """Counts findings in one table, of which each figure is a sum."""
 
-    _cells: defaultdict[tuple[BreakState, Severity, Code, str], list[int]] = field(
-        init=False, factory=lambda: defaultdict(lambda: [0, 0])
+    _cells: defaultdict[tuple[BreakState, Severity, Code, str], FindingTotal] = field(
+        init=False, factory=lambda: defaultdict(FindingTotal)
     )
+    _opening: FindingTotal = field(init=False, factory=FindingTotal)
+    _changed: FindingTotal = field(init=False, factory=FindingTotal)
     _payments: FindingTotal = field(init=False, factory=FindingTotal)
     _reference: str = field(init=False, default="")
     _largest: int | None = field(init=False, default=None)
 
     def add(self, row: Row) -> None:
-        """Count what makes *row* a break."""
+        """Count what makes *row* a break, if the run before does not know of it."""
         if row.bucket is not Bucket.BREAK:
             return
         for each in row.findings:
-            if each.is_decisive:
-                state, age = (BreakState.NEW, 0) if (of := each.history) is None else (of.state, of.age_days)
-                counts = self._cells[state, each.severity, each.code, _age(age)]
-                counts[0] += each.code not in row.counted_before
-                counts[1] += each.at_stake or 0
+            is_new = each.history is None or each.history.state is BreakState.NEW
+            if each.is_decisive and is_new:
+                is_first = each.code not in row.counted_before
+                amount = each.at_stake if is_first or not each.code.is_of_ledger else 0
+                self._cells[BreakState.NEW, each.severity, each.code, _age(0)] += FindingTotal(is_first, amount or 0)
         before = max(row.counted_before.values(), default=None)
         self._count_payment(max(row.at_stake_by_code.values(), default=0), before)
 
@@ -116,22 +120,23 @@ class OpenTally:
         """
         if change.is_old:
             return
-        now, state = change.now, change.history.state
-        counts = self._cells[state, now.severity, now.code, _age(change.history.age_days)]
-        counts[0] += 1
-        counts[1] += now.at_stake
+        was, now, history = change.was, change.now, change.history
+        self._cells[history.state, now.severity, now.code, _age(history.age_days)] += FindingTotal(1, now.at_stake)
+        if was is not None and not was.is_resolved:
+            self._opening += FindingTotal(1, was.at_stake)
+        if was is not None and history.state is BreakState.CHANGED:
+            self._changed += FindingTotal(1, now.at_stake - was.at_stake)
         if change.reference != self._reference:
             self._reference, self._largest = change.reference, change.beside
-        if state in _OPEN:
+        if history.state in _OPEN:
             self._count_payment(now.at_stake, self._largest)
             self._largest = max(now.at_stake, self._largest or 0)
 
     def _count_payment(self, amount: int, before: int | None) -> None:
         """Count the payment of a finding; it was counted with the amount *before*, or not at all."""
-        count, sum_of_all = self._payments.count, self._payments.amount
-        self._payments = FindingTotal(count + (before is None), sum_of_all + max(amount - (before or 0), 0))
+        self._payments += FindingTotal(before is None, max(amount - (before or 0), 0))
 
-    def open_findings(self, before: FindingTotal | None) -> OpenFindings:
+    def open_findings(self, before: FindingTotal | None = None) -> OpenFindings:
         """
         Return the totals.
 
@@ -139,44 +144,35 @@ class OpenTally:
             before: What was open in the previous run, as that says itself; None where it does not.
 
         Raises:
-            TieOutError: When findings of the previous run are missing or counted twice, which is a bug of payclient.
+            TieOutError: When the roll-forward does not tie, which is a bug of payclient.
         """
         by_state, by_code, by_age = self._by(0, list(BreakState)), self._by(2, _OPEN), self._by(3, _OPEN)
         news = self._by(1, [state for state in BreakState if state.is_news])
-        new, reopened, resolved = (
-            by_state[each] for each in (BreakState.NEW, BreakState.REOPENED, BreakState.RESOLVED)
-        )
-        closing = FindingTotal(
-            sum(total.count for total in by_code.values()), sum(total.amount for total in by_code.values())
-        )
-        opening = FindingTotal(
-            closing.count + resolved.count - new.count - reopened.count,
-            closing.amount + resolved.amount - new.amount - reopened.amount,
-        )
-        if before is not None and before.count != opening.count:
-            message = f"the roll-forward does not tie: {before.count} open in the previous run, {opening.count} known"
-            raise TieOutError(message)
-        return OpenFindings(
-            opening=opening if before is None else before,
-            new=new,
-            reopened=reopened,
-            resolved=resolved,
-            changed=0 if before is None else opening.amount - before.amount,
-            closing=closing,
+        found = OpenFindings(
+            opening=self._opening if before is None else before,
+            new=by_state[BreakState.NEW],
+            reopened=by_state[BreakState.REOPENED],
+            resolved=by_state[BreakState.RESOLVED],
+            changed=self._changed,
+            closing=sum(by_code.values(), FindingTotal()),
             by_state=MappingProxyType({state: by_state[state] for state in BreakState}),
             by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
             by_age=MappingProxyType({age: by_age[age] for age in AGES}),
             payments=self._payments,
             news=MappingProxyType({severity: news[severity].count for severity in reversed(Severity)}),
         )
+        steps = found.opening + found.new + found.reopened - found.resolved + FindingTotal(0, found.changed.amount)
+        if steps != found.closing:
+            message = f"the roll-forward does not tie: it leads to {steps}, and {found.closing} is open"
+            raise TieOutError(message)
+        return found
 
     def _by(self, place: int, states: Collection[BreakState]) -> defaultdict[Any, FindingTotal]:
         """Return the sums of the findings in *states*, by what their keys have at *place*."""
         sums: defaultdict[Any, FindingTotal] = defaultdict(FindingTotal)
-        for key, (count, amount) in self._cells.items():
+        for key, total in self._cells.items():
             if key[0] in states:
-                before = sums[key[place]]
-                sums[key[place]] = FindingTotal(before.count + count, before.amount + amount)
+                sums[key[place]] += total
         return sums
 
 

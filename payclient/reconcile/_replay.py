@@ -36,9 +36,9 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
     return rows if reference is not None else map(journal.counting_once(), rows)
 
 
-def gone_breaks(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
+def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
     """
-    Yield what became of the breaks of the previous run that are not breaks of this one, by reference.
+    Yield what became of the breaks of the previous run, by reference.
 
     Args:
         journal: Of a run that has read its whole ledger.
@@ -59,7 +59,7 @@ def gone_breaks(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str =
         now = seen_of(earlier.reference, rows, run=journal.run)
         beside = max((each.at_stake for each in now.breaks.values()), default=None)
         for change in changes_of(was, now, is_judged=journal.is_judged, unchanged=unchanged):
-            if not change.now.is_present and change.now.gone_for <= MAX_GONE_FOR:
+            if change.was is not None and change.now.gone_for <= MAX_GONE_FOR:
                 yield evolve(change, beside=beside)
 
 

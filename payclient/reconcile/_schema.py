@@ -131,6 +131,16 @@ FIND_APART = (
 )
 ADD_APART = "INSERT INTO apart VALUES (?, ?)"
 WHY_APART = "SELECT why FROM apart WHERE first = ?"
+FIND_DUPLICATED = (
+    "CREATE TEMP TABLE IF NOT EXISTS duplicated (first INTEGER PRIMARY KEY, amount TEXT NOT NULL)",
+    "DELETE FROM duplicated",
+)
+AMOUNTS = """
+    SELECT repeats.first, amount FROM repeats
+    JOIN entries ON entries.reference = repeats.reference AND rejected IS NULL ORDER BY repeats.first
+"""
+ADD_DUPLICATED = "INSERT INTO duplicated VALUES (?, ?)"
+DUPLICATED = "SELECT amount FROM duplicated WHERE first = ?"
 UNUSABLE_LINE = "SELECT line FROM unusable WHERE reference = ?"
 
 # The answers

@@ -302,8 +302,8 @@ class Tally:
             if (decision := self._decisions.get(key)) is not None and decision.is_due:
                 self._still_there[key] = decision
 
-    def add_gone(self, change: BreakChange) -> None:
-        """Count a break of an earlier run that is none now."""
+    def add_change(self, change: BreakChange) -> None:
+        """Count what became of a break of the run before."""
         self._open.add_change(change)
 
     def _note_times(self, row: Row) -> None:

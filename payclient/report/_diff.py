@@ -19,7 +19,6 @@ from payclient.reconcile import (
     BreakChange,
     BreakState,
     Bucket,
-    FindingTotal,
     OpenFindings,
     OpenTally,
     ResolvedBy,
@@ -73,12 +72,11 @@ class RunDiff:
         self._max_in_memory = max_in_memory
         self.counts: Counter[BreakState] = Counter()
         self._tally = OpenTally()
-        self._before = [0, 0]
         with ExitStack() as opened:
             self._database = opened.enter_context(temporary_database(*_TABLES))
             self._compare()
             self._opened = opened.pop_all()
-        self.open_findings: OpenFindings = self._tally.open_findings(FindingTotal(*self._before))
+        self.open_findings: OpenFindings = self._tally.open_findings()
 
     def __enter__(self) -> Self:
         return self
@@ -206,8 +204,6 @@ class RunDiff:
         state, severity = change.history.state, change.now.severity
         self.counts[state] += 1
         self._tally.add_change(change)
-        if change.was is not None and not change.was.is_resolved:
-            self._before = [self._before[0] + 1, self._before[1] + change.was.at_stake]
         text = json.dumps(change_as_json(change))
         return _STATES.index(state), int(severity), change.reference, change.now.code.value, text
 

@@ -14,6 +14,7 @@ from payclient.report._facts import Fact, answers_came, when
 from payclient.report._page import ROOM, write_page
 from payclient.report._past_run import PastRun
 from payclient.report._row_reader import read_time
+from payclient.report._wording import roll_forward_lines
 
 _STATES: Mapping[BreakState, tuple[str, str]] = {
     BreakState.NEW: ("break", "The earlier run does not have it."),
@@ -51,6 +52,7 @@ def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
         "sentence": diff.sentence,
         "remark": diff.remark,
         "changed_rules": diff.changed_rules,
+        "roll_forward": list(roll_forward_lines(diff.open_findings)),
         "states": [_state(diff, state, room) for state in _STATES],
         "facts": [("run", "The two runs", [*runs, *_service(diff.later)])],
         "version": version("payclient"),

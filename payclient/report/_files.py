@@ -90,7 +90,7 @@ class ReportFiles:
         self._replacement = AtomicFiles(self._folder, [*self._formats, MANIFEST], obsolete=obsolete)
         self._tally, self._matrix = Tally(rules, self._log.latest, previous), Matrix()
         self._take: list[Callable[[Row], object]] = [self._tally.add, self._matrix.add]
-        self._take_gone: list[Callable[[BreakChange], object]] = [self._tally.add_gone]
+        self._take_gone: list[Callable[[BreakChange], object]] = []
         self._at_end: list[Callable[[Summary, About], object]] = []
 
     def __enter__(self) -> Self:
@@ -151,9 +151,10 @@ class ReportFiles:
         for take in self._take:
             take(row)
 
-    def add_gone(self, change: BreakChange) -> None:
-        """Write a break of an earlier run that is none now; after all rows."""
-        for take in self._take_gone:
+    def add_change(self, change: BreakChange) -> None:
+        """Take what became of a break of the run before, and write it if it is none now; after all rows."""
+        self._tally.add_change(change)
+        for take in () if change.now.is_present else self._take_gone:
             take(change)
 
     def add_remembered(self, line: str) -> None:

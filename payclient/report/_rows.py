@@ -125,8 +125,8 @@ def change_as_json(change: BreakChange) -> dict[str, Any]:
         "code": now.code.value,
         "severity": now.severity.word,
         "sentence": now.sentence,
-        **_sides(now),
-        "was": _sides(was) if is_changed and was is not None else None,
+        **_values(now),
+        "was": _values(was) if is_changed and was is not None else None,
         "resolved_by": None if now.by is None else now.by.value,
         "reason": change.why,
         "first_seen": _time(history.first_seen),
@@ -135,10 +135,10 @@ def change_as_json(change: BreakChange) -> dict[str, Any]:
     }
 
 
-def _sides(known: KnownBreak) -> dict[str, Any]:
-    """Return both values of the first row; other rows with the same reference are in the reports."""
+def _values(known: KnownBreak) -> dict[str, Any]:
+    """Return both values of the first row, and what is at stake in all; the other rows are in the reports."""
     ours, theirs = known.sides[0] if known.sides else (None, None)
-    return {"ledger": ours, "service": theirs}
+    return {"ledger": ours, "service": theirs, "at_stake": known.at_stake}
 
 
 def _statuses(row: Row) -> dict[str, Any]:

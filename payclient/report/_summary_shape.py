@@ -76,11 +76,13 @@ def summary_as_json(summary: Summary, about: About, matrix: Matrix) -> dict[str,
     }
 
 
+_STEPS = ("opening", "new", "reopened", "resolved", "changed", "closing")
+
+
 def open_findings_as_json(found: OpenFindings) -> dict[str, Any]:
     """Return the open findings and their roll-forward in plain values."""
     return {
-        **{name: asdict(getattr(found, name)) for name in ("opening", "new", "reopened", "resolved", "closing")},
-        "changed_amount": found.changed,
+        **{name: asdict(getattr(found, name)) for name in _STEPS},
         "by_code": {code.value: asdict(total) for code, total in found.by_code.items()},
         "by_age": {age: asdict(total) for age, total in found.by_age.items()},
         "payments": asdict(found.payments),

@@ -138,8 +138,7 @@ def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, i
     yield ("New", found.new.count, found.new.amount)
     yield ("Reopened", found.reopened.count, found.reopened.amount)
     yield ("Resolved", -found.resolved.count, -found.resolved.amount)
-    if found.changed:
-        yield ("Other amount than before", None, found.changed)
+    yield (f"Changed ({found.changed.count:,})", None, found.changed.amount)
     yield ("Open now", found.closing.count, found.closing.amount)
 
 

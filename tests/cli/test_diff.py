@@ -36,10 +36,17 @@ def test_text(command, nights):
         re.sub(r"since [-\d]+, \d+ d", "since DAY, N d", result.out)
         == """\
 NEWS: 1 changed; 1 resolved, 1 not known since 20.
-Open findings: 3 + 0 new + 0 reopened - 1 resolved = 2 (1 not known).
+
+open findings  number  at stake
+  open before       3     3,001
+  new               0         0
+  reopened          0         0
+  resolved         -1    -1,000
+  changed (1)            -1,000
+  open now          2     1,001
 
 changed:
-  T2: high, underpaid: amount is 8000 in the ledger and 7000 at the service, which is 1000 less (since DAY, N d; was 9000 and 7000)
+  T2: high, underpaid: amount is 8000 in the ledger and 7000 at the service, which is 1000 less (since DAY, N d; was 9000 and 7000; 1,000 at stake, was 2,000)
 
 resolved:
   T1: high, overpaid: amount is 14000 in the ledger and 15000 at the service, which is 1000 more (since DAY, N d; by the ledger)

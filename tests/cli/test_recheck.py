@@ -185,6 +185,23 @@ def test_reuse(night, paid, tmp_path):
     assert (rows["A1"]["bucket"], rows["A1"]["reused_from"], rows["B1"]["reused_from"] != "") == ("break", "", True)
 
 
+def test_not_named(night, paid, command, tmp_path):
+    """A run without the option says that the run before had it, which rows that concerns, and that they are lost."""
+    paid("A1", "A2", "B1", "C1", "D1")
+    night("1", lines=["A1", "A2"])
+    night("2", "--sample", "1", "--seed", "7", after="1", lines=["B1"])
+    result = night("3", "--previous", "2", lines=["C1"])
+    said = (
+        "Not looked up again: rows that matched in earlier runs. The previous run knew of 2 rows, by --recheck 60d "
+        "--sample 1 --seed 7, which this run was not given; runs after this one do not know of them."
+    )
+    assert said in " ".join(result.out.split())
+    assert said in " ".join((tmp_path / "3" / "report.html").read_text().split())
+    assert said in json.loads((tmp_path / "3" / "summary.json").read_text())["completeness"]
+    assert command("report", "3", "--quiet").status == 0
+    assert "Not looked up again" not in night("4", "--previous", "3", lines=["D1"]).out
+
+
 def test_refused(night, paid):
     """What cannot be a sample is refused."""
     paid("A1")

@@ -7,7 +7,7 @@ from attrs import evolve
 
 from payclient.cli._verdict import Worst, aligned, verdict_lines
 from payclient.ledger import Entry
-from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, PreviousRun, Row, Tally
+from payclient.reconcile import STRICT, BreakChange, BreakState, Bucket, Code, Finding, PreviousRun, Row, Tally, seen_of
 from payclient.reconcile._break_state import History
 from payclient.reconcile._settled import OtherSide
 
@@ -53,8 +53,10 @@ def test_open_for_long():
     tally = Tally(previous=previous)
     for line, days in enumerate((0, 30, 31, 400), 1):
         history = History(state=BreakState.STILL_OPEN, first_seen=None, first_run="1", age_days=days)
-        finding = Finding(Code.UNDERPAID, "x", history=history, at_stake=10**line)
-        tally.add(evolve(row(line, Code.UNDERPAID), findings=(finding,)))
+        finding = Finding(Code.UNDERPAID, "x", at_stake=10**line)
+        seen = seen_of("T1", [evolve(row(line, Code.UNDERPAID), findings=(finding,))], run="1")
+        known = seen.breaks[Code.UNDERPAID]
+        tally.add_change(BreakChange(reference="T1", was=known, now=known, history=history))
     summary = tally.summary()
     lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]
     assert lines[lines.index("open now 4 11,110") + 1] == "for more than 30 days 2 11,000"

@@ -82,7 +82,7 @@ async def test_states(night):
     )
     assert second.summary.sentence == (
         "amount and status of 4 ledger rows: 1 matched, 3 breaks; "
-        "open findings: 3 + 1 new + 0 reopened - 1 resolved = 3."
+        "open findings: 3 + 1 new + 0 reopened - 1 resolved = 3, changed (1): -1 at stake."
     )
 
 

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from payclient import errors
-from payclient.ledger import Entry
-from payclient.reconcile import BreakState
+from payclient.ledger import ABSENT, Entry
+from payclient.reconcile import Accepted, BreakState, FindingTotal, Rules
 from payclient.report import RunDiff
 from support.nights import Nights, paid
 
@@ -26,7 +26,7 @@ class Oracle:
     What a run must say, by the documentation alone, with plain values.
 
     It keeps, of the night before, the rows, who was paid, and each finding by reference and code: whether it is open,
-    and the amount at stake.
+    the amount at stake, and what both sides say.
     """
 
     def __init__(self):
@@ -44,12 +44,17 @@ class Oracle:
             findings = self.findings(reference, amount, word, answer, times[reference])
             bucket = self.bucket(word, answer, findings)
             rows.append((reference, amount, word, bucket))
-            for code, at_stake in findings if bucket == "break" else ():
-                found[reference, code] = found.get((reference, code), 0) + at_stake
+            for code, at_stake, said in findings if bucket == "break" else ():
+                money, values = found.get((reference, code), (0, []))
+                found[reference, code] = (money + at_stake, sorted({*values, said}, key=repr))
             sums[bucket] += 1
             is_first = reference not in [each[0] for each in rows[:-1]]
             totals["ledger"] += amount if word == "Paid" and not is_carried else 0
             totals["service"] += answer[0] if is_first and type(answer) is tuple and answer[1] == "Paid" else 0
+        for reference, code in found:
+            if code == "duplicate_reference":
+                listed = [amount for each, amount, *_ in rows if each == reference]
+                found[reference, code] = (sum(listed) - min(listed), [len(listed)])
         states = self.roll(found, service)
         for reference in {each for each, code in found if code == "reversed"}:
             self.words[reference] = {row[2] for row in rows if row[0] == reference}
@@ -62,11 +67,11 @@ class Oracle:
             return []
         theirs, said = answer or (None, None)
         most = max(amount, theirs or 0)
-        found = [("duplicate_reference", most)] if times > 1 else []
+        found = [("duplicate_reference", 0, times)] if times > 1 else []
         if answer is None:
-            found.append(("missing_at_service", amount))
+            found.append(("missing_at_service", amount, amount))
         elif theirs != amount:
-            found.append(("underpaid" if theirs < amount else "overpaid", abs(theirs - amount)))
+            found.append(("underpaid" if theirs < amount else "overpaid", abs(theirs - amount), (amount, theirs)))
         if answer is not None and said != word:
             if word == "Paid":
                 code = "recorded_not_paid"
@@ -74,11 +79,11 @@ class Oracle:
                 code = "paid_not_recorded" if word == "Pending" else "late_payment"
             else:
                 code = "pending_on_one_side"
-            found.append((code, most))
+            found.append((code, most, (word, said)))
         was_reversed = self.known.get((reference, "reversed"), ("", 0))[0] == "open"
         is_followed = was_reversed and said == word and self.words[reference] != {word}
         if (reference in self.paid or was_reversed) and said != "Paid" and not is_followed:
-            found.append(("reversed", most))
+            found.append(("reversed", most, said))
         return found
 
     def bucket(self, word, answer, findings):
@@ -89,25 +94,27 @@ class Oracle:
         return "open" if word == "Pending" else "matched"
 
     def roll(self, found, service):
-        """Return number and money of opening, new, reopened, resolved and closing, and remember what is open."""
-        before = {key: money for key, (state, money) in self.known.items() if state == "open"}
-        gone = {key: money for key, money in before.items() if key not in found and service[key[0]] != DOWN}
-        after = {**before, **found}
+        """Return number and money of each step, and remember what is open."""
+        before = {key: said for key, (state, said) in self.known.items() if state == "open"}
+        gone = {key: said for key, said in before.items() if key not in found and service[key[0]] != DOWN}
+        after = {key: said for key, said in {**before, **found}.items() if key not in gone}
+        changed = {key: said for key, said in found.items() if before.get(key, said) != said}
         parts = {
             "opening": before,
-            "new": {key: money for key, money in found.items() if key not in self.known},
-            "reopened": {key: money for key, money in found.items() if self.known.get(key, ("open",))[0] != "open"},
+            "new": {key: said for key, said in found.items() if key not in self.known},
+            "reopened": {key: said for key, said in found.items() if self.known.get(key, ("open",))[0] != "open"},
             "resolved": gone,
-            "closing": {key: money for key, money in after.items() if key not in gone},
+            "changed": {key: (said[0] - before[key][0], said[1]) for key, said in changed.items()},
+            "closing": after,
         }
-        self.known |= {key: ("gone", money) for key, money in gone.items()}
-        self.known |= {key: ("open", money) for key, money in parts["closing"].items()}
-        return {name: (len(part), sum(part.values())) for name, part in parts.items()}
+        self.known |= {key: ("gone", said) for key, said in gone.items()}
+        self.known |= {key: ("open", said) for key, said in after.items()}
+        return {name: (len(part), sum(money for money, _ in part.values())) for name, part in parts.items()}
 
     def once(self):
         """Return the number of payments with something open, and the sum of the largest amount of each."""
         largest = Counter()
-        open_ones = [(key[0], money) for key, (state, money) in self.known.items() if state == "open"]
+        open_ones = [(key[0], said[0]) for key, (state, said) in self.known.items() if state == "open"]
         for reference, money in open_ones:
             largest[reference] = max(largest[reference], money)
         return len(largest), sum(largest.values())
@@ -142,10 +149,10 @@ async def check(seed):
             assert paid_totals == totals, which
             said = {name: (getattr(found, name).count, getattr(found, name).amount) for name in parts}
             assert said == parts, which
-            count = {name: each[0] for name, each in parts.items()}
-            assert count["opening"] + count["new"] + count["reopened"] - count["resolved"] == count["closing"], which
-            once = (found.payments.count, found.payments.amount)
-            assert once == oracle.once(), which
+            count, money = ({name: each[place] for name, each in parts.items()} for place in (0, 1))
+            closing = (each["opening"] + each["new"] + each["reopened"] - each["resolved"] for each in (count, money))
+            assert (next(closing), next(closing) + money["changed"]) == (count["closing"], money["closing"]), which
+            assert (found.payments.count, found.payments.amount) == oracle.once(), which
             steps = {each.step.value: each.rows for each in summary.tie_out.steps}
             assert steps["unresolved"] == sums["unresolved"], which
             if before is not None:
@@ -153,6 +160,9 @@ async def check(seed):
                     assert diff.open_findings.sentence == found.sentence, which
                     assert diff.open_findings.payments == found.payments, which
                     assert diff.counts[BreakState.RESOLVED] == count["resolved"], which
+                    assert diff.counts[BreakState.CHANGED] == count["changed"], which
+                    for name in parts:
+                        assert getattr(diff.open_findings, name) == getattr(found, name), which
             before = done
 
 
@@ -160,6 +170,41 @@ def answer(reference, said):
     if said is None:
         return errors.TransactionNotFoundError("no such transaction: not found")
     return errors.PermissionDeniedError("no") if said == DOWN else paid(reference, *said)
+
+
+async def test_listed_twice(tmp_path):
+    """Of a reference listed several times, all rows but one are at stake: once, wherever the amount stands."""
+    run, amounts = Nights(tmp_path), (70_000, 70_000, 50_000)
+    known = {"code": "duplicate_reference", "reference": "A", "reason": "known", "owner": "Ana"}
+    known |= {"ledger": 3, "service": "", "expires": "2027-01-31"}
+    rows = [Entry(line=line, reference="A", amount=amount) for line, amount in enumerate(amounts, 2)]
+    one = await run(rows, {"A": paid("A", 70_000)})
+    other = await run(list(reversed(rows)), {"A": paid("A", 70_000)}, previous=one)
+    for night in (one, other):
+        stakes = {finding.at_stake for row in night.rows for finding in row.findings if finding.code == known["code"]}
+        assert stakes == {140_000}
+        assert night.summary.open_findings.by_code["duplicate_reference"] == FindingTotal(1, 140_000)
+    assert other.states["A", "duplicate_reference"] == "still_open"
+    with RunDiff(one.run, other.run) as diff:
+        assert diff.open_findings.by_code["duplicate_reference"] == FindingTotal(1, 140_000)
+    for most, is_accepted in ((139_999, False), (140_000, True)):
+        rules = Rules(accepted=[Accepted(**known, largest_difference=most)])
+        done = await run(rows, {"A": paid("A", 70_000)}, rules=rules)
+        assert (known["code"] not in done.summary.open_findings.by_code) is is_accepted
+
+
+async def test_amounts_not_stated(tmp_path):
+    """Rows without an amount count with that of the service, and an amount of any size is exact."""
+    run, large = Nights(tmp_path), 10**30 + 1
+    for amounts, service, at_stake in (
+        ((ABSENT, ABSENT, ABSENT), 9, 18),
+        ((ABSENT, 7), 9, 7),
+        ((large, large, large), 9, 2 * large),
+        ((-5, 3), 9, 5),
+    ):
+        rows = [Entry(line=line, reference="A", amount=amount) for line, amount in enumerate(amounts, 2)]
+        done = await run(rows, {"A": paid("A", service)})
+        assert done.summary.open_findings.by_code["duplicate_reference"] == FindingTotal(1, at_stake)
 
 
 async def test_oracle():

@@ -88,7 +88,7 @@ def test_values(nights):
         (changed,) = diff.changes(BreakState.CHANGED)
         (lost,) = diff.changes(BreakState.NOT_KNOWN)
         (gone, _) = diff.changes(BreakState.RESOLVED)
-    assert (changed["ledger"], changed["service"], changed["was"]) == (9, 6, {"ledger": 9, "service": 5})
+    assert (changed["ledger"], changed["service"], changed["was"]) == (9, 6, {"ledger": 9, "service": 5, "at_stake": 0})
     assert (changed["first_seen"], changed["first_run"], changed["age_days"]) == (FIRST.isoformat(), "20", 1)
     assert (lost["reason"], gone["resolved_by"]) == ("unresolved: timed out", "service")
 

@@ -64,8 +64,10 @@ def test_states(runs, tmp_path):
     less = "high amount is 9 in the ledger and 5 at the service, which is 4 less underpaid"
     changed = "high amount is 9 in the ledger and 6 at the service, which is 3 less underpaid"
     assert bodies == [
+        "Open before 4 16 New 1 4 Reopened 1 4 Resolved \N{MINUS SIGN}1 \N{MINUS SIGN}4 "
+        "Changed (1) \N{MINUS SIGN}1 Open now 5 19",
         f"N1 {less} 9 5 2026-11-23",
-        f"C1 {changed} Before: 9 in the ledger, 5 at the service 9 6 2026-11-22 1 day",
+        f"C1 {changed} Before: 9 in the ledger, 5 at the service; 4 at stake, and 3 now 9 6 2026-11-22 1 day",
         f"R1 {less} 9 5 2026-11-21 2 days",
         f"S1 {less} 9 5 2026-11-22 1 day",
         f"G1 {less} Resolved by the service 9 5 2026-11-22 1 day",
@@ -87,7 +89,7 @@ def test_rules(tmp_path):
         ["No news"],
         ["Rules that changed in between: require."],
     )
-    assert page.all("table") == []
+    assert len(page.all("table")) == 1
 
 
 def test_bounded(tmp_path):
@@ -96,7 +98,7 @@ def test_bounded(tmp_path):
     worst = row("W", Code.UNDERPAID)
     page = Page(page_of(tmp_path, run_of(tmp_path, "a", []), run_of(tmp_path, "b", [*many, worst]), room=3))
     assert page.all("p", class_="cut") == ["3 of 10 shown, the most severe; payclient diff --json prints all."]
-    assert page.all("th", scope="row") == ["W", "T0", "T1"]
+    assert page.all("th", scope="row")[-3:] == ["W", "T0", "T1"]
     assert page.all("p", class_="count") == ["10", "0", "0", "0", "0", "0"]
 
 

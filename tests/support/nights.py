@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from payclient import errors
 from payclient.protocol import Transaction
-from payclient.reconcile import STRICT, Journal, Row, Summary, gone_breaks, reconcile
+from payclient.reconcile import STRICT, Journal, Row, Summary, break_changes, reconcile
 from payclient.report import (
     JOURNAL,
     About,
@@ -108,8 +108,8 @@ class Nights:
                         rows.append(row)
                 except errors.PayClientError:
                     pass
-                for change in gone_breaks(journal, rules=rules):
-                    files.add_gone(change)
+                for change in break_changes(journal, rules=rules):
+                    files.add_change(change)
                 side = None if journal.statement is None else StatementAbout(file=FILE, totals=journal.statement.totals)
                 summary = files.finish(evolve(About(rules=rules), run=name, statement=side))
         return Night(open_past_run(self._folder / name), summary, tuple(rows))
