@@ -85,6 +85,8 @@ class PreviousRun:
         ledger_sha256: Of its ledger; empty where that was not a file.
         rows: The rows of this run's ledger; those after them in the journal are carried over.
         open_findings: Its open findings; None where it does not say.
+        recheck: The options by which it looked rows up again that matched before it; empty without.
+        matched: How many such rows it knew of.
     """
 
     run: str
@@ -96,6 +98,8 @@ class PreviousRun:
     ledger_sha256: str = ""
     rows: int = 0
     open_findings: FindingTotal | None = None
+    recheck: str = ""
+    matched: int = 0
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:

@@ -13,6 +13,7 @@ from math import exp, fsum, lgamma, log, log1p
 from attrs import define, field, frozen
 
 from payclient._escape import plural
+from payclient.reconcile._rule_values import duration_text
 
 CONFIDENCE = 0.95
 
@@ -31,6 +32,16 @@ class Recheck:
     max_age: timedelta
     sample: int | None = None
     seed: int = 0
+
+    @property
+    def options(self) -> str:
+        """The options of the command line that name it."""
+        given = {
+            "--recheck": duration_text(self.max_age).replace(" ", ""),
+            "--sample": self.sample,
+            "--seed": self.seed,
+        }
+        return " ".join(f"{option} {value}" for option, value in given.items() if value)
 
 
 @define

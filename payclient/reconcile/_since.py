@@ -55,6 +55,19 @@ class SincePrevious:
         return f"{rows} that matched before {were} not looked up again: {answers} {when} UTC."
 
     @property
+    def recheck_sentence(self) -> str:
+        """What was looked up again and what that proves, or what was not, although the run before did; else empty."""
+        if self.rechecked is not None:
+            return self.rechecked.sentence
+        if not self.previous.recheck:
+            return ""
+        rows = plural(self.previous.matched, "row")
+        return (
+            f"Not looked up again: rows that matched in earlier runs. The previous run knew of {rows}, by "
+            f"{self.previous.recheck}, which this run was not given; runs after this one do not know of them."
+        )
+
+    @property
     def carried_rows(self) -> int:
         """All rows that were carried over."""
         return sum(self.carried.values())

@@ -169,8 +169,7 @@ class Summary:
         """What the report cannot say, in one sentence."""
         sentences = [COMPLETENESS if self.settlement is None else BOTH_WAYS]
         if self.since is not None:
-            rechecked = self.since.rechecked
-            sentences += [self.since.reused_sentence, "" if rechecked is None else rechecked.sentence]
+            sentences += [self.since.reused_sentence, self.since.recheck_sentence]
         return " ".join(filter(None, sentences))
 
     @property

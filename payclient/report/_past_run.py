@@ -237,6 +237,8 @@ def open_past_run(folder: Path) -> PastRun:
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
     since: dict[str, Any] = summary.get("since") or {}
+    has_matched = any(file["name"] == MATCHED for file in manifest["files"])
+    recheck: dict[str, Any] = _first_line(folder / MATCHED) if has_matched else {}
     return PastRun(
         folder=folder,
         note=PreviousRun(
@@ -250,6 +252,8 @@ def open_past_run(folder: Path) -> PastRun:
             open_findings=from_json(found["closing"], FindingTotal)
             if (found := summary.get("open_findings"))
             else None,
+            recheck=recheck.get("options", ""),
+            matched=recheck.get("rows", 0),
         ),
         sha256=manifest["sha256"],
         service=manifest["service"],
@@ -257,7 +261,7 @@ def open_past_run(folder: Path) -> PastRun:
         judged_run=_of(manifest["judged_again"], "run"),
         is_work_list_edited=bool(edited),
         has_history=any(file["name"] == HISTORY for file in manifest["files"]),
-        has_matched=any(file["name"] == MATCHED for file in manifest["files"]),
+        has_matched=has_matched,
         first_observed_at=read_time(summary["first_observed_at"]),
     )
 
@@ -296,6 +300,11 @@ def _problem(folder: Path, problems: Mapping[str, str]) -> str:
 
 def _read(path: Path) -> Any:
     return json.loads(read_own(path))
+
+
+def _first_line(path: Path) -> Any:
+    with open_rows(path) as file:
+        return json.loads(next(file, b"{}"))
 
 
 def _of(part: Any, name: str) -> str:

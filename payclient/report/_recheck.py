@@ -176,6 +176,7 @@ class Selection:
                 "sample": self._recheck.sample,
                 "seed": self._recheck.seed,
                 "rows": sum(self._sizes.values()) + self._waiting,
+                "options": self._recheck.options,
                 "left": [each for each in self._left if each[2]],
             }
         )

@@ -54,8 +54,9 @@ def test_open_for_long():
     for line, days in enumerate((0, 30, 31, 400), 1):
         history = History(state=BreakState.STILL_OPEN, first_seen=None, first_run="1", age_days=days)
         finding = Finding(Code.UNDERPAID, "x", at_stake=10**line)
-        seen = seen_of("T1", [evolve(row(line, Code.UNDERPAID), findings=(finding,))], run="1")
-        known = seen.breaks[Code.UNDERPAID]
+        found = evolve(row(line, Code.UNDERPAID), findings=(evolve(finding, history=history),))
+        tally.add(found)
+        known = seen_of("T1", [found], run="1").breaks[Code.UNDERPAID]
         tally.add_change(BreakChange(reference="T1", was=known, now=known, history=history))
     summary = tally.summary()
     lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]

@@ -64,8 +64,7 @@ def test_states(runs, tmp_path):
     less = "high amount is 9 in the ledger and 5 at the service, which is 4 less underpaid"
     changed = "high amount is 9 in the ledger and 6 at the service, which is 3 less underpaid"
     assert bodies == [
-        "Open before 4 16 New 1 4 Reopened 1 4 Resolved \N{MINUS SIGN}1 \N{MINUS SIGN}4 "
-        "Changed (1) \N{MINUS SIGN}1 Open now 5 19",
+        "Open before 4 16 New 1 4 Reopened 1 4 Resolved \u22121 \u22124 Changed (1) \u22121 Open now 5 19",
         f"N1 {less} 9 5 2026-11-23",
         f"C1 {changed} Before: 9 in the ledger, 5 at the service; 4 at stake, and 3 now 9 6 2026-11-22 1 day",
         f"R1 {less} 9 5 2026-11-21 2 days",
