@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from payclient.errors import ConfigurationError
 
@@ -74,6 +75,19 @@ def is_wait(_: object, attribute: Any, value: Any) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def read_url(text: str) -> tuple[SplitResult, str]:
+    """Return the parts of a URL, and the problem with it, which does not quote it; "" if there is none."""
+    nothing = urlsplit("")
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return nothing, "must be visible ASCII without white space"
+    try:
+        parts = urlsplit(text)
+        _ = parts.hostname, parts.port
+    except ValueError:
+        return nothing, "is not a URL: its host or port cannot be read"
+    return parts, ""
 
 
 def is_loopback(host: str) -> bool:

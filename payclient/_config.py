@@ -11,11 +11,11 @@ from ipaddress import ip_address
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from attrs import field, frozen, validators
 
-from payclient._checks import check_callback, check_order, is_loopback, is_seconds
+from payclient._checks import check_callback, check_order, is_loopback, is_seconds, read_url
 from payclient._options import DEADLINE, OPTIONS, TIMEOUT
 from payclient._telemetry import OnAttempt, Tracing
 from payclient.errors import ConfigurationError
@@ -207,17 +207,12 @@ def _url_problem(url: object) -> str | None:
         return "is not set; pass base_url=… or set PAYCLIENT_BASE_URL"
     if url[0] == url[-1] and url[0] in "\"'":
         return "is in quotes; pass it without them"
-    if not url.isascii() or not url.isprintable() or " " in url:
-        return "must be visible ASCII without white space"
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return "is not a URL: its host or port cannot be read"
-    return _address_problem(parts, host) or _path_problem(url)
+    parts, problem = read_url(url)
+    return problem or _address_problem(parts) or _path_problem(url)
 
 
-def _address_problem(parts: SplitResult, host: str | None) -> str | None:
+def _address_problem(parts: SplitResult) -> str | None:
+    host = parts.hostname
     if parts.scheme not in ("https", "http"):
         return "must begin with https://"
     if not host:

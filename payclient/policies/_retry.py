@@ -79,7 +79,6 @@ _TOLD_TO_WAIT = Classification(Signal.THROTTLED, Again.COUNTED)
 _BROKEN = Classification(Signal.OVERLOADED, Again.COUNTED)
 _GARBLED = Classification(Signal.OVERLOADED, Again.ONCE)
 _NOT_ANSWERED = Classification(Signal.SILENT, Again.COUNTED)
-_NO_KEY = Classification(Signal.SILENT, Again.COUNTED)
 
 # The first matching class decides, so a subclass is above its parent.
 _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...] = (
@@ -96,7 +95,7 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
     (errors.WaitError, _OURS),
     (errors.DeadlineExceededError, _NOT_ANSWERED),
     (errors.InvalidReferenceError, _OURS),
-    (errors.KeySourceError, _NO_KEY),
+    (errors.KeySourceError, _NOT_ANSWERED),
     (errors.ClientClosedError, _FATAL),
     (errors.ConfigurationError, _FATAL),
 )

@@ -7,6 +7,7 @@ from base64 import b64encode
 from typing import NoReturn
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from payclient._checks import read_url
 from payclient.errors import ConfigurationError
 
 _DEFAULT_PORT = 80
@@ -167,17 +168,13 @@ def _read(url: object) -> tuple[SplitResult, str]:
     if not isinstance(url, str):
         return nothing, f"must be text like http://host:port, got {type(url).__name__}"
     text = url.strip()
-    if not text.isascii() or not text.isprintable() or " " in text:
-        return nothing, "must be visible ASCII without white space"
-    try:
-        parts = urlsplit(text if "://" in text else f"http://{text}")
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return nothing, "is not a URL: its host or port cannot be read"
+    parts, problem = read_url(text if "://" in text else f"http://{text}")
+    if problem:
+        return nothing, problem
     if parts.scheme != "http":
         advice = "; pass http_client=httpx.AsyncClient(proxy=…) for it" if parts.scheme in _OF_HTTPX else ""
         return nothing, f"must be an http:// proxy; payclient cannot use one of {parts.scheme}://{advice}"
-    if not host:
+    if not parts.hostname:
         return nothing, "names no host; it must be like http://host:port"
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         return nothing, "must not hold a path, a query or a fragment"
