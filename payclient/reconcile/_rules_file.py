@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from types import UnionType
+from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from attrs import NOTHING, AttrsInstance, fields
+from attrs import NOTHING, AttrsInstance, fields, has
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Dialect
-from payclient.reconcile._accepted import Accepted, Approval
-from payclient.reconcile._calendar import Calendar, read_holidays
+from payclient.reconcile._calendar import read_holidays
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._line_rules import Invoices, Kinds, Lines
-from payclient.reconcile._rules import FeeSchedule, Rules, Tolerance
-from payclient.reconcile._statement_rules import StatementRules
+from payclient.reconcile._rules import Rules
 
 _MAX_OPEN_LINES = 50
+_MAX_BYTES = 4 * 2**20
+_AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
+_AT_END = " (at end of document)"
 Key: TypeAlias = tuple[str | int, ...]
 """The path from the outermost table; a number is the position in a list, from 0."""
 
@@ -34,18 +35,14 @@ def line_of(text: str, key: Key) -> int:
     Note:
         Time grows with the size of the file and the logarithm of its lines.
     """
-    text = text.replace("\r\n", "\n")
-    while key and not _has(tomllib.loads(text), key):
+    lines = _lines(text)
+    document = tomllib.loads("\n".join(lines))
+    while key and not _has(document, key):
         key = key[:-1]
     if not key:
         return 0
-    lines = text.split("\n")
-    before, behind = 0, len(lines)
-    while before + 1 < behind:
-        middle = (before + behind) // 2
-        last = _last_without(lines, key, middle, behind)
-        before, behind = (before, middle) if last is None else (last, behind)
-    return before + 1
+    end = bisect_left(range(len(lines)), True, key=lambda size: _has(_beginning(lines, size)[1], key))
+    return _beginning(lines, end - 1)[0] + 1
 
 
 def open_line(text: str) -> int:
@@ -55,25 +52,23 @@ def open_line(text: str) -> int:
     Note:
         Searches the last 50 lines only; for a longer value, returns the last line.
     """
-    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    for size in range(len(lines) - 1, max(-1, len(lines) - _MAX_OPEN_LINES), -1):
+    lines = _lines(text.rstrip("\r\n"))
+    size = _beginning(lines, len(lines) - 1, at_least=max(0, len(lines) - _MAX_OPEN_LINES + 1))[0]
+    return size + 1 if size >= 0 else len(lines)
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def _beginning(lines: list[str], size: int, *, at_least: int = 0) -> tuple[int, Mapping[str, Any]]:
+    """Return how many of the first *size* lines end no value in its middle, and what they say; -1 if too few."""
+    for end in range(size, at_least - 1, -1):
         try:
-            tomllib.loads("\n".join(lines[:size]))
+            return end, tomllib.loads("\n".join(lines[:end]))
         except (ValueError, RecursionError):
             continue
-        return size + 1
-    return len(lines)
-
-
-def _last_without(lines: list[str], key: Key, start: int, stop: int) -> int | None:
-    """Return the length of the first valid text of *start* lines or more; None if it has *key*, or there is none."""
-    for size in range(start, stop):
-        try:
-            document = tomllib.loads("\n".join(lines[:size]))
-        except tomllib.TOMLDecodeError:  # cut in the middle of a value
-            continue
-        return None if _has(document, key) else size
-    return None
+    return -1, {}
 
 
 def _has(document: Any, key: Key) -> bool:
@@ -85,11 +80,6 @@ def _has(document: Any, key: Key) -> bool:
     return True
 
 
-_MAX_BYTES = 4 * 2**20
-_AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)$")
-_AT_END = " (at end of document)"
-_Plain: TypeAlias = dict[str, Any] | list[Any] | str | int | None  # or another type of TOML, which is refused
-_Reader: TypeAlias = Callable[[Key, Any], Any]
 _Value = TypeVar("_Value", bound=AttrsInstance)
 
 
@@ -142,7 +132,7 @@ def parse_rules(text: str, *, name: str = "rules", folder: Path = Path()) -> Rul
         raise _not_toml(name, str(error), text) from error
     try:
         _read_holidays(document, folder)
-        return _rules(document)
+        return _made(Rules, (), document)
     except RulesError as error:
         line = line_of(text, error.key)
         where = f"{name}, line {line}" if line else name
@@ -163,7 +153,7 @@ def rules_from_json(value: Mapping[str, Any]) -> Rules:
     Raises:
         RulesError: When they cannot be used.
     """
-    return _rules(value)
+    return _made(Rules, (), value)
 
 
 def _not_toml(name: str, why: str, text: str) -> RulesError:
@@ -178,14 +168,36 @@ def _not_toml(name: str, why: str, text: str) -> RulesError:
     )
 
 
-def _rules(document: Mapping[str, Any]) -> Rules:
-    _check_keys((), document, [each.name for each in fields(Rules) if each.init])
-    return Rules(**_parts((), document, _READERS))
+def _read(kind: Any, key: Key, value: Any) -> Any:
+    """Return what *value* stands for in a field of type *kind*; what is no table of ours, a validator looks at."""
+    if get_origin(kind) is UnionType:  # with None, which TOML has not
+        kind = get_args(kind)[0]
+    if kind is Dialect:
+        return _dialect(key, value)
+    if has(kind):
+        return _made(kind, key, value)
+    if get_origin(kind) is Mapping:
+        each = get_args(kind)[1]
+        return {name: _read(each, (*key, name), value[name]) for name in _checked_table(key, value)}
+    if get_origin(kind) is tuple and has(each := get_args(kind)[0]):
+        return [_read(each, (*key, place), one) for place, one in enumerate(_checked_list(key, value))]
+    return value
 
 
-def _parts(key: Key, table: Mapping[str, Any], readers: Mapping[str, _Reader]) -> dict[str, Any]:
-    """Return *table* with each table in it as the value that it stands for."""
-    return {name: readers[name]((*key, name), each) if name in readers else each for name, each in table.items()}
+def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
+    """Make a value of *kind* from a table; errors name the table."""
+    table, within = _checked_table(key, value), f"{_dotted(key)}." if key else ""
+    known = {each.name: each for each in fields(kind) if each.init}
+    _check_keys(key, table, known)
+    if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
+        message = f"{_dotted(key)} has no {missing[0]}; {' and '.join(missing)} must be given"
+        raise RulesError(message, key=key)
+    kinds = get_type_hints(kind)
+    parts = {name: _read(kinds[name], (*key, name), each) for name, each in table.items()}
+    try:
+        return kind(**parts)
+    except RulesError as error:
+        raise RulesError(f"{within}{error.message}", key=(*key, *error.key)) from error
 
 
 def _dialect(key: Key, value: Any) -> Dialect:
@@ -198,35 +210,16 @@ def _dialect(key: Key, value: Any) -> Dialect:
         raise RulesError(f"{_dotted(key)}.{error}", key=(*key, name)) from error
 
 
-def _made_each(kind: type[_Value], key: Key, value: Any) -> dict[str, _Value]:
-    return {name: _made(kind, (*key, name), each) for name, each in _checked_table(key, value).items()}
-
-
-def _accepted(key: Key, value: _Plain) -> list[Accepted]:
-    if not isinstance(value, list):
-        message = "accepted must be a list of tables, each under [[accepted]]"
-        raise RulesError(message, key=key)
-    return [_made(Accepted, (*key, place), each) for place, each in enumerate(value)]
-
-
-def _made(kind: type[_Value], key: Key, value: Any) -> _Value:
-    """Make a value of *kind* from a table; errors name the table."""
-    table = _checked_table(key, value)
-    known = {each.name: each for each in fields(kind) if each.init}
-    _check_keys(key, table, known)
-    if missing := [name for name, each in known.items() if each.default is NOTHING and name not in table]:
-        message = f"{_dotted(key)} has no {missing[0]}; {' and '.join(missing)} must be given"
-        raise RulesError(message, key=key)
-    parts = _parts(key, table, _NESTED)
-    try:
-        return kind(**parts)
-    except RulesError as error:
-        raise RulesError(f"{_dotted(key)}.{error.message}", key=(*key, *error.key)) from error
-
-
-def _checked_table(key: Key, value: _Plain) -> dict[str, Any]:
+def _checked_table(key: Key, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         message = f"{_dotted(key)} must be a table of keys and values, got {quote(value)}"
+        raise RulesError(message, key=key)
+    return cast("dict[str, Any]", value)
+
+
+def _checked_list(key: Key, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        message = f"{_dotted(key)} must be a list of tables, each under [[{_dotted(key)}]]"
         raise RulesError(message, key=key)
     return value
 
@@ -240,19 +233,3 @@ def _check_keys(key: Key, table: Mapping[str, Any], known: Iterable[str]) -> Non
 
 def _dotted(key: Key) -> str:
     return ".".join(escape_unprintable(part) for part in key if isinstance(part, str))
-
-
-_NESTED: Mapping[str, _Reader] = {"columns": _checked_table, "reading": _dialect, "kind": partial(_made, Kinds)}
-_READERS: Mapping[str, _Reader] = {
-    **dict.fromkeys(("columns", "statuses"), _checked_table),
-    "tolerances": partial(_made_each, Tolerance),
-    "fees": partial(_made_each, FeeSchedule),
-    "accepted": _accepted,
-    "calendar": partial(_made, Calendar),
-    "lines": partial(_made, Lines),
-    "approval": partial(_made, Approval),
-    "invoices": partial(_made, Invoices),
-    "ledger": _dialect,
-    "statement": partial(_made, StatementRules),
-}
-"""What reads each table of the file, by its name; the others are plain values."""
