@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
-from attrs import Attribute, Factory, define, field, frozen
+from attrs import Factory, define, field, frozen
 from attrs.validators import optional
 
 from payclient._escape import plural, quote
 from payclient.reconcile._errors import RulesError
-from payclient.reconcile._rule_values import are_texts, is_filled, is_flag, problem, to_member, to_texts
+from payclient.reconcile._rule_values import are_texts, is_filled, is_flag, must_be, to_member, to_texts
 from payclient.reconcile._status import normalise
 
 
@@ -144,11 +143,6 @@ def _to_of_one_reference(value: OfOneReference | str) -> OfOneReference:
     return to_member(OfOneReference, "of_one_reference", value)
 
 
-def _is_kinds(_: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, Kinds):
-        raise problem(attribute.name, "a table of words", value)
-
-
 @frozen(kw_only=True)
 class Lines:
     """
@@ -163,7 +157,9 @@ class Lines:
     """
 
     of_one_reference: OfOneReference = field(default=OfOneReference.DUPLICATE, converter=_to_of_one_reference)
-    kind: Kinds | None = field(default=None, validator=optional(_is_kinds))
+    kind: Kinds | None = field(
+        default=None, validator=optional(must_be("a table of words", lambda value: isinstance(value, Kinds)))
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.kind is not None and not self.are_summed:

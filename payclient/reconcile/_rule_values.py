@@ -25,7 +25,7 @@ _DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(
 _OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
 _ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
 _Member = TypeVar("_Member", bound=StrEnum)
-_Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
+Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
 FIRST_ON_EARTH = timezone(timedelta(hours=14))
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
 """The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
@@ -41,10 +41,14 @@ def problem(name: str, wanted: str, got: object) -> RulesError:
     return RulesError(f"{name} must be {wanted}, got {quote(got)}", key=(name,))
 
 
-def is_whole(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is not a whole number of the unit, 0 or more."""
-    if type(value) is not int or not 0 <= value <= _MAX_WHOLE:
-        raise problem(attribute.name, "a whole number that is not negative", value)
+def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
+    """Return the validator of values that are valid; *wanted* says what they must be."""
+
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if not is_valid(value):
+            raise problem(attribute.name, wanted, value)
+
+    return check
 
 
 def to_percent(value: Any) -> Any:
@@ -53,34 +57,10 @@ def to_percent(value: Any) -> Any:
     return Decimal(value) if is_number else value
 
 
-def is_percent(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is not a percentage from 0 to 100 with few decimal places; a `float` is never exact enough."""
-    if (
-        not isinstance(value, Decimal)
-        or not value.is_finite()
-        or not 0 <= value <= 100
-        or value != round(value, _DECIMAL_PLACES)
-    ):
-        wanted = f"a percentage from 0 to 100 with at most {_DECIMAL_PLACES} decimal places"
-        raise problem(attribute.name, wanted, value)
-
-
 def percent_text(value: Decimal) -> str:
     """Return the shortest text of a percentage, the same for equal ones."""
     text = f"{value:.{_DECIMAL_PLACES}f}"
     return text.rstrip("0").rstrip(".")
-
-
-def is_filled(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is not text, and text of which nothing can be seen."""
-    if not isinstance(value, str) or not value.strip():
-        raise problem(attribute.name, "text that is not empty", value)
-
-
-def is_side_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what no side of a finding can be: everything but text, whole numbers and None."""
-    if value is not None and not isinstance(value, str) and type(value) is not int:
-        raise problem(attribute.name, "text or a whole number, as it stands in the finding", value)
 
 
 def to_date(value: Any) -> Any:
@@ -89,12 +69,6 @@ def to_date(value: Any) -> Any:
         if isinstance(value, str) and _DATE.fullmatch(value):
             return date.fromisoformat(value)
     return value
-
-
-def is_date(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is not a plain date; a `datetime` is one only by inheritance."""
-    if type(value) is not date:
-        raise problem(attribute.name, "a date such as 2026-12-31", value)
 
 
 def to_zone(value: tzinfo | str | None) -> tzinfo | None:
@@ -124,23 +98,11 @@ def zone_text(value: tzinfo | None) -> str | None:
     return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "UTC"
 
 
-def is_zone_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse a time zone that has no text, because a report could not be made with it again."""
-    if value is not None and (not isinstance(value, tzinfo) or zone_text(value) is None):
-        raise problem(attribute.name, _ZONE, value)
-
-
 def to_member(kind: type[_Member], name: str, value: object) -> _Member:
     """Return the member of *kind* that *value* is the word for, and refuse other words."""
     if not isinstance(value, str) or value not in set(kind):
         raise problem(name, f"one of {', '.join(kind)}", value)
     return kind(value)
-
-
-def is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
-    """Refuse what is neither true nor false."""
-    if not isinstance(value, bool):
-        raise problem(attribute.name, "true or false", value)
 
 
 def to_texts(value: Any) -> Any:
@@ -150,15 +112,13 @@ def to_texts(value: Any) -> Any:
     return tuple(cast("Iterable[object]", value))
 
 
-def are_texts(wanted: str, is_valid: Callable[[str], object]) -> _Validator:
+def are_texts(wanted: str, is_valid: Callable[[str], object]) -> Validator:
     """Return the validator of a tuple of texts, each of which must be valid; *wanted* says what they must be."""
 
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
-        if not all(isinstance(text, str) and is_valid(text) for text in texts):
-            raise problem(attribute.name, wanted, cast("object", value))
+    def are_valid(value: tuple[object, ...] | str | None) -> bool:  # or anything else
+        return isinstance(value, tuple) and all(isinstance(text, str) and is_valid(text) for text in value)
 
-    return check
+    return must_be(wanted, are_valid)
 
 
 def to_table(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -166,7 +126,7 @@ def to_table(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(dict(value))
 
 
-def is_table_of(*names: str) -> _Validator:
+def is_table_of(*names: str) -> Validator:
     """Return the validator of a table that may have these keys only."""
 
     def check(_: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
@@ -183,6 +143,30 @@ def names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
         if not isinstance(column, str) or not column.strip():
             message = f"columns.{name} must be the name of a column, got {quote(column)}"
             raise RulesError(message, key=("columns", name))
+
+
+def _is_percentage(value: object) -> bool:
+    """Return whether *value* is exact, which a `float` never is, and from 0 to 100."""
+    return (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and 0 <= value <= 100
+        and value == round(value, _DECIMAL_PLACES)
+    )
+
+
+is_whole = must_be("a whole number that is not negative", lambda value: type(value) is int and 0 <= value <= _MAX_WHOLE)
+is_percent = must_be(f"a percentage from 0 to 100 with at most {_DECIMAL_PLACES} decimal places", _is_percentage)
+is_filled = must_be("text that is not empty", lambda value: isinstance(value, str) and value.strip())
+is_side_or_none = must_be(
+    "text or a whole number, as it stands in the finding",
+    lambda value: value is None or isinstance(value, str) or type(value) is int,
+)
+# A `datetime` is a date only by inheritance.
+is_date = must_be("a date such as 2026-12-31", lambda value: type(value) is date)
+# A report could not be made again with a time zone that has no text.
+is_zone_or_none = must_be(_ZONE, lambda value: value is None or zone_text(value) is not None)
+is_flag = must_be("true or false", lambda value: isinstance(value, bool))
 
 
 def duration_text(value: timedelta) -> str:

@@ -169,7 +169,7 @@ def _not_toml(name: str, why: str, text: str) -> RulesError:
 
 
 def _read(kind: Any, key: Key, value: Any) -> Any:
-    """Return what *value* stands for in a field of type *kind*; what is no table of ours, a validator looks at."""
+    """Return what *value* stands for in a field of type *kind*; a validator checks what is no table."""
     if get_origin(kind) is UnionType:  # with None, which TOML has not
         kind = get_args(kind)[0]
     if kind is Dialect:
@@ -217,7 +217,7 @@ def _checked_table(key: Key, value: Any) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _checked_list(key: Key, value: Any) -> list[Any]:
+def _checked_list(key: Key, value: list[Any] | str | None) -> list[Any]:  # or any other value of TOML
     if not isinstance(value, list):
         message = f"{_dotted(key)} must be a list of tables, each under [[{_dotted(key)}]]"
         raise RulesError(message, key=key)
