@@ -11,7 +11,6 @@ import os
 import struct
 import zipfile
 import zlib
-from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -22,9 +21,17 @@ from payclient._escape import escape_unprintable
 from payclient.ledger._errors import LedgerError
 
 Attributes: TypeAlias = dict[str, str]
+Element: TypeAlias = tuple[str, Attributes | None, str | None]
+"""
+The name of an element without a prefix, its attributes where it starts, and its text where it ends.
+
+An element without others in it is there once; any other twice, at its start without a text, and at its end without
+attributes.
+"""
 
 MIB = 1 << 20
-_PIECE_BYTES = 1 << 16
+_MAX_CHARACTERS = MIB
+_PIECE_BYTES = 1 << 12  # small, so that the elements of a piece stay in the processor's cache
 _MAX_SHEET_BYTES = 4096 * MIB
 _FREE_BYTES = 8 * MIB
 _MAX_RATIO = 200
@@ -41,19 +48,6 @@ Exceptions of `zipfile`, `expat`, `int` and `float` for a damaged file.
 
 `zipfile` raises `NotImplementedError` for an unknown compression, and `RuntimeError` for an encrypted part.
 """
-
-
-class Handler:
-    """Takes the elements of a document, whose names have no prefix, and the text in them."""
-
-    def start(self, name: str, attributes: Attributes) -> None:
-        """Handle the start of an element."""
-
-    def end(self, name: str) -> None:
-        """Handle the end of an element."""
-
-    def text(self, text: str) -> None:
-        """Handle text."""
 
 
 @contextmanager
@@ -113,27 +107,26 @@ class Archive:
                     raise LedgerError(message)
                 yield piece
 
-    def read(self, part: str, handler: Handler, *, max_bytes: int) -> None:
-        """Parse all of *part*; raises as `parsed` does."""
-        deque(self.parsed(part, handler, max_bytes=max_bytes), maxlen=0)
-
-    def parsed(self, part: str, handler: Handler, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[None]:
+    def elements(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[Element]:
         """
-        Parse *part*, and yield after each piece of it.
+        Yield the elements of *part*.
 
         Raises:
-            LedgerError: As `pieces`; also when the part is not XML, has a document type, or has too many elements
-                for the size of the file.
+            LedgerError: As `pieces`; also when the part is not XML, has a document type, text beside elements, or too
+                many elements for the size of the file.
         """
-        parser = _Parser(handler)
+        return chain.from_iterable(self._batches(part, max_bytes))
+
+    def _batches(self, part: str, max_bytes: int) -> Iterator[list[Element]]:
+        """Yield the elements in each piece of *part*."""
+        parser = _Parser()
         for piece in chain(self.pieces(part, max_bytes=max_bytes), (b"",)):
-            before = parser.elements
-            parser.feed(piece, is_last=not piece)
-            self._elements -= parser.elements - before
+            elements = parser.feed(piece, is_last=not piece)
+            self._elements -= len(elements)
             if self._elements < 0:
                 message = "the XLSX file has more elements than any ledger of its size; this is not a ledger"
                 raise LedgerError(message)
-            yield
+            yield elements
 
     @staticmethod
     def _check(info: zipfile.ZipInfo, max_bytes: int) -> None:
@@ -152,26 +145,29 @@ class Archive:
 
 class _Parser:
     """
-    Shows a document to its handler.
+    Turns a document into elements.
 
     Raises:
         LedgerError: When the input is not XML, has a document type, is nested too deeply, or has too much between
             two elements.
     """
 
-    def __init__(self, handler: Handler) -> None:
-        self.elements = 0
+    def __init__(self) -> None:
+        self._elements: list[Element] = []
+        self._name = ""
+        self._attributes: Attributes | None = None
+        """Of an element that has started, and has no other in it so far."""
         self._depth = self._silent_bytes = 0
-        self._on_start, self._on_end, self._on_text = handler.start, handler.end, handler.text
+        self._text = ""
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
-        self._expat.CharacterDataHandler = self._text
+        self._expat.CharacterDataHandler = self._add_text
         self._expat.StartDoctypeDeclHandler = _refuse_document_type
 
-    def feed(self, piece: bytes, *, is_last: bool = False) -> None:
-        """Parse one more *piece*."""
+    def feed(self, piece: bytes, *, is_last: bool = False) -> list[Element]:
+        """Parse one more *piece*, and return the elements in it."""
         # With each piece, expat may scan an unfinished name, attribute or comment again.
         self._silent_bytes += len(piece)
         if self._silent_bytes > _MAX_SILENT_BYTES:
@@ -179,24 +175,57 @@ class _Parser:
             raise LedgerError(message)
         with damage_refused():
             self._expat.Parse(piece, is_last)
+        elements, self._elements = self._elements, []
+        if elements:
+            self._silent_bytes = 0
+        return elements
 
     def _start(self, name: str, attributes: Attributes) -> None:
-        self._silent_bytes = 0
-        self.elements += 1
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             message = f"the XLSX file has elements nested {_MAX_DEPTH} deep; this is not a ledger"
             raise LedgerError(message)
-        self._on_start(name.rpartition(":")[2], attributes)
+        if self._text:
+            self._drop_blank_text()
+        if self._attributes is not None:
+            self._elements.append((self._name, self._attributes, None))
+        self._name = name.rpartition(":")[2] if ":" in name else name
+        self._attributes = attributes
 
     def _end(self, name: str) -> None:
-        self._silent_bytes = 0
         self._depth -= 1
-        self._on_end(name.rpartition(":")[2])
+        if self._attributes is not None:
+            self._elements.append((self._name, self._attributes, self._text))
+            self._attributes = None
+            self._text = ""
+            return
+        if self._text:
+            self._drop_blank_text()
+        self._elements.append((name.rpartition(":")[2] if ":" in name else name, None, ""))
 
-    def _text(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         self._silent_bytes = 0
-        self._on_text(text)
+        self._text = f"{self._text}{text}" if self._text else text
+        check_length(len(self._text))
+
+    def _drop_blank_text(self) -> None:
+        """Drop what indents an element; other text there would be lost, and is refused."""
+        if self._text.strip():
+            message = "the XLSX file is damaged (text beside elements); open it and save it again"
+            raise LedgerError(message)
+        self._text = ""
+
+
+def check_length(characters: int) -> None:
+    """
+    Check the length of a cell.
+
+    Raises:
+        LedgerError: When there are too many *characters*.
+    """
+    if characters > _MAX_CHARACTERS:
+        message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
+        raise LedgerError(message)
 
 
 def _refuse_document_type(*_: object) -> None:

@@ -11,12 +11,16 @@ No library is used here, because a wrong amount is worse than slow reading. Desi
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import IO, Any
 
+from attrs import frozen
+
 from payclient._escape import quote
-from payclient.ledger._archive import Archive, Attributes, Handler
+from payclient.ledger._archive import MIB, Archive, Attributes, check_length, damage_refused
 from payclient.ledger._cells import Unreadable
 from payclient.ledger._columns import Finder
 from payclient.ledger._entry import Entry, RejectedEntry
@@ -25,14 +29,74 @@ from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._rows import RowReader
 from payclient.ledger._scope import Scope
-from payclient.ledger._workbook import Sheet, TextParts, Workbook, check_length, read_workbook, unescape
 
+_MAX_TEXT_BYTES = 256 * MIB
+_MAX_OTHER_BYTES = 16 * MIB
 _MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
 _MAX_WHOLE = 10**15  # a spreadsheet does not keep further digits
 _BLANK = re.compile("[ \t\r\n]*")
 _PLACE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 _NO_RESULT = Unreadable("is a formula without a stored result; open the file in a spreadsheet program and save it")
+
+_TIME_FORMATS = frozenset({*range(18, 23), *range(32, 36), *range(45, 48), *range(55, 57)})
+_DAY_FORMATS = frozenset({*range(14, 18), *range(27, 37), *range(50, 59)}) - _TIME_FORMATS
+"""The built-in formats of spreadsheet programs: with a time of day, and with a date only."""
+_NO_DATE_LETTERS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]', re.DOTALL)
+_MAX_FORMAT = 1000  # a spreadsheet program takes 255 characters
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+
+
+@frozen(kw_only=True)
+class Sheet:
+    """One sheet of a workbook."""
+
+    name: str
+    part: str
+    is_hidden: bool
+
+
+@frozen(kw_only=True)
+class Workbook:
+    """
+    A workbook without its rows.
+
+    Attributes:
+        archive: The archive that has the rows.
+        sheets: In their order.
+        texts: The shared strings, by number.
+        time_styles: Numbers of the styles that show a time of day, with or without a date.
+        day_styles: Numbers of the styles that show a date only.
+        epoch: Day 0 of the dates in this workbook.
+    """
+
+    archive: Archive
+    sheets: tuple[Sheet, ...]
+    texts: tuple[str, ...]
+    time_styles: frozenset[int]
+    day_styles: frozenset[int]
+    epoch: datetime
+
+    def text_of(self, number: str) -> str:
+        """
+        Return a shared string.
+
+        Raises:
+            ValueError: When there is none of that number.
+        """
+        if not number.isdecimal() or int(number) >= len(self.texts):
+            message = f"there is no text {number}"
+            raise ValueError(message)
+        return self.texts[int(number)]
+
+    def time_of(self, serial: float) -> datetime:
+        """
+        Return the time for a date number, to the millisecond, which is its precision.
+
+        Raises:
+            OverflowError: When there is no such day.
+        """
+        return self.epoch + timedelta(milliseconds=round(serial * 86_400_000))
 
 
 def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
@@ -47,7 +111,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
     book = read_workbook(Archive(file))
     chosen = _choose(book, sheet)
     warnings = list(_other_sheets(book, chosen))
-    parser = _SheetParser(book)
+    parser = _SheetReader(book)
     rows = _filled(parser.rows(chosen.part))
     first, cells, skipped = to_header(rows, dialect, empty=dict[int, Any]())
     header = _names(cells)
@@ -77,7 +141,7 @@ def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any
         LedgerError: When the file is damaged, or has no such sheet.
     """
     book = read_workbook(Archive(file))
-    yield from _filled(_SheetParser(book, formula=FORMULA).rows(_choose(book, sheet).part))
+    yield from _filled(_SheetReader(book, formula=FORMULA).rows(_choose(book, sheet).part))
 
 
 def _choose(book: Workbook, name: str | None) -> Sheet:
@@ -93,7 +157,7 @@ def _choose(book: Workbook, name: str | None) -> Sheet:
 def _other_sheets(book: Workbook, chosen: Sheet) -> Iterator[str]:
     """Yield a warning that names the other sheets with content."""
     others = [each for each in book.sheets if each != chosen]
-    filled = [each.name for each in others if next(_filled(_SheetParser(book).rows(each.part)), None)]
+    filled = [each.name for each in others if next(_filled(_SheetReader(book).rows(each.part)), None)]
     if filled:
         names = ", ".join(map(quote, filled))
         yield f"only the sheet {quote(chosen.name)} was read; there are rows in {names} too"
@@ -109,7 +173,7 @@ def _names(cells: Mapping[int, Any]) -> tuple[str, ...]:
 
 
 def _entries(
-    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetParser, *, header_row: int
+    rows: Iterator[tuple[int, dict[int, Any]]], reader: RowReader, parser: _SheetReader, *, header_row: int
 ) -> Iterator[Entry | RejectedEntry | None]:
     width = len(reader.columns.header)
     has_told = False
@@ -130,9 +194,9 @@ def _entries(
         )
 
 
-class _SheetParser(Handler):
+class _SheetReader:
     """
-    Parses the rows of a sheet.
+    Reads the rows of a sheet.
 
     Args:
         book: The workbook.
@@ -148,58 +212,37 @@ class _SheetParser(Handler):
         self.merged: list[str] = []
         self._formula = formula
         self._book = book
-        self._texts = TextParts()
-        self._done: list[tuple[int, dict[int, Any]]] = []
+        self._runs = _Runs()
         self._row = 0
         self._cells: dict[int, Any] = {}
         self._next_place = 0
-        self._kind = "n"
-        self._style = "0"
+        self._attributes: Attributes = {}
         self._value: str | None = None
-        self._is_in_value = False
         self._has_formula = False
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
         """Yield the number of each row with its filled cells, by column from 0."""
-        parsed = self._book.archive.parsed(part, self)
-        for _ in parsed:
-            yield from self._done
-            self._done = []
+        with damage_refused():
+            for name, attributes, text in self._book.archive.elements(part):
+                if name == "v":
+                    self._value = text
+                elif name == "c":
+                    self._add_cell(attributes, text)
+                elif name == "row":
+                    if attributes is not None:
+                        self._start_row(attributes)
+                    if text is not None:
+                        yield self._row, self._cells
+                else:
+                    self._add(name, attributes, text)
 
-    def start(self, name: str, attributes: Attributes) -> None:
-        if name == "c":
-            self._start_cell(attributes)
-        elif name == "v":
-            self._is_in_value = True
-            self._value = ""
-        elif name == "row":
-            self._start_row(attributes)
-        elif name == "f":
+    def _add(self, name: str, attributes: Attributes | None, text: str | None) -> None:
+        if name == "f":
             self._has_formula = True
-        elif name == "mergeCell":
+        elif name == "mergeCell" and attributes is not None:
             self.merged.append(attributes.get("ref", ""))
         else:
-            self._texts.start(name, attributes)
-
-    def text(self, text: str) -> None:
-        if self._is_in_value:
-            self._value = f"{self._value}{text}" if self._value else text
-            check_length(len(self._value))
-        else:
-            self._texts.text(text)
-
-    def end(self, name: str) -> None:
-        if name == "v":
-            self._is_in_value = False
-        elif name == "c":
-            value = self._cell_value()
-            if value is not None and not (isinstance(value, str) and _BLANK.fullmatch(value)):
-                self._cells[self._next_place - 1] = value
-        elif name == "row":
-            self._done.append((self._row, self._cells))
-            self._cells = {}
-        else:
-            self._texts.end(name)
+            self._runs.add(name, attributes, text)
 
     def _start_row(self, attributes: Attributes) -> None:
         row = int(attributes.get("r", self._row + 1))
@@ -209,7 +252,16 @@ class _SheetParser(Handler):
         if not self.hidden_row and attributes.get("hidden") in ("1", "true"):
             self.hidden_row = row
         self._row = row
+        self._cells = {}
         self._next_place = 0
+
+    def _add_cell(self, attributes: Attributes | None, text: str | None) -> None:
+        if attributes is not None:
+            self._start_cell(attributes)
+        if text is not None:
+            value = self._cell_value(self._attributes.get("t", "n"))
+            if value is not None and not (isinstance(value, str) and _BLANK.fullmatch(value)):
+                self._cells[self._next_place - 1] = value
 
     def _start_cell(self, attributes: Attributes) -> None:
         place = self._next_place
@@ -220,31 +272,30 @@ class _SheetParser(Handler):
             message = f"row {self._row}: the cells are not in order; open the file and save it again"
             raise LedgerError(message, line=self._row)
         self._next_place = place + 1
-        self._kind = attributes.get("t", "n")
-        self._style = attributes.get("s", "0")
+        self._attributes = attributes
         self._value = None
         self._has_formula = False
-        self._texts.take()
+        self._runs.clear()
 
-    def _cell_value(self) -> Any:
+    def _cell_value(self, kind: str) -> Any:
         """Return the value of the cell that ends here; None when it is empty."""
         text = self._value
         if self._has_formula and self._formula is not None:
             return self._formula
-        if self._kind == "inlineStr":
-            return self._texts.take()
-        if text is None or (not text and self._kind != "str"):
+        if kind == "inlineStr":
+            return self._runs.take()
+        if text is None or (not text and kind != "str"):
             return _NO_RESULT if self._has_formula else None
-        if self._kind == "s":
+        if kind == "s":
             return self._book.text_of(text)
-        if self._kind in ("str", "d"):
+        if kind in ("str", "d"):
             return unescape(text)
-        if self._kind == "e":
+        if kind == "e":
             return Unreadable(f"{quote(text)} is an error of the spreadsheet")
-        return text == "1" if self._kind == "b" else self._number(text)
+        return text == "1" if kind == "b" else self._number(text)
 
     def _number(self, text: str) -> Any:
-        number, style = float(text), int(self._style)
+        number, style = float(text), int(self._attributes.get("s", "0"))
         is_day = style in self._book.day_styles
         if not is_day and style not in self._book.time_styles:
             return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
@@ -274,3 +325,137 @@ def _letters(place: int) -> str:
         place, letter = divmod(place - 1, 26)
         letters = chr(65 + letter) + letters
     return letters
+
+
+def read_workbook(archive: Archive) -> Workbook:
+    """
+    Read everything of a workbook except its rows.
+
+    Note:
+        All shared strings are held in memory, because a cell may refer to any of them.
+
+    Raises:
+        LedgerError: When this is not a workbook, or a damaged one.
+    """
+    root = "xl/workbook.xml"
+    with damage_refused():
+        if root not in archive:
+            starts = [target for kind, target in _relations(archive, "").values() if kind == "officeDocument"]
+            root = starts[0] if starts else root
+        if root not in archive:
+            message = "there is no workbook in this zip file; save the ledger as .xlsx, or unpack what is inside"
+            raise LedgerError(message)
+        relations = _relations(archive, root)
+        parts = {kind: target for kind, target in relations.values() if target in archive}
+        sheets, is_1904 = _sheets(archive, root, relations)
+        time_styles, day_styles = _styles(archive, parts.get("styles"))
+        return Workbook(
+            archive=archive,
+            sheets=sheets,
+            texts=tuple(_texts(archive, parts.get("sharedStrings"))),
+            time_styles=time_styles,
+            day_styles=day_styles,
+            epoch=datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30),  # noqa: DTZ001  cells have no zone
+        )
+
+
+def _starts(archive: Archive, part: str) -> Iterator[tuple[str, Attributes]]:
+    """Yield each element of a small part."""
+    for name, attributes, _ in archive.elements(part, max_bytes=_MAX_OTHER_BYTES):
+        if attributes is not None:
+            yield name, attributes
+
+
+def _relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
+    """Return kind and path of the parts that *part* refers to, by relationship id."""
+    folder, name = posixpath.split(part)
+    place = posixpath.join(folder, "_rels", f"{name}.rels")
+    found: dict[str, tuple[str, str]] = {}
+    for element, attributes in _starts(archive, place) if place in archive else ():
+        if element == "Relationship" and attributes.get("TargetMode") != "External":
+            target = posixpath.normpath(posixpath.join("/", folder, attributes["Target"])).lstrip("/")
+            found[attributes["Id"]] = attributes["Type"].rpartition("/")[2], target
+    return found
+
+
+def _sheets(archive: Archive, root: str, relations: Mapping[str, tuple[str, str]]) -> tuple[tuple[Sheet, ...], bool]:
+    """Return the sheets in their order, and whether days count from 1904."""
+    sheets: list[Sheet] = []
+    is_1904 = False
+    for name, attributes in _starts(archive, root):
+        if name == "sheet":
+            relation = next((value for key, value in attributes.items() if key.endswith(":id")), "")
+            kind, part = relations.get(relation, ("", ""))
+            if not kind:
+                message = f"the sheet {quote(attributes['name'])} is not in the XLSX file; open it and save it again"
+                raise LedgerError(message)
+            if kind == "worksheet":  # a chart sheet has no rows
+                is_hidden = attributes.get("state", "visible") != "visible"
+                sheets.append(Sheet(name=attributes["name"], part=part, is_hidden=is_hidden))
+        elif name == "workbookPr":
+            is_1904 = attributes.get("date1904") in ("1", "true", "on")
+    return tuple(sheets), is_1904
+
+
+def _styles(archive: Archive, part: str | None) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the numbers of the styles with a time of day, and of those with a date only."""
+    times, days, others = set[int](), set[int](), set[int]()
+    shown = dict.fromkeys(_TIME_FORMATS, times) | dict.fromkeys(_DAY_FORMATS, days)
+    is_in_cells, count = False, 0
+    for name, attributes in _starts(archive, part) if part else ():
+        if name == "numFmt" and "numFmtId" in attributes:
+            plain = _NO_DATE_LETTERS.sub("", attributes["formatCode"][:_MAX_FORMAT])
+            letters = set(plain.casefold().replace("general", ""))
+            found = times if letters & set("hs") else days if letters & set("ymd") else others
+            shown[int(attributes["numFmtId"])] = found
+        elif name == "xf" and is_in_cells:
+            shown.get(int(attributes.get("numFmtId", "0")), others).add(count)
+            count += 1
+        elif name in ("cellXfs", "cellStyles"):
+            is_in_cells = name == "cellXfs"
+    return frozenset(times), frozenset(days)
+
+
+def _texts(archive: Archive, part: str | None) -> Iterator[str]:
+    """Yield the shared strings."""
+    runs = _Runs()
+    for name, attributes, text in archive.elements(part, max_bytes=_MAX_TEXT_BYTES) if part else ():
+        if name != "si":
+            runs.add(name, attributes, text)
+        elif text is not None:
+            yield runs.take()
+
+
+class _Runs:
+    """The text of a cell, in its parts, without the pronunciation guide."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._before_guide = 0
+
+    def add(self, name: str, attributes: Attributes | None, text: str | None) -> None:
+        """Take an element into account."""
+        if name == "t" and text is not None:
+            self._texts.append(text)
+        elif name == "rPh":
+            if attributes is not None:
+                self._before_guide = len(self._texts)
+            if text is not None:
+                del self._texts[self._before_guide :]
+
+    def take(self) -> str:
+        """Return the text, and start the next one."""
+        text = "".join(self._texts)
+        check_length(len(text))
+        self.clear()
+        return unescape(text)
+
+    def clear(self) -> None:
+        """Start the next text."""
+        if self._texts:
+            self._texts = []
+
+
+def unescape(text: str) -> str:
+    """Return *text* with `_x000D_`, by which XLSX writes what XML cannot hold, as the character."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text

@@ -393,3 +393,12 @@ def test_any_sheet(place, data, lost):
     damaged = ROWS[:place] + data + ROWS[place + lost :]
     with suppress(LedgerError):
         read(changed(with_rows(""), sheet=lambda xml: xml.replace(b"<sheetData>", b"<sheetData>" + damaged)))
+
+
+@pytest.mark.parametrize("value", ["1<x/>5", "<x>1</x>5", "<x/>15", "<x><y/>1</x>"])
+def test_text_beside_elements(value):
+    """Text beside other elements, of which a part would be lost, refuses the file; spaces there are an indentation."""
+    row = '<row r="1"><c t="inlineStr"><is><t>reference</t></is></c></row>'
+    with pytest.raises(LedgerError, match="text beside elements"):
+        read(with_rows(f'{row}<row r="2"><c t="str"><v>{value}</v></c></row>'))
+    assert len(read(with_rows(f'{row}\n <row r="2">\n  <c t="str">\n <v>T1</v>\n </c> </row>'))) == 1
