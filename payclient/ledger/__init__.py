@@ -8,16 +8,15 @@ from payclient.ledger._columns import column_names as column_names
 from payclient.ledger._columns import find_columns as find_columns
 from payclient.ledger._dialect import PLAIN as PLAIN
 from payclient.ledger._dialect import Dialect, Grouping, Negative, Thousands
+from payclient.ledger._dialect import Profile as Profile
 from payclient.ledger._dialect import dialect_as_json as dialect_as_json
+from payclient.ledger._dialect import profiles as profiles
 from payclient.ledger._entry import ABSENT, Absent, Entry, RejectedEntry
 from payclient.ledger._entry import COMPARED as COMPARED
 from payclient.ledger._entry import Text as Text
 from payclient.ledger._errors import LedgerChangedError, LedgerError
-from payclient.ledger._ledger import Ledger, LedgerFormat
 from payclient.ledger._money import MoneyReader as MoneyReader
-from payclient.ledger._open import open_ledger
-from payclient.ledger._profiles import Profile as Profile
-from payclient.ledger._profiles import profiles as profiles
+from payclient.ledger._open import Ledger, LedgerFormat, open_ledger
 from payclient.ledger._rows import KINDS as KINDS
 from payclient.ledger._rows import RowReader as RowReader
 from payclient.ledger._scope import Excluded

@@ -21,9 +21,8 @@ from payclient.ledger._columns import Columns, Finder
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._header import to_header, with_hint
-from payclient.ledger._ledger import NO_COLUMNS, Table
 from payclient.ledger._lines import read_lines
-from payclient.ledger._rows import RowReader
+from payclient.ledger._rows import NO_COLUMNS, RowReader, Table
 from payclient.ledger._scope import Scope
 
 DELIMITERS = (",", ";", "\t")

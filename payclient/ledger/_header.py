@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from payclient._escape import plural
 from payclient.ledger._columns import Finder, normalise_name
-from payclient.ledger._dialect import Dialect
+from payclient.ledger._dialect import Dialect, Profile, profiles
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._profiles import Profile, profiles
 
 _MAX_SEARCHED = 50
 _Row = TypeVar("_Row")

@@ -20,9 +20,8 @@ from payclient._escape import quote
 from payclient.ledger._columns import Finder, field_of
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._ledger import Table
 from payclient.ledger._lines import read_lines
-from payclient.ledger._rows import RowReader
+from payclient.ledger._rows import RowReader, Table
 from payclient.ledger._scope import Scope
 from payclient.protocol import JSONProblem, is_object, kind, read_json
 

@@ -19,8 +19,7 @@ from payclient.ledger._cells import Unreadable
 from payclient.ledger._columns import Columns, Finder
 from payclient.ledger._entry import Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._ledger import Table
-from payclient.ledger._rows import RowReader
+from payclient.ledger._rows import RowReader, Table
 from payclient.ledger._scope import Scope
 
 _arrow: Any = pa  # pyarrow has no type hints

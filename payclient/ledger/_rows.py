@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+import attrs
+from attrs import frozen
 
 from payclient._escape import plural, quote
 from payclient.ledger._cells import CellProblem, as_option, read_code, read_word
@@ -14,13 +17,12 @@ from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._direction import DirectionReader
 from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
 from payclient.ledger._errors import LedgerError
-from payclient.ledger._evidence import Evidence
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._scope import Scope
 from payclient.ledger._suggestion import Suggester, Suggestion
 from payclient.ledger._times import TimeReader
 from payclient.ledger._totals import Totals
-from payclient.ledger._unused import check_values, unused_columns
+from payclient.ledger._unused import Evidence, check_values, unused_columns
 
 CellReader: TypeAlias = Callable[[Any], Any]
 
@@ -290,3 +292,27 @@ def _as_found(cell: object) -> str | None:
     """Return *cell* as text that can be stored."""
     text = str(cell) if isinstance(cell, str | int | float) else ""
     return text.encode(errors="replace").decode().strip() or None
+
+
+NO_COLUMNS = Columns({}, (), {}, ())
+"""The columns of a ledger without a header."""
+
+
+@frozen(kw_only=True)
+class Table:
+    """
+    The columns and rows of an open ledger, in any format; an empty one if nothing is given.
+
+    Attributes:
+        columns: The columns by field; empty if there is no header.
+        reader: Makes the rows; its warnings grow while they are read.
+        rows: Read once, in order; None for a row that is left out.
+        delimiter: The delimiter of a CSV ledger; None for other formats.
+        header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
+    """
+
+    columns: Columns = NO_COLUMNS
+    reader: RowReader = attrs.field(factory=partial(RowReader, NO_COLUMNS))
+    rows: Iterable[Entry | RejectedEntry | None] = ()
+    delimiter: str | None = None
+    header_row: int = 0

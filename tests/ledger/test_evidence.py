@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ledger.test_suggestion import _cell
 from payclient.ledger import LedgerError, open_ledger
-from payclient.ledger._evidence import may_be_money
+from payclient.ledger._unused import may_be_money
 from support.chance import examples
 
 
