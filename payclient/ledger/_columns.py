@@ -13,76 +13,14 @@ from attrs import frozen
 from payclient._escape import quote
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
+from payclient.ledger._words import word_list
 from payclient.protocol import EMPTY
-
-SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "reference": (
-            *("ref", "reference_code", "reference_no", "reference_number", "reference_id", "service_reference"),
-            *("transaction_reference", "transaction_ref", "transaction_id", "trx_reference", "trx_ref", "trx_id"),
-            *("payment_reference", "payment_ref", "kode_referensi", "no_referensi", "nomor_referensi", "referensi"),
-            *("id_transaksi", "kode_transaksi", "nomor_transaksi", "referenz", "referenznummer", "transaktions_id"),
-            *("reference_transaction", "id_transaction", "referencia", "id_transaccion", "numero_de_referencia"),
-        ),
-        "merchant_reff": (
-            *("merchant_ref", "merchant_reference", "merchant_reff_no", "order_id", "order_no", "order_number"),
-            *("invoice", "invoice_id", "invoice_no", "invoice_number", "no_invoice", "nomor_invoice", "faktur"),
-            *("nomor_faktur", "nomor_pesanan", "rechnungsnummer", "bestellnummer", "facture", "numero_de_facture"),
-            *("numero_de_commande", "factura", "numero_de_factura", "numero_de_pedido"),
-        ),
-        "amount": (
-            *("amt", "total", "total_amount", "gross", "gross_amount", "amount_total", "amount_paid", "paid_amount"),
-            *("payment_amount", "transaction_amount", "jumlah", "jumlah_bayar", "total_bayar", "nominal", "nilai"),
-            *("nilai_transaksi", "betrag", "gesamtbetrag", "bruttobetrag", "zahlbetrag", "summe", "montant"),
-            *("montant_total", "montant_brut", "importe", "importe_total", "monto", "monto_total", "valor"),
-        ),
-        "fee": (
-            *("fees", "fee_amount", "total_fee", "admin_fee", "transaction_fee", "processing_fee", "service_fee"),
-            *("commission", "biaya", "biaya_admin", "biaya_layanan", "biaya_transaksi", "gebuhr", "gebuhren"),
-            *("gebuehr", "gebuehren", "frais", "comision"),
-        ),
-        "amount_received": (
-            *("received", "received_amount", "net", "net_amount", "amount_net", "settled_amount"),
-            *("settlement_amount", "payout_amount", "diterima", "jumlah_diterima", "netto", "nettobetrag"),
-            *("auszahlungsbetrag", "montant_net", "montant_recu", "neto", "importe_neto", "monto_neto"),
-        ),
-        "status": (
-            *("state", "payment_status", "transaction_status", "status_pembayaran", "status_transaksi"),
-            *("zahlungsstatus", "statut", "statut_paiement", "etat", "estado", "estado_de_pago"),
-        ),
-        "payment_method": (
-            *("method", "channel", "payment_channel", "metode", "metode_pembayaran", "kanal_pembayaran"),
-            *("zahlungsart", "zahlungsmethode", "moyen_de_paiement", "mode_de_paiement", "metodo_de_pago"),
-            "forma_de_pago",
-        ),
-        "payment_code": (
-            *("pay_code", "va", "va_number", "virtual_account", "account_number", "kode_bayar", "nomor_va"),
-            *("kode_pembayaran", "no_va", "code_de_paiement", "codigo_de_pago"),
-        ),
-        "expdate": (
-            *("exp_date", "expiry", "expiry_date", "expiry_time", "expiration", "expiration_date"),
-            *("expires", "expires_at", "expire_date", "expired_at", "expired_date", "kedaluwarsa"),
-            *("tanggal_kedaluwarsa", "ablaufdatum", "date_d_expiration", "fecha_de_vencimiento"),
-        ),
-        "created_at": (
-            *("created", "created_on", "created_time", "date", "transaction_date", "tanggal", "order_date"),
-            *("tanggal_transaksi", "buchungsdatum", "datum", "date_de_creation", "fecha", "fecha_de_creacion"),
-        ),
-        "direction": (
-            *("d_c", "c_d", "dc", "dr_cr", "cr_dr", "db_cr", "cr_db", "d_k", "k_d", "s_h", "h_s", "soll_haben"),
-            *("debit_credit", "credit_debit", "debet_kredit", "debit_kredit", "kredit_debit", "debit_or_credit"),
-            *("debit_credit_indicator", "credit_debit_indicator", "credit_or_debit", "dc_indicator", "dc_mark"),
-            *("soll_haben_kennzeichen", "soll_haben_kz", "sign", "vorzeichen", "sens", "debe_haber", "signo"),
-            *("pos_neg", "shkzg", "af_bij"),
-        ),
-        "kind": (),  # always chosen, because what it means is up to the rules
-        "currency": (*("currency_code", "ccy", "mata_uang", "wahrung", "waehrung", "devise", "moneda", "valuta"),),
-    },
-)
-"""Other names that people give to each field, as `normalise_name` spells them."""
 
 FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency")
 """The fields that a column can have, in the order of every list."""
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("columns", field) for field in FIELDS})
+"""Other names that people give to each field, as `normalise_name` spells them."""
 
 _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
 

@@ -10,54 +10,21 @@ from payclient._escape import quote
 from payclient.ledger._cells import CellProblem, as_option, read_word
 from payclient.ledger._columns import normalise_name
 from payclient.ledger._errors import LedgerError
-
-
-def _words(sign: int, *texts: str) -> Mapping[str, int]:
-    return dict.fromkeys(" ".join(texts).split(), sign)
-
+from payclient.ledger._words import word_list
 
 SIDES: Mapping[str, int] = MappingProxyType(
-    {
-        **_words(
-            1,
-            "c cr crdt credit credited k kredit h haben gutschrift rd credito abono haber ingreso avoir masuk zugang",
-            "in incoming inbound inflow deposit received receipt positive eingang einzahlung einnahme erhalten positiv",
-            "pemasukan setoran terima penerimaan diterima positif entrada entrante deposito ingresos recibido recebido",
-            "positivo entree entrant encaissement recette depot recu bij",
-        ),
-        **_words(
-            -1,
-            "d db dr dbit debit debited debet s soll lastschrift rc debito cargo debe egreso keluar abgang",
-            "out outgoing outbound outflow withdrawal sent negative belastung abbuchung ausgang auszahlung ausgabe",
-            "gesendet negativ pengeluaran penarikan dikirim negatif salida saliente saida egresos retiro retirada",
-            "saque enviado negativo sortie sortant decaissement depense retrait envoye af uit",
-        ),
-    },
+    {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)},
 )
 """Each word with its sign, as a bank statement means it, in the languages of the profiles."""
 
-ONLY_TOGETHER = frozenset(
-    _words(0, "n sent gesendet dikirim enviado envoye received erhalten diterima recibido recebido recu af")
-)
+ONLY_TOGETHER = frozenset(word_list("direction", "only_together"))
 """Words that say a direction only next to their opposite; alone they are more often states."""
 
 MAX_WORDS = 4
 """A cell of more words is text that people write."""
 
 _OPPOSITES = tuple(
-    (credit, debit)
-    for pair in ", ".join(
-        (
-            "credit debit, cdt dbt, in out, inflow outflow, deposit withdrawal, deposit wdl, received sent",
-            "receipt payment, positive negative, income expense",
-            "kredit debet, masuk keluar, setoran penarikan, setor tarik, terima kirim, terima keluar",
-            "haben soll, gutschrift lastschrift, gutschrift belastung, eingang ausgang, eingang belastung",
-            "zugang abgang, zu ab, ein aus, entree sortie, recette depense, depot retrait, recu envoye",
-            "haber debe, abono cargo, ingreso egreso, ingreso gasto, deposito retiro, recibido enviado",
-            "entrada salida, entrada saida, deposito saque, receita despesa, 50 40",
-        ),
-    ).split(", ")
-    for credit, debit in (pair.split(),)
+    (credit, debit) for credit, _, debit in (each.partition("/") for each in word_list("direction", "opposites"))
 )
 """Words that mean credit and debit side by side, and so do their beginnings; alone, many mean something else."""
 
@@ -65,13 +32,7 @@ _SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1
 _MAX_FOUND = 50
 _LETTERS = {"p": 1, "n": -1}
 """Positive and negative; beside an amount they may be a currency."""
-_NEUTRAL = frozenset(
-    _words(
-        0,
-        "transfer trf payment paid money cash funds uang dana transaksi transaction geld zahlung bank virement",
-        "transferencia pago pagamento paiement",
-    )
-)
+_NEUTRAL = frozenset(word_list("direction", "neutral"))
 
 
 def sign_of(text: str) -> int | None:

@@ -13,24 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from payclient._escape import quote
+from payclient.ledger._words import word_list
 
-TOTALS_WORDS = frozenset(
-    (
-        *("total", "totals", "subtotal", "subtotals", "sum", "sums"),
-        *("jumlah", "subjumlah"),
-        *("summe", "gesamt", "gesamtsumme", "gesamtbetrag", "zwischensumme", "endsumme"),
-        *("somme", "totaux", "totale", "totales", "suma", "sumas", "soma", "totaal", "toplam"),
-    ),
-)
+TOTALS_WORDS = frozenset(word_list("totals", "words"))
 """One of these must be there, in any case."""
 
-_BESIDE = frozenset(
-    (
-        *("grand", "sub", "overall", "net", "gross", "amount", "amounts", "of", "all", "for", "page", "rows"),
-        *("keseluruhan", "akhir", "seluruh", "semua", "betrag", "der", "aller", "brutto", "netto"),
-        *("général", "générale", "general", "montant", "des", "importe", "monto", "generales"),
-    ),
-)
+_BESIDE = frozenset(word_list("totals", "beside"))
 _DIGIT = re.compile(r"\d")
 _COUNT = re.compile(r"\(\s*\d[\d.,]*\s*\w*\s*\)")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -42,8 +30,8 @@ def is_totals_text(text: str) -> bool:
     """Return whether *text* is the label of a total, such as `Grand Total:` or `Jumlah (12 baris)`."""
     if _DIGIT.search(text) and _DIGIT.search(text := _COUNT.sub("", text)):
         return False  # the usual case: a reference
-    words = _WORD.findall(text.casefold())
-    return not TOTALS_WORDS.isdisjoint(words) and all(word in TOTALS_WORDS or word in _BESIDE for word in words)
+    found = _WORD.findall(text.casefold())
+    return not TOTALS_WORDS.isdisjoint(found) and all(word in TOTALS_WORDS or word in _BESIDE for word in found)
 
 
 class Totals:

@@ -20,6 +20,7 @@ from payclient.ledger._entry import COMPARED
 from payclient.ledger._errors import LedgerError
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._suggestion import candidates, shape_of
+from payclient.ledger._words import word_list
 
 _MAX_CELLS = 1000
 _MAX_SHAPES = 5000
@@ -38,31 +39,14 @@ _LETTER = re.compile(r"^[cdhsk](?=[-+]?[0-9])", re.IGNORECASE)
 _NUMERIC = "0123456789.,\u2019' "
 _CODE = re.compile(r"0\d+|\d{13,}")
 _YEARS = range(1900, 2101)
-_CURRENCIES = frozenset(
-    " ".join(
-        (
-            "aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bhd bif bmd bnd bob brl bsd btn bwp byn bzd cad",
-            "cdf chf clp cny cop crc cup cve czk djf dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gnf gtq",
-            "gyd hkd hnl htg huf idr ils inr iqd irr isk jmd jod jpy kes kgs khr kmf kpw krw kwd kyd kzt lak lbp lkr",
-            "lrd lsl lyd mad mdl mga mkd mmk mnt mop mru mur mvr mwk mxn myr mzn nad ngn nio nok npr nzd omr pab pen",
-            "pgk php pkr pln pyg qar ron rsd rub rwf sar sbd scr sdg sek sgd shp sle sos srd ssp stn svc syp szl thb",
-            "tjs tmt tnd top try ttd twd tzs uah ugx usd uyu uzs ves vnd vuv wst xaf xcd xof xpf yer zar zmw zwg",
-            "euro euros dollar dollars rupiah franken franc francs peso pesos real reais pound pounds yen rupees",
-            "rp rs rm kr fr sfr ft k\u010d z\u0142 lei tl",
-        ),
-    ).split(),
-)
-
-
+_CURRENCIES = frozenset(word_list("money", "currencies"))
 _DASHES = frozenset({"-", "\u2013", "\u2212"})
-_NEGATIONS = frozenset({"not", "nicht", "belum"})
-_BOOKED = frozenset({"booked", "gebucht", "posted", "cleared"})
-_FLAG_ENDS = frozenset({"indicator", "ind", "flag", "kz", "kennzeichen", "indikator", "indicador", "indicateur"})
+_NEGATIONS = frozenset(word_list("booking", "negations"))
+_BOOKED = frozenset(word_list("booking", "booked"))
+_FLAG_ENDS = frozenset(word_list("flags", "ends"))
 _NO_SIGN_OF_FLAG = frozenset({"in", "out"})  # opt_in, sold_out
-_YES = ("yes y true t 1 x ja j wahr", "ya benar oui o vrai si verdadero sim verdadeiro")
-_NO = ("no n false f 0 nein falsch", "tidak salah non faux falso nao")
 _FLAGS: Mapping[str, bool] = MappingProxyType(
-    {**dict.fromkeys(" ".join(_YES).split(), True), **dict.fromkeys(" ".join(_NO).split(), False)}
+    {**dict.fromkeys(word_list("flags", "yes"), True), **dict.fromkeys(word_list("flags", "no"), False)}
 )
 
 
@@ -74,26 +58,8 @@ class Decides(StrEnum):
     STATE = "whether a line is booked"
 
 
-def _words(what: Decides, *texts: str) -> dict[str, Decides]:
-    return dict.fromkeys(" ".join(texts).split(), what)
-
-
 _MEANINGS: Mapping[str, Decides] = MappingProxyType(
-    {
-        **_words(
-            Decides.KIND,
-            "refund refunds refunded chargeback chargebacks dispute reversal reversed rvsl rvslind payout payouts",
-            "withdrawal disbursement adjustment fee fees void voided pengembalian pencairan penarikan pembatalan biaya",
-            "storno stornierung erstattung ruckerstattung rueckerstattung rucklastschrift ruecklastschrift auszahlung",
-            "entgelt gebuhr gebuehr",
-            "remboursement annulation frais reembolso devolucion retiro contracargo anulacion comision",
-        ),
-        **_words(
-            Decides.STATE,
-            "pending pdng unbooked uncleared unposted announced expected provisional vorgemerkt angekundigt",
-            "angekuendigt tertunda attente prevu pendiente previsto",
-        ),
-    },
+    {**dict.fromkeys(word_list("kinds"), Decides.KIND), **dict.fromkeys(word_list("states"), Decides.STATE)},
 )
 
 
@@ -287,39 +253,9 @@ def _reads(text: str, dialect: Dialect) -> bool:
         return False
 
 
-_MONEY = frozenset(
-    " ".join(
-        (
-            "amount amounts amt total totals subtotal sum gross net fee fees price charge charges",
-            "jumlah nominal nilai biaya harga bayar diterima bersih",
-            "betrag summe gesamt brutto netto gebuhr gebuehr preis",
-            "montant somme brut frais prix importe monto valor comision precio",
-            "dmbtr wrbtr",
-        ),
-    ).split(),
-)
-_NOT_MONEY = frozenset(
-    " ".join(
-        (
-            "at by on date time id no number nr ref reference code type status state currency count quantity qty items",
-            "units method channel percent percentage rate name note is has tanggal kode nomor metode",
-            "balance saldo kontostand solde",
-        ),
-    ).split(),
-)
-_FLOWS = frozenset(
-    " ".join(
-        (
-            "payout payouts settlement settled refund refunds refunded discount tip tax vat deposit deposits",
-            "withdrawal withdrawals inflow outflow debit debits credit credits paid receipts",
-            "mutasi debet kredit setoran penarikan masuk keluar pemasukan pengeluaran diskon potongan ppn",
-            "soll haben gutschrift gutschriften lastschrift lastschriften belastung umsatz eingang ausgang einnahme",
-            "ausgabe mwst ust rabatt debe haber abono abonos cargo cargos ingreso ingresos egreso egresos debito",
-            "credito encaissement decaissement versement retrait recette depense tva iva",
-            "chargeback chargebacks money zahlung zahlungen erlos erlose pajak pago pagos pagamento paiement",
-        ),
-    ).split(),
-).union(word for word in SIDES if len(word) > 3)
+_MONEY = frozenset(word_list("money", "names"))
+_NOT_MONEY = frozenset(word_list("money", "not_names"))
+_FLOWS = frozenset(word_list("money", "flows")).union(word for word in SIDES if len(word) > 3)
 """Words for money that came or went; also for other things, so the cells decide."""
 _ENDS = ("betrag", "summe", "amount")
 _USES: Mapping[Decides, str] = MappingProxyType(

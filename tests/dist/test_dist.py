@@ -47,7 +47,7 @@ def test_wheel_is_the_package(wheel):
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
     names = ("page.html.j2", "report.html.j2", "diff.html.j2", "report.css", "report.js")
     pages = {f"payclient/report/{name}" for name in names}
-    assert shipped == source_files("payclient") | pages | {"payclient/ledger/profiles.toml", "payclient/py.typed"}
+    assert shipped == source_files("payclient") | pages | {f"payclient/ledger/{name}.toml" for name in ("profiles", "words")} | {"payclient/py.typed"}
 
 
 def test_sdist_is_whole(sdist):
