@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from functools import cache
@@ -137,16 +137,24 @@ def _to_null(value: object) -> tuple[str, ...]:
     return tuple(text.strip() for text in _to_texts("null", value))
 
 
-def _is_row(_: object, attribute: Attribute[Any], value: object) -> None:
-    if value is not None and (type(value) is not int or value < 1):
-        message = f"{attribute.name} must be the number of a row, from 1, got {quote(value)}"
-        raise ValueError(message)
+def _must_be(wanted: str, is_valid: Callable[[Any], bool]) -> Callable[[object, Attribute[Any], object], None]:
+    """Return a validator; *wanted* completes the sentence `<name> must be …`."""
+
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if not is_valid(value):
+            message = f"{attribute.name} must be {wanted}, got {quote(value)}"
+            raise ValueError(message)
+
+    return check
 
 
-def _is_places(_: object, attribute: Attribute[Any], value: object) -> None:
-    if type(value) is not int or not 0 <= value <= _MAX_MINOR_UNITS:
-        message = f"{attribute.name} must be from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents, got {quote(value)}"
-        raise ValueError(message)
+_is_row = _must_be("the number of a row, from 1", lambda value: value is None or (type(value) is int and value >= 1))
+_is_places = _must_be(
+    f"from 0 to {_MAX_MINOR_UNITS}, such as 2 for cents",
+    lambda value: type(value) is int and 0 <= value <= _MAX_MINOR_UNITS,
+)
+_is_flag = _must_be("true or false", lambda value: value is True or value is False)
+_is_text = _must_be("text, such as '2026-11-01'", lambda value: type(value) is str)
 
 
 def _is_symbol(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -176,18 +184,6 @@ def _to_debits(value: Any) -> Mapping[str, str]:
         )
         raise ValueError(message)
     return MappingProxyType({name: str(column).strip() for name, column in table.items()})
-
-
-def _is_flag(_: object, attribute: Attribute[Any], value: object) -> None:
-    if value is not True and value is not False:
-        message = f"{attribute.name} must be true or false, got {quote(value)}"
-        raise ValueError(message)
-
-
-def _is_text(_: object, attribute: Attribute[Any], value: object) -> None:
-    if type(value) is not str:
-        message = f"{attribute.name} must be text, such as '2026-11-01', got {quote(str(value))}"
-        raise ValueError(message)
 
 
 def _is_profile(_: object, attribute: Attribute[Any], value: object) -> None:
