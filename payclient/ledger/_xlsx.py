@@ -231,7 +231,8 @@ class _SheetReader:
                     if attributes is not None:
                         self._start_row(attributes)
                     if text is not None:
-                        yield self._row, self._cells
+                        cells, self._cells = self._cells, {}
+                        yield self._row, cells
                 else:
                     self._add(name, attributes, text)
 
@@ -251,7 +252,6 @@ class _SheetReader:
         if not self.hidden_row and attributes.get("hidden") in ("1", "true"):
             self.hidden_row = row
         self._row = row
-        self._cells = {}
         self._next_place = 0
 
     def _add_cell(self, attributes: Attributes | None, text: str | None) -> None:

@@ -402,3 +402,11 @@ def test_text_beside_elements(value):
     with pytest.raises(LedgerError, match="text beside elements"):
         read(with_rows(f'{row}<row r="2"><c t="str"><v>{value}</v></c></row>'))
     assert len(read(with_rows(f'{row}\n <row r="2">\n  <c t="str">\n <v>T1</v>\n </c> </row>'))) == 1
+
+
+def test_row_in_row():
+    """The cells of a row that has another row in it are not lost."""
+    cells = '<c t="inlineStr"><is><t>{}</t></is></c>'
+    header, row = (cells.format(text) for text in ("reference", "T1"))
+    rows = read(with_rows(f'<row r="1">{header}</row><row r="2">{row}<row r="3"/></row>'))
+    assert [each.reference for each in rows] == ["T1"]
