@@ -38,7 +38,7 @@ def check_order(name: str, given: float, bound: str, limit: float, *, defaults: 
 
 def check_callback(name: str, given: object) -> None:
     """
-    Refuse what cannot be called, and async functions, whose coroutine would never be awaited.
+    Refuse anything but a callable, and async functions, whose coroutine would never be awaited.
 
     Raises:
         ConfigurationError: Also for a partial, or an object with an asynchronous `__call__`.

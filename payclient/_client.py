@@ -87,7 +87,7 @@ class OptionChanges(TypedDict, total=False):
 
 
 class ClientOptions(OptionChanges, NetworkOptions, total=False):
-    """The options of `AsyncClient`, for those who pass them on."""
+    """The options of `AsyncClient`, for code that passes them on."""
 
     api_key: str | KeySource | None
     base_url: str | None
@@ -136,7 +136,7 @@ class AsyncClient:
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
-        network: How the service is reached: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
+        network: Proxy and TLS trust: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
             `ssl_context`, `keylog_file`; see `payclient.transports.NetworkOptions`.
 
     Raises:

@@ -178,7 +178,7 @@ def resolve_rate(given: object) -> float | None:
 
 
 def resolve_messages(given: object) -> frozenset[str]:
-    """Return *given* in the form in which messages are compared, if each of them has a word."""
+    """Return *given* normalised for comparison, if each message has a word."""
     texts = cast("Iterable[object]", given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     messages = frozenset(plain(text) if isinstance(text, str) else "" for text in texts)
     if "" in messages:

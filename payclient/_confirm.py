@@ -1,4 +1,4 @@
-"""Compare one transaction with what a caller was told of it."""
+"""Compare one transaction with a claim about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FieldDifference:
         field: Its name: `merchant_reff`, `amount`, `status`, `amount_received`, or `reference` when there is no such
             transaction.
         expected: The value that would have done; for `status` all words that would have, sorted.
-        found: What the service states; None if it states nothing.
+        found: The value of the service; None if it states none.
     """
 
     field: str
@@ -55,7 +55,7 @@ class Confirmation:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether all compared fields are equal; also what the confirmation itself is in an `if`."""
+        """Whether all compared fields are equal; also the truth value of the confirmation."""
         return self.transaction is not None and not self.differences
 
     def __bool__(self) -> bool:
@@ -88,7 +88,7 @@ def _to_words(given: object) -> frozenset[str]:
 @frozen(kw_only=True)
 class Claim:
     """
-    What a caller was told of a transaction.
+    A claim about a transaction, such as that of a callback.
 
     Attributes:
         reference: The service's reference code.

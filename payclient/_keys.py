@@ -79,7 +79,7 @@ class Keys:
 
         Raises:
             KeySourceError: When the source fails.
-            ConfigurationError: When what the source gives cannot be a key.
+            ConfigurationError: When the value of the source cannot be a key.
         """
         if self._source is not None and self.version == known_version:
             call = self._call = self._call or self._start(self._source)
@@ -97,7 +97,7 @@ class Keys:
         return self.version != known_version
 
     def close(self) -> None:
-        """End the call of the source, if there is one, with an error for those who wait for it."""
+        """End the call of the source, if there is one, with an error for its callers."""
         if self._call is not None:
             self._call.task.cancel()
 
@@ -132,7 +132,7 @@ class Keys:
 
 
 def _failure(task: asyncio.Task[None], redact: Callable[[str], str]) -> BaseException | None:
-    """Return the error for one of those who waited for *task*; one for all would collect their tracebacks."""
+    """Return the error for one caller that waited for *task*; one for all would collect their tracebacks."""
     if task.cancelled():
         return KeySourceError("the call of the key source was cancelled")
     error = task.exception()

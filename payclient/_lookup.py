@@ -89,7 +89,7 @@ class Lookup:
         sent_at: When the attempt in flight was sent; None between two attempts.
         key_version: Of the key of the last attempt.
         redact: Returns a text without that key.
-        attempts: How many were made.
+        attempts: Number of attempts made.
         last_error: Of the attempts.
         is_fresh: Whether the last response came over a fresh connection.
         is_probe: Whether it asks for all others, in an outage.
@@ -125,7 +125,7 @@ class Lookup:
         Return a block whose duration is recorded under *name* and limited.
 
         Args:
-            name: What the lookup does in the block.
+            name: Of the phase.
             at_most: Seconds that the block may take, even if the lookup has more time left.
 
         Raises:
@@ -139,7 +139,7 @@ class Lookup:
         return LookupPhase(self.clock, now + at_most, self, name, now, at_most)
 
     def fail(self, error: PayClientError) -> None:
-        """Keep *error* as the last one; it also says what the attempts before it have sent."""
+        """Keep *error* as the last one; its `sent` covers the attempts before it."""
         before, self.last_error = self.last_error, error
         if isinstance(error, TransportError) and error.sent == "no" and before is not None:
             error.sent = before.sent if isinstance(before, TransportError) else "yes"

@@ -34,7 +34,7 @@ def own(path: str, flags: int) -> int:
 
 def read_own(path: Path) -> bytes:
     """
-    Return what is in *path*.
+    Return the content of *path*.
 
     Raises:
         OSError: When it cannot be read, or is not a regular file.

@@ -30,7 +30,7 @@ class Refusals:
     Refuses lookups in an outage.
 
     Attributes:
-        outage: What is known of it.
+        outage: Its state.
     """
 
     _limiter: Limiter
@@ -102,7 +102,7 @@ class Refusals:
             ticket: The attempt's ticket.
             lookup: Its lookup.
             failure: Class and text of the error; "" if the service answered, None if the attempt was given up.
-            signal: What the attempt showed.
+            signal: For the limiter.
             is_over: Whether the deadline of its lookup has ended it.
             is_final: Whether every lookup ends with its error, although the service has said nothing.
             pause: Seconds that the service asked to wait.
@@ -132,7 +132,7 @@ class Refusals:
             self._clock.cancel(self)
 
     def fire(self) -> None:
-        """Begin the outage if it is due, and refuse those who have waited long enough."""
+        """Begin the outage if it is due, and refuse the lookups that have waited long enough."""
         assert self._clock is not None  # noqa: S101  it has called this
         now, late = self._clock.now(), self._clock.now() - self._fires_at
         self._fires_at = math.inf

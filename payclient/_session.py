@@ -84,7 +84,7 @@ class _Counters:
 
 @define(eq=False, repr=False)
 class _Slot:
-    """The slot of one attempt: a block after which it is free again, whatever was raised in it."""
+    """The slot of one attempt: a block that frees it at the end, also after an exception."""
 
     _limiter: Limiter
     _outage: Outage
@@ -120,7 +120,7 @@ class Session:
         user_agent: The `User-Agent` header.
         max_concurrency: Upper bound of the limiter.
         max_rate: Maximum of attempts per second for all workers together; None for no limit.
-        workers: How many clients share the key.
+        workers: Number of clients that share the key.
         not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
         name: Of the client, for the warning that it was not closed; None if the caller closes the transport.
         random: Draws from 0 to 1, for jitter.
@@ -452,7 +452,7 @@ class Session:
 
 
 def _deviating(transaction: Transaction) -> tuple[str, ...]:
-    """Return the names of the fields, without what was found in them."""
+    """Return the names of the fields, without their values."""
     names = (text.partition(":")[0] for text in transaction.deviations)
     return tuple(name if name in _FIELDS else "other" for name in names)
 

@@ -19,16 +19,16 @@ class Attempt:
     One HTTP exchange, for logs, metrics and traces; it holds no key and no payload.
 
     Attributes:
-        reference: What was looked up.
+        reference: The one that was looked up.
         number: 1 for the first attempt of its lookup.
         status: The HTTP status, or None when no response came.
         seconds: From the start of the request to the end of the body.
-        error: Name of the error class, `cancelled`, or None when the attempt gave a transaction. What ended the lookup
-            with the attempt under way, a deadline or an outage, is named as well.
+        error: Name of the error class, `cancelled`, or None when the attempt gave a transaction. A deadline or an
+            outage that ended the lookup with the attempt is named as well.
         url: Where it was sent.
         request_id: The service's identifier of the request, if it sent one.
         rate_limit: `retry-after` and the rate-limit headers of the response, names in lower case.
-        deviations: The fields that were not as documented; `other` for what is in no documented field.
+        deviations: The fields that were not as documented; `other` for anything outside of them.
     """
 
     reference: str
@@ -56,7 +56,7 @@ class Stats:
         limit: Attempts that the limiter allows in flight now; below 1, one at a time with gaps.
         paused_seconds: Seconds left of the pause that the service asked for; 0 if there is none.
         refused: Lookups that were refused in an outage.
-        outage_seconds: For how long nothing was answered, in an outage; 0 if there is none.
+        outage_seconds: Duration of the outage; 0 if there is none.
         last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
     """
 

@@ -32,7 +32,7 @@ async def shielded(work: Awaitable[_Result]) -> _Result:
     Await *work* to its end, even if this task is cancelled, and return its result.
 
     Raises:
-        CancelledError: As `until_done`, after *work* has ended; what *work* raised is its cause.
+        CancelledError: As `until_done`, after *work* has ended; an exception of *work* is its cause.
     """
     running = asyncio.ensure_future(work)
     try:

@@ -72,7 +72,7 @@ class _SpanOfLookup:
     Records the attempts of one lookup in its span.
 
     Attributes:
-        headers: What the requests carry.
+        headers: Sent with each request.
     """
 
     def __init__(self, span: trace.Span) -> None:

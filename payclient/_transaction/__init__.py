@@ -1,4 +1,4 @@
-"""Internal: a transaction, and how it is read from JSON; nothing here knows a request or an error of payclient."""
+"""Internal: a transaction, and its reading from JSON; nothing here knows a request or an error of payclient."""
 
 from payclient._transaction._codec import FieldProblem as FieldProblem
 from payclient._transaction._json import JSONProblem as JSONProblem

@@ -1,5 +1,5 @@
 """
-How each field of a transaction is read: one hook of cattrs for each.
+Read the fields of a transaction, by one hook of cattrs for each.
 
 Design rules:
 

@@ -18,7 +18,7 @@ _TO_STRUCTURE = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\
 
 
 class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; the error is made of it
-    """The bytes are not acceptable JSON; the text says what was found."""
+    """The bytes are not acceptable JSON; the text names the fault."""
 
 
 def read_json(body: bytes) -> Any:

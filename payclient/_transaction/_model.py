@@ -1,4 +1,4 @@
-"""A transaction as a frozen value, and how it is made of JSON."""
+"""A transaction as a frozen value, made of JSON."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def transaction_schema(
         write: Its `as_json`.
 
     Note:
-        So money is exact here too, and the payment code is masked in what is written.
+        So money is exact here too, and the payment code is masked in the output.
     """
     shape = core_schema.typed_dict_schema(
         {name: _field(kind, name) for name in DOCUMENTED},

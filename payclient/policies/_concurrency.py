@@ -70,7 +70,7 @@ class ConcurrencyController:
     Args:
         max_concurrency: Upper bound of the limit; at least 1.
         initial: The initial limit of all workers together.
-        workers: How many controllers, this one included, learn about the same service.
+        workers: Number of controllers, this one included, of the same service.
 
     Attributes:
         limit: Attempts allowed in flight; below 1, one at a time with gaps.

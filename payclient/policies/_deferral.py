@@ -1,5 +1,5 @@
 """
-Decide what happens to a failed lookup of a stream: final, retried in a later pass, or fatal for the stream.
+Decide about a failed lookup of a stream: final, retried in a later pass, or fatal for the stream.
 
 Design rules:
 
@@ -99,11 +99,11 @@ class Deferral:
 
     def decide(self, row: PendingRow, error: errors.PayClientError, *, longest: float = inf) -> Disposition | float:
         """
-        Return what *error* ends, or the seconds after which *row*, which failed with it, is retried.
+        Return the disposition of *row*, or the seconds until its next pass.
 
         Args:
             row: The row, with its failed passes.
-            error: How its lookup ended.
+            error: Of its lookup.
             longest: Seconds that a pass of it is worth, unless the service asks for more.
         """
         verdict = classify(error)

@@ -1,5 +1,5 @@
 """
-The queue of attempts: which one may start, and when. The controller decides how many may be in flight.
+The queue of attempts: their order and their times. The controller sets the number in flight.
 
 1.  Slots are granted first in, first out. Polls have a separate queue behind all others, but after eight others one
     poll is granted, so that neither queue starves.
@@ -151,7 +151,7 @@ class Limiter:
 
         Args:
             ticket: From `acquire` or `probe`; released once.
-            signal: What the attempt showed about the service.
+            signal: Of the attempt.
             retry_after: Seconds to wait, if the service stated them.
         """
         if ticket.is_probe:
@@ -185,7 +185,7 @@ class Limiter:
             self.controller.start_slowly()
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
-        """Change the rate, and the number of workers if given; what was learnt stays."""
+        """Change the rate, and the number of workers if given; the learnt limit stays."""
         self._workers = workers or self._workers
         self.controller.share(self._workers)
         was, self._gap = self._gap, 0.0 if max_rate is None else self._workers / max_rate

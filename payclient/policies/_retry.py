@@ -18,7 +18,7 @@ from payclient._checks import check_order, is_count, is_wait
 
 class Signal(Enum):
     """
-    What an attempt shows about the load that the service accepts.
+    Evidence of one attempt about the load that the service accepts.
 
     Attributes:
         ACCEPTED: The service answered, "not found" included.
@@ -133,7 +133,7 @@ def _classify_unexpected(error: errors.UnexpectedResponseError) -> Classificatio
 @frozen(kw_only=True)
 class RetryPolicy:
     """
-    How often and how fast one lookup is retried.
+    Number and pace of the retries of one lookup.
 
     Attributes:
         max_attempts: Maximum of attempts, the first included; 1 disables retries.

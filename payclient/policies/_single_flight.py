@@ -26,7 +26,7 @@ class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
     the first is cancelled or exceeds its own deadline, there is no result, and one of the waiters
     makes the call again. So there is no background task, and the cancellation of one caller does not
     affect the others. A caller that needs a result newer than a moment joins no call that was sent
-    before it, and makes one for all who come later.
+    before it, and makes one for all later callers.
     """
 
     def start(self, key: str, sent_at: Callable[[], float | None]) -> InFlight[_Value]:

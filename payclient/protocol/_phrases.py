@@ -24,7 +24,7 @@ class Meaning(Enum):
 
     Attributes:
         NOT_FOUND: No such transaction or reference.
-        NO_DATA: No such record, without saying of what.
+        NO_DATA: No such record, of an unnamed kind.
         BARE: Only "not found", or no message.
         KEY: The key is refused, in a message from the list.
         DENIED: About a key, a merchant, an account or the caller.

@@ -1,4 +1,4 @@
-"""Redact a secret from text, in the encodings in which it may appear."""
+"""Redact a secret from text, in its usual encodings."""
 
 from __future__ import annotations
 

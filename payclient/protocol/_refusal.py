@@ -161,7 +161,7 @@ def refuse(response: ErrorResponse, value: object, reference: str) -> errors.Res
     Return the error for *response*, which is not a transaction.
 
     Args:
-        response: What came.
+        response: With the beginning of its body.
         value: Its body as JSON, or None where it is not JSON.
         reference: The one that was sent.
     """

@@ -1,4 +1,4 @@
-"""Read `Retry-After` and the rate-limit headers: how long the service asks to wait."""
+"""Read `Retry-After` and the rate-limit headers: the wait that the service asks for."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ Design rules:
   was sent.
 - "Not found" needs evidence: the service's own envelope, and words about a transaction or a reference.
   A web page, a gateway error, a time-out or an unknown message is never "not found".
-- Anything else becomes an error that names the place and what was found there.
+- Anything else becomes an error that names the place and the value there.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def make_transport(given: str | None = None, *, network: Network | None = None) 
 
     Args:
         given: The name.
-        network: How the service is reached; directly if not given.
+        network: Proxy and TLS trust; a direct connection if not given.
 
     Raises:
         ConfigurationError: When the name is unknown, or its library is not installed.

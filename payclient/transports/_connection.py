@@ -1,7 +1,7 @@
 """
 One connection: an asyncio protocol around the response parser, used by one exchange at a time and kept between them.
 
-Its states, and what leads to the next one:
+Its states:
 
 1.  *Opening*: from the constructor to `connection_made`. Nothing can be sent.
 2.  *Handshake*, only with TLS: during `secure`. Received bytes go to the TLS session, and none to the parser.
@@ -39,7 +39,7 @@ class BrokenError(Exception):
     The connection broke before the response was complete.
 
     Attributes:
-        reason: What happened, for people.
+        reason: For people.
         answered: Whether the head of a response had been received.
         silent: Whether no byte of a response had been received.
     """
@@ -104,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def secure(self) -> None:
         """
-        Do the TLS handshake, before anything else is sent. What has been received so far, as by uvloop, belongs to it.
+        Do the TLS handshake, before anything else is sent. Bytes that were received before, as by uvloop, belong to it.
 
         Raises:
             OSError: When the connection breaks, or as `ssl.SSLError` when the handshake fails.
@@ -189,9 +189,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _read_rest(self, transport: asyncio.Transport) -> None:
         """
-        Read what the socket of a lost connection has received and still holds.
+        Read the unread bytes of a lost connection.
 
-        When a write fails, asyncio closes the connection without a look. What is left may say why: in TLS 1.3, the
+        When a write fails, asyncio closes the connection without a look. They may hold the reason: in TLS 1.3, the
         alert of a service that demands a client certificate comes while the request is sent.
         """
         lost: Any = transport.get_extra_info("socket")

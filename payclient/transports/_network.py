@@ -22,11 +22,11 @@ FilePath: TypeAlias = str | PathLike[str]
 
 class NetworkOptions(TypedDict, total=False):
     """
-    The options of `AsyncClient` that say how the service is reached.
+    The network options of `AsyncClient`: proxy and TLS trust.
 
     Attributes:
         proxy: Address of an `http://` proxy, with user and password if it wants them. If not given,
-            `PAYCLIENT_PROXY`, and if that is unset, what the environment says.
+            `PAYCLIENT_PROXY`, and if that is unset, the proxy of the environment.
         trust_env: Whether the environment's `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured, as httpx does it.
         trust: `system` for the authorities that the operating system trusts (extra `truststore`).
         ca_file: PEM file with the authorities to trust, instead of all others.
@@ -54,10 +54,10 @@ _HAS_SYSTEM_PROXY = ("darwin", "win32")
 @frozen(eq=False)
 class Network:
     """
-    How the service is reached.
+    Proxy and TLS trust of a transport.
 
     Attributes:
-        proxy: Through which the service is reached; None for none.
+        proxy: None for a direct connection.
         ssl_context: Which certificates are trusted; None for the system's own.
     """
 
@@ -67,7 +67,7 @@ class Network:
 
 def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: bool = True) -> Network:
     """
-    Return what *options* and the environment say, for a service at *url*.
+    Return the network settings of *options* and the environment, for a service at *url*.
 
     Args:
         options: Those of `NetworkOptions`. The proxy is taken out, so that no traceback shows its password.

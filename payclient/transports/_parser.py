@@ -17,7 +17,7 @@ connection, so the parser knows at each byte whether a request is waiting for it
 A malformed message ends the last exchange of the connection: `feed` raises, and the parser is not used again. If the
 response was complete before the malformed bytes, it is returned, and the connection is not reused.
 
-What is refused and what is not:
+Limits of the strictness:
 
 - Lines that end with LF only and folded headers are accepted, as browsers do: they are not ambiguous.
 - A chunked body together with a `Content-Length` is read by its chunks (RFC 9112, section 6.3). An intermediary may
@@ -54,7 +54,7 @@ class ResponseParser:
     Parses the responses of one connection, one after the other.
 
     Args:
-        connection: What each `Response` names as its connection.
+        connection: The `connection` of each `Response`.
 
     Attributes:
         is_awaited: Whether a request waits for a response.

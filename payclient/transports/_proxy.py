@@ -84,7 +84,7 @@ class TunnelError(Exception):
     The proxy did not open the tunnel.
 
     Attributes:
-        reason: What the proxy did instead: *the proxy … refused the tunnel*.
+        reason: Continues the sentence *the proxy …*, such as *refused the tunnel*.
         status_code: Of its refusal; 0 if it gave none.
     """
 
