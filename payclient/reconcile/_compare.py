@@ -97,10 +97,10 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
         sentence = f"{_both('amount', ours, theirs)}, which is {abs(theirs - ours)} {word}"
         waived = _tolerated(rules, "amount", ours, theirs)
         yield Finding(code, sentence, ledger=ours, service=theirs, waived=waived)
-    fee, is_scheduled = entry.fee, transaction.payment_method in rules.fees
-    if fee is not ABSENT and not (fee is None and is_scheduled) and (fee or 0) != (transaction.fee or 0):
-        waived = _tolerated(rules, "fee", fee, transaction.fee)
-        yield _differs(Code.FEE_DIFFERS, "fee", fee, transaction.fee, waived)
+    is_left_to_schedule = entry.fee is None and transaction.payment_method in rules.fees
+    fee, their_fee = 0 if entry.fee is None else entry.fee, transaction.fee or 0  # an empty fee is a fee of 0
+    if fee is not ABSENT and not is_left_to_schedule and fee != their_fee:
+        yield _differs(Code.FEE_DIFFERS, "fee", fee, their_fee, _tolerated(rules, "fee", fee, their_fee))
     else:
         yield from _off_schedule(entry, transaction, rules)
     if entry.amount_received is None and transaction.amount_received:
@@ -127,7 +127,7 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Itera
             Code.FEE_OFF_SCHEDULE,
             sentence,
             ledger=None if entry.fee is ABSENT else entry.fee,
-            service=transaction.fee,
+            service=fee,
             leakage=fee - expected,
             waived=_tolerated(rules, "fee", expected, fee),
         )

@@ -281,11 +281,39 @@ def test_tolerance(field, value, code, other):
         assert (code, "") in waivers(transaction=within, tolerances={another: Tolerance(below=10)})
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(None, 5), (5, None)])
-def test_nothing_is_not_near(ours, theirs):
-    """An absent number is within no tolerance, except for a fee of 0."""
-    rules = {"tolerances": {"fee": Tolerance(above=9, below=9)}}
-    assert ("fee_differs", "") in waivers({"fee": ours}, {"fee": theirs}, **rules)
+def test_nothing_is_not_near():
+    """An amount received that the service does not state is within no tolerance."""
+    rules = {"tolerances": {"amount_received": Tolerance(below=20_000)}}
+    assert ("net_differs", "") in waivers({}, {"amount_received": None}, **rules)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "sentence"),
+    [
+        (None, 5, "fee is 0 in the ledger and 5 at the service"),
+        (5, None, "fee is 5 in the ledger and 0 at the service"),
+    ],
+)
+def test_empty_fee(ours, theirs, sentence):
+    """A fee that one side does not state is 0: in the sentence, in the values and for a tolerance."""
+    entry, transaction = attrs.evolve(ENTRY, fee=ours), attrs.evolve(TRANSACTION, fee=theirs)
+    for tolerances, waived in (({}, ""), ({"fee": Tolerance(above=9, below=9)}, True)):
+        found = compare(entry, transaction, at=BEFORE, rules=Rules(tolerances=tolerances))
+        (finding,) = [each for each in found if each.code == "fee_differs"]
+        assert (finding.sentence, finding.ledger, finding.service) == (sentence, ours or 0, theirs or 0)
+        assert bool(finding.waived) == bool(waived)
+
+
+@pytest.mark.parametrize("ours", [ABSENT, None, 0])
+def test_empty_fee_and_schedule(ours):
+    """The service's empty fee is 0 where a schedule expects another, too."""
+    entry, transaction = attrs.evolve(ENTRY, fee=ours), attrs.evolve(TRANSACTION, fee=None, amount_received=None)
+    found = compare(entry, transaction, at=BEFORE, rules=Rules(**SCHEDULE))
+    (finding,) = [each for each in found if each.code == "fee_off_schedule"]
+    assert (finding.service, finding.sentence.partition(",")[0]) == (
+        0,
+        f"fee is 0 {'on both sides' if ours == 0 and ours is not None else 'at the service'}",
+    )
 
 
 def test_waived_come_last():
