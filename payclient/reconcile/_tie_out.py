@@ -48,7 +48,24 @@ class Step(BridgeStep):
     REJECTED = "rejected", "the ledger row cannot be used"
 
 
-_OF_STATUS = {code: step for code in Code if code.is_of_status for step in Step if step.value == code.value}
+_STEPS: Mapping[Code, Step | None] = {
+    Code.RECORDED_NOT_PAID: Step.RECORDED_NOT_PAID,
+    Code.PAID_NOT_RECORDED: Step.PAID_NOT_RECORDED,
+    Code.LATE_PAYMENT: Step.LATE_PAYMENT,
+    Code.REFUND_NOT_RECORDED: Step.REFUND_NOT_RECORDED,
+    Code.REFUND_NOT_MADE: Step.REFUND_NOT_MADE,
+    Code.UNKNOWN_STATUS: Step.UNKNOWN_STATUS,
+    # These say nothing about paid money, or nothing that the other findings and the amounts do not say.
+    **dict.fromkeys((Code.STALE_PENDING, Code.PENDING_ON_ONE_SIDE, Code.CLOSED_DIFFERENTLY), None),
+    **dict.fromkeys((Code.UNDERPAID, Code.OVERPAID, Code.NET_DIFFERS, Code.SHORT_RECEIVED), None),
+    **dict.fromkeys((Code.FEE_DIFFERS, Code.FEE_OFF_SCHEDULE, Code.METHOD_DIFFERS, Code.PAYMENT_CODE_DIFFERS), None),
+    **dict.fromkeys((Code.MERCHANT_REFF_DIFFERS, Code.EXPIRY_DIFFERS, Code.PAID_TWICE, Code.REVERSED), None),
+    **dict.fromkeys((Code.NOT_IN_LEDGER, Code.SETTLED_NOT_PAID, Code.SETTLED_DIFFERENTLY, Code.NOT_SETTLED), None),
+    **dict.fromkeys((Code.SERVICE_ARITHMETIC, Code.NOT_COMPARED, Code.TOLERATED_DEVIATION), None),
+    # Rows with these have a step before their findings are looked at.
+    **dict.fromkeys((Code.MISSING_AT_SERVICE, Code.UNUSABLE_ANSWER, Code.DUPLICATE_REFERENCE), None),
+}
+_STEP_OF = {code: _STEPS[code] for code in Code}  # a code without an entry fails here, by name
 
 
 @frozen
@@ -185,8 +202,8 @@ def _step_of_break(row: Row) -> Step:
         return Step.UNUSABLE
     if row.is_repeat:
         return Step.DUPLICATES
-    if of_status := next((_OF_STATUS[code] for code in codes if code in _OF_STATUS), None):
-        return of_status
+    if step := next(filter(None, (_STEP_OF[code] for code in codes)), None):
+        return step
     moved = moved_by(row)
     if not moved:
         return Step.OTHER_BREAKS
