@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 
@@ -11,6 +12,7 @@ from payclient.policies._retry import classify
 from payclient.protocol._http import Response
 from payclient.protocol._phrases import ABSENCES, SUBJECTS, Meaning, meaning, plain
 from payclient.protocol._wire import parse_response
+from support.misses import check_each
 
 REFERENCE = "T0000000033KGJ0D"
 
@@ -176,10 +178,11 @@ KINDS = {
 
 
 def refused(body, status, reference=REFERENCE, **options):
-    """Return the error that an answer means."""
-    with pytest.raises(errors.ResponseError) as caught:
-        parse_response(Response(status, {}, json.dumps(body).encode()), reference, **options)
-    return caught.value
+    """Return the error that an answer means; the transaction, where it is taken for one."""
+    try:
+        return parse_response(Response(status, {}, json.dumps(body).encode()), reference, **options)
+    except errors.ResponseError as error:
+        return error
 
 
 def said(text):
@@ -187,24 +190,27 @@ def said(text):
     return {"success": False, "message": text} if text else {"success": False}
 
 
-def named(text):
-    """Return the beginning of a message as the name of a test that can be typed."""
-    return ascii(text[:60]).replace("\\", "/")
-
-
-@pytest.mark.parametrize(("text", "status"), KINDS, ids=[f"{status}-{named(text)}" for text, status in KINDS])
-def test_wording(text, status):
+def test_wording():
     """Each message with each status has one meaning; "not found" needs words about a transaction."""
-    error = refused(said(text), status)
-    assert (type(error), getattr(error, "is_conclusive", None)) == KINDS[text, status]
+
+    def meant(case):
+        error = refused(said(case[0]), case[1])
+        return type(error), getattr(error, "is_conclusive", None)
+
+    check_each(KINDS, meant)
 
 
-@pytest.mark.parametrize("text", [*DOWN, *ELSEWHERE, *DENIED], ids=named)
-@pytest.mark.parametrize("mixed", ["Transaction not found. {}", "{}: transaction not found", "{} (Not Found)"])
-def test_mixed_words(text, mixed):
+def test_mixed_words():
     """Words about the service, its address, a key or a merchant are never "not found", even next to "not found"."""
-    kinds = {type(refused(said(mixed.format(text)), status)) for status in (200, 400, 404, 422)}
-    assert FOUND_OUT not in kinds
+    mixed = ("Transaction not found. {}", "{}: transaction not found", "{} (Not Found)")
+    texts = [each.format(text) for text in (*DOWN, *ELSEWHERE, *DENIED) for each in mixed]
+    cases = dict.fromkeys(product(texts, (200, 400, 404, 422)), (True, False))
+
+    def refused_otherwise(case):
+        error = refused(said(case[0]), case[1])
+        return isinstance(error, errors.ResponseError), type(error) is FOUND_OUT
+
+    check_each(cases, refused_otherwise)
 
 
 @pytest.mark.parametrize(
@@ -293,32 +299,35 @@ def test_reference_that_is_a_word(reference):
     assert type(refused(said(f"Reference {reference} not found"), 404, reference)) is not FOUND_OUT
 
 
-@pytest.mark.parametrize("absence", sorted(ABSENCES))
-def test_lists(absence):
+def test_lists():
     """Each word for a transaction with each phrase for its absence means "not found", in either order."""
-    said = {meaning([text], "R") for subject in SUBJECTS for text in (f"{subject} {absence}", f"{absence} {subject}")}
-    assert said == {Meaning.NOT_FOUND}
+    pairs = [*product(SUBJECTS, ABSENCES), *product(ABSENCES, SUBJECTS)]
+    check_each(dict.fromkeys(map(" ".join, pairs), Meaning.NOT_FOUND), lambda text: meaning([text], "R"))
 
 
-@pytest.mark.parametrize("field", ["data", "top", "list", "nested", "number"])
-@pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 409, 422])
-@pytest.mark.parametrize("text", ["Transaction not found", "Unauthorized", "No", ""])
-def test_another_reference(field, status, text):
+OTHER_REFERENCE = {
+    "data": {"data": {"reference": "T9"}},
+    "top": {"reference": "T9"},
+    "list": {"data": [{"reference": "T9"}]},
+    "nested": {"data": {"transaction": {"reference": "T9"}}},
+    "number": {"reference": 9},
+}
+
+
+def test_another_reference():
     """Any refusal that names another reference is the answer to another request."""
-    body = {
-        "data": {"data": {"reference": "T9"}},
-        "top": {"reference": "T9"},
-        "list": {"data": [{"reference": "T9"}]},
-        "nested": {"data": {"transaction": {"reference": "T9"}}},
-        "number": {"reference": 9},
-    }[field]
-    error = refused({**said(text), **body}, status)
-    name = "9" if field == "number" else "T9"
-    assert (type(error), error.problem, classify(error).again.value) == (
-        errors.ReferenceMismatchError,
-        f"the answer is about '{name}', asked for '{REFERENCE}'",
-        "once",
-    )
+    texts, statuses = ("Transaction not found", "Unauthorized", "No", ""), (200, 400, 401, 403, 404, 409, 422)
+
+    def expected(place):
+        name = "9" if place == "number" else "T9"
+        return errors.ReferenceMismatchError, f"the answer is about '{name}', asked for '{REFERENCE}'", "once"
+
+    def found(case):
+        place, status, text = case
+        error = refused({**said(text), **OTHER_REFERENCE[place]}, status)
+        return type(error), getattr(error, "problem", None), classify(error).again.value
+
+    check_each({case: expected(case[0]) for case in product(OTHER_REFERENCE, statuses, texts)}, found)
 
 
 @pytest.mark.parametrize(

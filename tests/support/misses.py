@@ -1,0 +1,22 @@
+"""One test of many cases, which reports every case that is not as expected."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def check_each(expected, actual):
+    """
+    Fail with each case of *expected* for which *actual* returns another value.
+
+    Args:
+        expected: The expected value, by case; at least one.
+        actual: Called with each case.
+    """
+    assert expected
+    found = {case: actual(case) for case in expected}
+    misses = [
+        f"{case!r}: {found[case]!r}, expected {expected[case]!r}" for case in expected if found[case] != expected[case]
+    ]
+    if misses:
+        pytest.fail("\n".join([f"{len(misses)} of {len(expected)} cases:", *misses]), pytrace=False)
