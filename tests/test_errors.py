@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-
-import pytest
+from itertools import product
 
 from payclient import Transaction, errors
+from support.misses import check_each
 
 TREE = {
     errors.PayClientError: (Exception,),
@@ -54,8 +54,7 @@ COPIES = {
     },
 }
 
-every_class = pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
-every_copy = pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
+EVERY_COPY = tuple(product(TREE, COPIES))
 
 
 def made(kind):
@@ -92,35 +91,40 @@ def test_tree_is_complete():
     assert {kind.__name__ for kind in TREE} | {"Sent", "Step"} == set(errors.__all__)
 
 
-@every_class
-def test_bases(kind):
+def test_bases():
     """Each error has the bases that the tree shows, so one `except` catches a branch, or the builtin beside it."""
-    assert kind.__bases__ == TREE[kind]
+    check_each(TREE, lambda kind: kind.__bases__)
 
 
-@every_class
-@every_copy
-def test_copy_keeps_attributes(kind, duplicate):
+def test_copy_keeps_attributes():
     """A copy or pickle of an error has its class, its text and all of its attributes."""
-    error = made(kind)
-    twin = duplicate(error)
-    assert (type(twin), str(twin), twin.args, vars(twin)) == (kind, str(error), error.args, vars(error))
+
+    def seen(error):
+        return type(error), str(error), error.args, vars(error)
+
+    expected = {(kind, name): seen(made(kind)) for kind, name in EVERY_COPY}
+    check_each(expected, lambda case: seen(COPIES[case[1]](made(case[0]))))
 
 
-@every_class
-@every_copy
-def test_copy_keeps_cause(kind, duplicate):
+def test_copy_keeps_cause():
     """A copy or pickle of an error still says what it was raised from."""
-    cause = duplicate(raised(kind)).__cause__
-    assert (type(cause), str(cause), cause.status_code) == (errors.ServiceError, "before", 503)
+
+    def seen(case):
+        kind, name = case
+        cause = COPIES[name](raised(kind)).__cause__
+        return type(cause), str(cause), getattr(cause, "status_code", None)
+
+    check_each(dict.fromkeys(EVERY_COPY, (errors.ServiceError, "before", 503)), seen)
 
 
-@every_copy
-def test_copy_keeps_silence(duplicate):
+def test_copy_keeps_silence():
     """An error that hid its context hides it after copying too, and one that did not does not."""
     silent, open_ = made(errors.ServiceError), made(errors.ServiceError)
     silent.__suppress_context__ = True
-    assert [duplicate(error).__suppress_context__ for error in (silent, open_)] == [True, False]
+    check_each(
+        dict.fromkeys(COPIES, (True, False)),
+        lambda name: tuple(COPIES[name](error).__suppress_context__ for error in (silent, open_)),
+    )
 
 
 def test_copy_is_another_error():
@@ -129,18 +133,20 @@ def test_copy_is_another_error():
     assert copy.copy(error).__traceback__ is None
 
 
-@every_class
-def test_holds_plain_values(kind):
+def test_holds_plain_values():
     """The attributes of an error are text, numbers and dictionaries of them, or the transaction of a wait."""
-    found = list(vars(made(kind)).values())
-    found += [item for value in found if isinstance(value, dict) for item in (*value, *value.values())]
-    assert {type(value) for value in found} <= {str, int, bool, float, dict, Transaction}
+
+    def others(kind):
+        found = list(vars(made(kind)).values())
+        found += [item for value in found if isinstance(value, dict) for item in (*value, *value.values())]
+        return {type(value) for value in found} - {str, int, bool, float, dict, Transaction}
+
+    check_each(dict.fromkeys(TREE, frozenset()), others)
 
 
-@every_class
-def test_message_alone_is_enough(kind):
+def test_message_alone_is_enough():
     """Every error can be made from its message, which is what unpickling begins with."""
-    assert kind("what happened").message == "what happened"
+    check_each(dict.fromkeys(TREE, "what happened"), lambda kind: kind("what happened").message)
 
 
 def test_without_message():
@@ -160,12 +166,15 @@ def test_dictionaries_are_not_shared():
     assert second.headers == {}
 
 
-@every_class
-def test_facts_as_json(kind):
+def test_facts_as_json():
     """A result backend of JSON can keep the facts of an error, the transaction of a wait by `as_json`."""
-    error = made(kind)
-    facts = json.loads(json.dumps(vars(error), default=Transaction.as_json))
-    if "transaction" in facts:
-        facts["transaction"] = Transaction.from_json(facts["transaction"])
-    again = kind(error.message, **facts)
-    assert (vars(again), str(again)) == (vars(error), str(error))
+
+    def restored(kind):
+        error = made(kind)
+        facts = json.loads(json.dumps(vars(error), default=Transaction.as_json))
+        if "transaction" in facts:
+            facts["transaction"] = Transaction.from_json(facts["transaction"])
+        again = kind(error.message, **facts)
+        return vars(again), str(again)
+
+    check_each({kind: (vars(made(kind)), str(made(kind))) for kind in TREE}, restored)
