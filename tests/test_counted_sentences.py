@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from payclient.reconcile import Leakage, SincePrevious, StatementTotals
-from payclient.reconcile._compared import Compared
-from payclient.reconcile._earlier import PreviousRun
-from payclient.reconcile._period import Period
+from payclient.reconcile import Leakage, StatementTotals
+from payclient.reconcile.nights import SincePrevious
+from payclient.reconcile.nights._earlier import PreviousRun
+from payclient.reconcile.result._compared import Compared
+from payclient.reconcile.result._period import Period
 from support.nights import FIRST
 
 PACKAGE = Path(__file__).parents[1] / "payclient"

@@ -12,7 +12,8 @@ from payclient.cli._show import unchanged_summary
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
-from payclient.reconcile import DecisionError, rules_from_json, utc_now
+from payclient.reconcile import DecisionError, rules_from_json
+from payclient.reconcile.values import utc_now
 from payclient.report import DECISIONS, add_decisions, rows_file
 from payclient.report._work_list import Taker, read_work_list
 

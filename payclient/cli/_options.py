@@ -15,20 +15,9 @@ from payclient._escape import quote
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError
 from payclient.ledger import Dialect, Ledger, LedgerError, LedgerFormat, open_ledger
-from payclient.reconcile import (
-    STRICT,
-    Assumed,
-    Kinds,
-    Recheck,
-    Rules,
-    Severity,
-    Summary,
-    read_duration,
-    read_holidays,
-    read_rules,
-    with_decisions,
-    with_profiles,
-)
+from payclient.reconcile import STRICT, Assumed, Kinds, Rules, Severity, Summary, read_rules, with_profiles
+from payclient.reconcile.nights import Recheck, with_decisions
+from payclient.reconcile.rules import read_duration, read_holidays
 from payclient.report import JOURNAL, carry_log, earlier_decisions
 
 _BARE = Parameter(negative="", show_default=False)

@@ -22,24 +22,11 @@ from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
 from payclient.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
-from payclient.reconcile import (
-    STRICT,
-    Journal,
-    PreviousRun,
-    Recheck,
-    Records,
-    Reuse,
-    Row,
-    Rules,
-    Summary,
-    as_json,
-    break_changes,
-    duration_text,
-    from_json,
-    reconcile,
-    replay,
-    utc_now,
-)
+from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, break_changes, reconcile, replay
+from payclient.reconcile.journal import Reuse
+from payclient.reconcile.nights import PreviousRun, Recheck, Records
+from payclient.reconcile.rules import as_json, duration_text, from_json
+from payclient.reconcile.values import utc_now
 from payclient.report import (
     JOURNAL,
     About,

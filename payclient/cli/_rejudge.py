@@ -19,18 +19,10 @@ from payclient.cli._statement import settling_within
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
-from payclient.reconcile import (
-    Assumed,
-    Journal,
-    JournalError,
-    Rules,
-    changed_rules,
-    copy_journal,
-    judge_again,
-    keep_reading,
-    with_decisions,
-    with_profiles,
-)
+from payclient.reconcile import Assumed, Journal, JournalError, Rules, judge_again, with_profiles
+from payclient.reconcile.journal import copy_journal
+from payclient.reconcile.nights import with_decisions
+from payclient.reconcile.rules import changed_rules, keep_reading
 from payclient.report import JOURNAL, JudgedAgain, carry_log, read_log
 
 EXAMPLES = """

@@ -15,7 +15,8 @@ from cyclopts import Group, Parameter
 from payclient.cli._options import chosen_columns, unexplained_kind
 from payclient.errors import ConfigurationError
 from payclient.ledger import CellProblem, Dialect, Entry, Ledger, LedgerError, MoneyReader, RejectedEntry, open_ledger
-from payclient.reconcile import Rules, read_limit, with_profiles
+from payclient.reconcile import Rules, with_profiles
+from payclient.reconcile.rules import read_limit
 
 _AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
 _OPTION = re.compile(r"--(?!statement-|allow-empty)[a-z]")

@@ -60,7 +60,8 @@ def status_of(error: errors.PayClientError) -> Exit:
 def _status_of_run(error: errors.PayClientError) -> Exit:
     # Imported late, so that `get` starts without the ledger and SQLite, and `--help` without the client.
     from payclient.ledger import LedgerError  # noqa: PLC0415
-    from payclient.reconcile import JournalError, PastRunError, StoppedError, UnknownCanaryError  # noqa: PLC0415
+    from payclient.reconcile import JournalError, PastRunError, StoppedError  # noqa: PLC0415
+    from payclient.reconcile.values import UnknownCanaryError  # noqa: PLC0415
 
     if isinstance(error, StoppedError):
         return Exit.INTERRUPTED

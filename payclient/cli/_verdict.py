@@ -8,7 +8,8 @@ from attrs import astuple, define, field
 
 from payclient._escape import escape_unprintable, plural
 from payclient.cli._streams import aligned
-from payclient.reconcile import Bucket, OpenFindings, Row, Rules, Summary, TieOut, Verdict, expiry_rule
+from payclient.reconcile import Bucket, Row, Rules, Summary, TieOut, Verdict, expiry_rule
+from payclient.reconcile.result import OpenFindings
 from payclient.report import (
     BridgeLine,
     Top,

@@ -20,7 +20,7 @@ from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.cli._streams import Streams
 from payclient.errors import ConfigurationError, WaitDeadlineError
 from payclient.protocol import Failed
-from payclient.reconcile import read_duration
+from payclient.reconcile.rules import read_duration
 from payclient.waiting import INTERVAL, MAX_INTERVAL, Change, Seen
 
 EXAMPLES = """

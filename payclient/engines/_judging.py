@@ -19,7 +19,8 @@ from payclient.ledger import (
     unused_columns,
 )
 from payclient.ledger._parquet import only_used
-from payclient.reconcile import Case, Observation, Row, judge, needs_confirmation
+from payclient.reconcile import Case, Observation, Row, judge
+from payclient.reconcile.judge import needs_confirmation
 
 
 class BatchJudge:

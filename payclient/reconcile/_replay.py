@@ -7,14 +7,11 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from payclient.reconcile._break_state import ResolvedBy
-from payclient.reconcile._case import Case
-from payclient.reconcile._errors import JournalError
-from payclient.reconcile._finding import Row
-from payclient.reconcile._history import MAX_GONE_FOR, BreakChange, changes_of, seen_of
-from payclient.reconcile._journal import Journal
-from payclient.reconcile._judge import judge
-from payclient.reconcile._rules import STRICT, Rules
+from payclient.reconcile.journal import Journal
+from payclient.reconcile.judge import Case, judge
+from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, seen_of
+from payclient.reconcile.rules import STRICT, Rules
+from payclient.reconcile.values import JournalError, ResolvedBy, Row
 
 
 def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = None) -> Iterator[Row]:

@@ -29,21 +29,23 @@ from payclient.errors import (
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import PASSES, is_passing
 from payclient.protocol import Found, Outcome, Transaction
-from payclient.reconcile._case import PendingLookup
-from payclient.reconcile._earlier import PreviousRun, Records
-from payclient.reconcile._errors import StoppedError
-from payclient.reconcile._finding import Row
-from payclient.reconcile._journal import Journal
-from payclient.reconcile._judge import differing, paid_reff_of
-from payclient.reconcile._line_rules import IgnoredCount
-from payclient.reconcile._observation import Answer, Observation, ask_canary, check_canary, observe, utc_now
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import replay
-from payclient.reconcile._reuse import NOTE as REUSED
-from payclient.reconcile._reuse import Reuse, take_over
-from payclient.reconcile._rule_values import duration_text
-from payclient.reconcile._rules import STRICT, Rules
-from payclient.reconcile._statement import StatementSum, stated_money, usable_line
+from payclient.reconcile.journal import NOTE as REUSED
+from payclient.reconcile.journal import Journal, Reuse, take_over
+from payclient.reconcile.judge import PendingLookup, StatementSum, differing, paid_reff_of, stated_money, usable_line
+from payclient.reconcile.nights import PreviousRun, Records
+from payclient.reconcile.rules import STRICT, IgnoredCount, Rules, duration_text
+from payclient.reconcile.values import (
+    Answer,
+    Observation,
+    Row,
+    StoppedError,
+    ask_canary,
+    check_canary,
+    observe,
+    utc_now,
+)
 
 Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | RejectedEntry]
 

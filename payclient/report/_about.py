@@ -14,7 +14,8 @@ from attrs import field, frozen
 
 from payclient._escape import quote
 from payclient.ledger import Excluded
-from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals, as_json, from_json
+from payclient.reconcile import STRICT, IgnoredLines, Rules, StatementTotals
+from payclient.reconcile.rules import as_json, from_json
 
 
 def _read_only(columns: Mapping[str, str]) -> Mapping[str, str]:

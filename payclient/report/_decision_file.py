@@ -13,7 +13,8 @@ from attrs import frozen
 from payclient._atomic import AtomicFiles, lock
 from payclient._escape import plural
 from payclient._own_file import own, read_own
-from payclient.reconcile import FIRST, Decision, DecisionError, decision_line, latest, read_decisions
+from payclient.reconcile import Decision, DecisionError
+from payclient.reconcile.nights import FIRST, decision_line, latest, read_decisions
 from payclient.report._manifest import MANIFEST, Problem
 
 DECISIONS: str = "decisions.jsonl"

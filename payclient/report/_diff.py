@@ -15,18 +15,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Self
 
-from payclient.reconcile import (
-    BreakChange,
-    BreakState,
-    Bucket,
-    OpenFindings,
-    OpenTally,
-    ResolvedBy,
-    Severity,
-    as_json,
-    changed_rules,
-    changes_of,
-)
+from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity
+from payclient.reconcile.nights import BreakChange, changes_of
+from payclient.reconcile.result import OpenFindings, OpenTally
+from payclient.reconcile.rules import as_json, changed_rules
 from payclient.report._past_run import PastRun, temporary_database
 from payclient.report._row_reader import RowLine
 from payclient.report._rows import change_as_json

@@ -16,7 +16,8 @@ from attrs import evolve
 
 from payclient._atomic import AtomicFiles
 from payclient.ledger import Ledger
-from payclient.reconcile import STRICT, BreakChange, PreviousRun, Row, Rules, Summary, Tally
+from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
+from payclient.reconcile.nights import BreakChange, PreviousRun
 from payclient.report._about import About
 from payclient.report._decision_file import read_log
 from payclient.report._manifest import FORMATS, HISTORY, MANIFEST, MATCHED, manifest_as_json

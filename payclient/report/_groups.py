@@ -9,7 +9,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
-from payclient.reconcile import Bucket, Code, Row, Severity, Total, reff_key
+from payclient.reconcile import Bucket, Code, Row, Severity, Total
+from payclient.reconcile.judge import reff_key
 from payclient.report._rows_file import GZIP_ROWS, ROWS
 from payclient.report._wording import CASE_ONLY, Wording
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import IO, Any
 
-from payclient.reconcile import BreakChange, Bucket, Row, SincePrevious, Summary
+from payclient.reconcile import Bucket, Row, Summary
+from payclient.reconcile.nights import BreakChange, SincePrevious
 from payclient.report._about import About
 from payclient.report._chart import chart
 from payclient.report._facts import facts, to_sign

@@ -15,7 +15,8 @@ from payclient._atomic import Fingerprint
 from payclient._escape import plural
 from payclient._own_file import own
 from payclient.ledger import dialect_as_json
-from payclient.reconcile import Summary, as_json
+from payclient.reconcile import Summary
+from payclient.reconcile.rules import as_json
 from payclient.report._about import About, LedgerAbout
 from payclient.report._rows_file import GZIP_ROWS
 from payclient.report._summary_shape import compared_as_json, reused_as_json

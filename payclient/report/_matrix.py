@@ -10,7 +10,8 @@ from typing import TypeAlias, TypeVar
 from attrs import astuple, define, field, frozen
 
 from payclient.ledger import Entry
-from payclient.reconcile import OTHER, Row, Rules, Status, Total, paid_by
+from payclient.reconcile import Row, Rules, Status, Total
+from payclient.reconcile.result import OTHER, paid_by
 
 ASSUMED = "paid (assumed)"
 """Stands for the ledger's word where the ledger has no status column."""

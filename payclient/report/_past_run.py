@@ -20,24 +20,18 @@ from payclient.ledger import Entry
 from payclient.reconcile import (
     Answer,
     Bucket,
-    Earlier,
-    FindingTotal,
     JournalError,
     JournalWriteError,
-    KnownBreak,
-    Matched,
     Observation,
     PastRunError,
-    PreviousRun,
-    Recheck,
     Row,
-    Seen,
     Status,
-    from_json,
     rules_from_json,
-    seen_of,
     verify_journal,
 )
+from payclient.reconcile.nights import Earlier, KnownBreak, PreviousRun, Recheck, Seen, seen_of
+from payclient.reconcile.rules import from_json
+from payclient.reconcile.values import FindingTotal, Matched
 from payclient.report._manifest import HISTORY, MANIFEST, MATCHED, WORK_LIST, verify
 from payclient.report._recheck import TABLE, Selection
 from payclient.report._row_reader import RowLine, read_time, row_from_json, row_lines_of

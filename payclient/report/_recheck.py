@@ -27,7 +27,8 @@ from typing import Any, TypeAlias
 
 from attrs import define, field
 
-from payclient.reconcile import Bucket, Recheck
+from payclient.reconcile import Bucket
+from payclient.reconcile.nights import Recheck
 from payclient.report._row_reader import RowLine, read_time
 
 Stratum: TypeAlias = tuple[str, int]

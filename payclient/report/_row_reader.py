@@ -12,7 +12,9 @@ from attrs import frozen
 
 from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile import Bucket, Code, Finding, Matched, OtherSide, Row, Settled, Status, from_json
+from payclient.reconcile import Bucket, Code, Finding, OtherSide, Row, Settled, Status
+from payclient.reconcile.rules import from_json
+from payclient.reconcile.values import Matched
 
 _HEAD = re.compile(rb'\{"line":-?\d+,"reference":"([^"\\]*)","bucket":"(\w+)"')
 _TIMES = ("expdate", "created_at")

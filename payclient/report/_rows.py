@@ -11,16 +11,9 @@ from typing import IO, Any
 
 from payclient._escape import escape_unprintable
 from payclient.ledger import ABSENT, COMPARED, Entry
-from payclient.reconcile import (
-    BreakChange,
-    BreakState,
-    Bucket,
-    Finding,
-    KnownBreak,
-    OtherSide,
-    Row,
-    as_json,
-)
+from payclient.reconcile import BreakState, Bucket, Finding, OtherSide, Row
+from payclient.reconcile.nights import BreakChange, KnownBreak
+from payclient.reconcile.rules import as_json
 from payclient.report._columns import CSV
 from payclient.report._rows_file import GzipText
 

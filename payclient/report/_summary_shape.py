@@ -8,21 +8,19 @@ from typing import Any
 from attrs import asdict
 
 from payclient.reconcile import (
-    CONFIDENCE,
     AcceptanceNotice,
     Compared,
-    OpenFindings,
-    Rechecked,
     Rules,
     Settlement,
-    SincePrevious,
     Summary,
     TieOut,
     Total,
-    as_json,
     expiry_rule,
     rules_as_json,
 )
+from payclient.reconcile.nights import CONFIDENCE, Rechecked, SincePrevious
+from payclient.reconcile.result import OpenFindings
+from payclient.reconcile.rules import as_json
 from payclient.report._about import About
 from payclient.report._facts import left_out
 from payclient.report._matrix import Cell, Matrix, status_of_word

@@ -9,7 +9,6 @@ from attrs import frozen
 from payclient.reconcile import (
     Bucket,
     Difference,
-    OpenFindings,
     Settlement,
     SettlementStep,
     StateTotal,
@@ -18,6 +17,7 @@ from payclient.reconcile import (
     TieOut,
     Verdict,
 )
+from payclient.reconcile.result import OpenFindings
 
 
 @frozen

@@ -13,16 +13,8 @@ from attrs import frozen
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import FORMULA, LedgerError, read_cells
-from payclient.reconcile import (
-    UNRESOLVED,
-    Approval,
-    Bucket,
-    Decision,
-    DecisionError,
-    Resolution,
-    Row,
-    read_resolution,
-)
+from payclient.reconcile import Approval, Bucket, Decision, DecisionError, Resolution, Row
+from payclient.reconcile.nights import UNRESOLVED, read_resolution
 from payclient.report._facts import RUN_TERM
 from payclient.report._row_reader import row_from_json
 from payclient.report._rows_file import open_rows

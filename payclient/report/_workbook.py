@@ -8,7 +8,8 @@ from typing import IO, Self
 
 from attrs import astuple
 
-from payclient.reconcile import UNRESOLVED, BreakChange, Bucket, Decisions, Row, Rules, Summary, Total
+from payclient.reconcile import Bucket, Row, Rules, Summary, Total
+from payclient.reconcile.nights import UNRESOLVED, BreakChange, Decisions
 from payclient.report._about import About
 from payclient.report._columns import SHEETS, WORK, Kind, RowColumn
 from payclient.report._facts import facts, to_sign, when

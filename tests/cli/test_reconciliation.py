@@ -14,7 +14,8 @@ from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.ledger import open_ledger
-from payclient.reconcile import Verdict, utc_now
+from payclient.reconcile import Verdict
+from payclient.reconcile.values import utc_now
 from payclient.testing import FakeService, Latency, Reply
 from support.reconciling import NOON, Clock
 

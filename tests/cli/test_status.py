@@ -7,7 +7,8 @@ import pytest
 from payclient import errors
 from payclient.cli._status import Exit, most_urgent, status_of
 from payclient.ledger import LedgerChangedError, LedgerError
-from payclient.reconcile import RulesError, UnknownCanaryError
+from payclient.reconcile import RulesError
+from payclient.reconcile.values import UnknownCanaryError
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from attrs import evolve
 
 from payclient.cli._verdict import Worst, aligned, verdict_lines
 from payclient.ledger import Entry
-from payclient.reconcile import STRICT, BreakChange, BreakState, Bucket, Code, Finding, PreviousRun, Row, Tally, seen_of
-from payclient.reconcile._break_state import History
-from payclient.reconcile._settled import OtherSide
+from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, Row, Tally
+from payclient.reconcile.nights import BreakChange, PreviousRun, seen_of
+from payclient.reconcile.values._break_state import History
+from payclient.reconcile.values._settled import OtherSide
 
 
 def row(line, code, bucket=Bucket.BREAK):

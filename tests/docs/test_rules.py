@@ -11,7 +11,7 @@ import pytest
 from payclient.ledger import FIELDS, Dialect
 from payclient.protocol import EMPTY
 from payclient.reconcile import Accepted, FeeSchedule, Rules, Status, Tolerance, parse_rules, rules_as_json
-from payclient.reconcile._rules import MONEY
+from payclient.reconcile.rules._rules import MONEY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
 EXAMPLE = re.search(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1]

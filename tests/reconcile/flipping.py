@@ -20,7 +20,7 @@ import attrs
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
-from payclient.reconcile._earlier import Earlier, PreviousRun
+from payclient.reconcile.nights._earlier import Earlier, PreviousRun
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.reconciling import NOON

@@ -10,8 +10,8 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Code, Finding, PatternKind, Row, Status, compare
-from payclient.reconcile._causes import are_alike, causes, described, places
-from payclient.reconcile._rules import STRICT
+from payclient.reconcile.result._causes import are_alike, causes, described, places
+from payclient.reconcile.rules._rules import STRICT
 from support.reconciling import NOON
 
 MORNING = datetime(2026, 11, 20, 7, 30)  # noqa: DTZ001  as a ledger states it

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import Journal, JournalError, JournalWriteError
-from payclient.reconcile._database import Buffer, Database
-from payclient.reconcile._integrity import checksum
-from payclient.reconcile._schema import SET_NOTE
+from payclient.reconcile.journal._database import Buffer, Database
+from payclient.reconcile.journal._integrity import checksum
+from payclient.reconcile.journal._schema import SET_NOTE
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are those of POSIX")
 ON_ANOTHER = "; choose another folder for a new run"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile import Accepted, Code, Decision, DecisionError, Resolution, Rules
-from payclient.reconcile._decisions import FIRST, decision_line, read_decisions, read_resolution, with_decisions
+from payclient.reconcile.nights._decisions import FIRST, decision_line, read_decisions, read_resolution, with_decisions
 from support.chance import examples
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from payclient.reconcile import Difference, SettlementStep, Step
-from payclient.reconcile._difference import Differences
+from payclient.reconcile.values._difference import Differences
 
 
 def test_every_step():

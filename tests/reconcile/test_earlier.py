@@ -21,10 +21,8 @@ from payclient.reconcile import (
     BreakState,
     Bucket,
     Code,
-    Earlier,
     Journal,
     Lines,
-    Reuse,
     Rules,
     Settled,
     StatementRules,
@@ -33,7 +31,9 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from payclient.reconcile._earlier import earlier_cell, earlier_from
+from payclient.reconcile.journal import Reuse
+from payclient.reconcile.nights import Earlier
+from payclient.reconcile.nights._earlier import earlier_cell, earlier_from
 from payclient.report import JOURNAL
 from support.chance import examples
 from support.nights import Nights, paid

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import Accepted, Bucket, Case, Code, FeeSchedule, Rules, judge
-from payclient.reconcile._observation import Answer, Observation
-from payclient.reconcile._settled import OtherSide, Settled
+from payclient.reconcile.values._observation import Answer, Observation
+from payclient.reconcile.values._settled import OtherSide, Settled
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FEES = {"VA": FeeSchedule(flat=2000)}

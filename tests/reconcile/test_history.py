@@ -12,21 +12,9 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import (
-    STRICT,
-    Accepted,
-    Bucket,
-    Case,
-    Code,
-    Finding,
-    Row,
-    Rules,
-    Severity,
-    Tolerance,
-    judge,
-)
-from payclient.reconcile._history import BreakState, ResolvedBy, changes_of, seen_of
-from payclient.reconcile._observation import observe
+from payclient.reconcile import STRICT, Accepted, Bucket, Case, Code, Finding, Row, Rules, Severity, Tolerance, judge
+from payclient.reconcile.nights._history import BreakState, ResolvedBy, changes_of, seen_of
+from payclient.reconcile.values._observation import observe
 from support.chance import examples
 
 NIGHT = datetime(2026, 11, 20, 2, tzinfo=UTC)

@@ -13,8 +13,8 @@ import pytest
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Journal, JournalError, reconcile, verify_journal
-from payclient.reconcile._integrity import checksum, damage_of, is_log_damaged
-from payclient.reconcile._schema import KEYS
+from payclient.reconcile.journal._integrity import checksum, damage_of, is_log_damaged
+from payclient.reconcile.journal._schema import KEYS
 from reconcile import flipping
 from support.reconciling import NOON
 

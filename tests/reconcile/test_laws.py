@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Bucket, Case, Status, Tally, reconcile
-from payclient.reconcile._judge import judge, needs_confirmation
-from payclient.reconcile._observation import Answer, Observation, observe
+from payclient.reconcile.judge._judge import judge, needs_confirmation
+from payclient.reconcile.values._observation import Answer, Observation, observe
 from support.chance import examples
 from support.ruling import DAYS, rules_of
 

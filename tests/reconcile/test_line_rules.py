@@ -6,7 +6,7 @@ import pytest
 
 from payclient.ledger import ABSENT
 from payclient.reconcile import Invoices, Kind, Kinds, Lines, OfOneReference, Rules, RulesError, parse_rules
-from payclient.reconcile._line_rules import IgnoredCount, InvoiceTotals, invoice_of
+from payclient.reconcile.rules._line_rules import IgnoredCount, InvoiceTotals, invoice_of
 
 SUM = '[lines]\nof_one_reference = "sum"\n'
 KINDS = f'{SUM}[lines.kind]\ncolumn = "Type"\n'

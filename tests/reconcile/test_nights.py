@@ -13,20 +13,9 @@ from hypothesis import strategies as st
 from payclient import errors
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
-from payclient.reconcile import (
-    BreakState,
-    Bucket,
-    FindingTotal,
-    Journal,
-    Lines,
-    Reuse,
-    Rules,
-    Tolerance,
-    break_changes,
-    copy_journal,
-    judge_again,
-    replay,
-)
+from payclient.reconcile import BreakState, Bucket, Journal, Lines, Rules, Tolerance, break_changes, judge_again, replay
+from payclient.reconcile.journal import Reuse, copy_journal
+from payclient.reconcile.values import FindingTotal
 from payclient.report import JOURNAL, RunDiff
 from support.chance import examples
 from support.nights import FIRST, FORMATS, Nights, paid

@@ -11,7 +11,8 @@ import pytest
 
 from payclient import errors
 from payclient.ledger import ABSENT, Entry
-from payclient.reconcile import Accepted, BreakState, FindingTotal, Rules
+from payclient.reconcile import Accepted, BreakState, Rules
+from payclient.reconcile.values import FindingTotal
 from payclient.report import RunDiff
 from support.nights import Nights, paid
 

@@ -11,7 +11,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import Answer, Bucket, Case, Code, Finding, Observation, PatternKind, Row, judge
-from payclient.reconcile._patterns import _MAX_KEPT, Patterns, _Counts
+from payclient.reconcile.result._patterns import _MAX_KEPT, Patterns, _Counts
 from support.reconciling import NOON
 
 ROWS = 2000

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from payclient.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile import Bucket, OtherSide, PreviousRun, Row, Rules, Tally
+from payclient.reconcile import Bucket, OtherSide, Row, Rules, Tally
+from payclient.reconcile.nights import PreviousRun
 
 JAKARTA = ZoneInfo("Asia/Jakarta")
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001  a ledger has no time zone

@@ -10,8 +10,8 @@ import pytest
 
 from payclient import Transaction
 from payclient.reconcile import STRICT
-from payclient.reconcile._observation import Matched
-from payclient.reconcile._recheck import Rechecked, upper_bound
+from payclient.reconcile.nights._recheck import Rechecked, upper_bound
+from payclient.reconcile.values._observation import Matched
 from support.reconciling import NOON
 
 PAID = Matched(at=NOON, run="1", status="Paid", amount=15000, amount_received=12500)

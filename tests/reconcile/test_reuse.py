@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from payclient import errors
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
-from payclient.reconcile import Accepted, Bucket, Code, Invoices, Lines, Reuse, Rules, Tolerance
+from payclient.reconcile import Accepted, Bucket, Code, Invoices, Lines, Rules, Tolerance
+from payclient.reconcile.journal import Reuse
 from support.chance import examples
 from support.nights import Nights, paid
 from support.reconciling import Service

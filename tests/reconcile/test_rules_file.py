@@ -23,7 +23,7 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
-from payclient.reconcile._rules_file import line_of
+from payclient.reconcile.rules._rules_file import line_of
 from support.chance import examples
 
 TEXT = """\

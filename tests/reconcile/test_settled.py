@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from payclient.reconcile import Settled
-from payclient.reconcile._settled import named_lines
+from payclient.reconcile.values._settled import named_lines
 
 
 def test_named_lines():

@@ -24,8 +24,8 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from payclient.reconcile._settled import StatementTotals
-from payclient.reconcile._settlement import SettlementBridge
+from payclient.reconcile.result._settlement import SettlementBridge
+from payclient.reconcile.values._settled import StatementTotals
 from support.chance import examples
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))

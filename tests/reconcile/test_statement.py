@@ -10,7 +10,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import Dialect, Entry, RejectedEntry
 from payclient.reconcile import Kinds, OtherSide, Rules, Settled, StatementRules
-from payclient.reconcile._statement import StatementSum, settled_by, statement_findings, usable_line
+from payclient.reconcile.judge._statement import StatementSum, settled_by, statement_findings, usable_line
 from support.reconciling import NOON
 
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import OTHER, STRICT, Bucket, Row, Rules, Total
+from payclient.reconcile import STRICT, Bucket, Row, Rules, Total
+from payclient.reconcile.result import OTHER
 from payclient.report import Cell
 from payclient.report._matrix import REST, Matrix, grid
 

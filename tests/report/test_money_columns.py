@@ -12,7 +12,8 @@ from attrs import evolve
 from payclient import errors
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import STRICT, Bucket, Code, FindingTotal
+from payclient.reconcile import STRICT, Bucket, Code
+from payclient.reconcile.values import FindingTotal
 from payclient.report import RunDiff
 from payclient.report._wording import BUCKETS, open_lines
 from support.nights import Nights, paid

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
-from payclient.reconcile import Recheck
+from payclient.reconcile.nights import Recheck
 from payclient.report._past_run import temporary_database
 from payclient.report._recheck import TABLE, Selection
 from payclient.report._row_reader import RowLine

@@ -24,8 +24,8 @@ import payclient.policies._single_flight
 import payclient.policies._timeouts
 import payclient.protocol._secret
 import payclient.protocol._wire
-import payclient.reconcile._answers
-import payclient.reconcile._journal
+import payclient.reconcile.journal._answers
+import payclient.reconcile.journal._journal
 import payclient.transports._client
 import payclient.transports._connection
 import payclient.transports._connections
@@ -216,11 +216,11 @@ CONTROLS = (
     Control("a row is taken from the source by one worker", "_stream:_Rows._take_in_turn",
             "async with self._lock:", "if True:", works=("stream",)),
     # The journal
-    Control("an answer is committed before the next lookup", "reconcile._answers:Answers.committed",
+    Control("an answer is committed before the next lookup", "reconcile.journal._answers:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),
-    Control("a cancelled worker does not spoil the commit", "reconcile._answers:Answers._commit_for_all",
+    Control("a cancelled worker does not spoil the commit", "reconcile.journal._answers:Answers._commit_for_all",
             "if each.done():", "if False:", works=("reconcile",)),
-    Control("failures are asked again by the next run", "reconcile._journal:Journal.forget_failures",
+    Control("failures are asked again by the next run", "reconcile.journal._journal:Journal.forget_failures",
             "db.execute(schema.FORGET_FAILURES)", "pass", works=("reconcile",)),
 )  # fmt: skip
 

@@ -17,7 +17,8 @@ from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.ledger import open_ledger
-from payclient.reconcile import STRICT, Accepted, Row, Rules, utc_now
+from payclient.reconcile import STRICT, Accepted, Row, Rules
+from payclient.reconcile.values import utc_now
 from payclient.report import PastRun, open_past_run
 from payclient.testing import serve
 

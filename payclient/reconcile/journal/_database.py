@@ -1,0 +1,325 @@
+"""The SQLite file of a journal: locked by one process, and checked before it is used."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from shutil import copyfileobj
+from typing import IO, Any
+from weakref import WeakSet
+
+from attrs import define, field
+
+from payclient._own_file import FOLDER_MODE, check_own, own
+from payclient.reconcile.journal import _schema as schema
+from payclient.reconcile.journal._integrity import add_checksum, checksum, damage_of, is_log_damaged
+from payclient.reconcile.values import JournalError, JournalWriteError
+
+_CACHE_KIB = 16_384
+_MIN_BYTES = 512
+_MAX_LOG_BYTES = 1 << 22
+_MAX_HOLDER = 300
+_COPY_BYTES = 1 << 20
+_BESIDE = ("", "-wal", "-shm", "-journal", ".holder")
+_FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file makes Python's module raise: SQLite's messages may quote what is damaged."""
+_ANOTHER = "choose another folder for a new run"
+
+
+class Database:
+    """
+    One database, locked until it is closed.
+
+    Args:
+        path: The file; None for a temporary one.
+        is_durable: Each commit waits for the disk.
+        must_exist: Refuse to create a new one.
+
+    Raises:
+        JournalError: When it cannot be opened, is in use, damaged, of another version, or no journal.
+        JournalWriteError: When the disk is full or fails.
+    """
+
+    def __init__(self, path: Path | None, *, is_durable: bool = False, must_exist: bool = False) -> None:
+        self.path = path
+        self._holder = None if path is None else path.with_name(f"{path.name}.holder")
+        self._log = None if path is None else _log_of(path)
+        if path is not None:
+            _prepare(path, must_exist=must_exist)
+        with ExitStack() as on_failure:
+            try:
+                # Answers are written on the event loop, in microseconds; it waits while a thread takes a long step.
+                self.connection: sqlite3.Connection = sqlite3.connect(
+                    "" if path is None else path, timeout=0, isolation_level=None, check_same_thread=False
+                )
+                on_failure.callback(self.connection.close)
+                self._open(is_durable=is_durable)
+            except _FAULTS as error:
+                raise self._refusal(error) from error
+            on_failure.pop_all()
+        self._is_open = True
+        self._failure = ""
+        self._readers: WeakSet[sqlite3.Cursor] = WeakSet()
+        if self._holder is not None:
+            with suppress(OSError):  # it only helps the message of a second process
+                self._holder.unlink(missing_ok=True)
+                with open(self._holder, "x", encoding="utf-8", opener=own) as file:
+                    file.write(f"process {os.getpid()} on {platform.node()}")
+
+    def _open(self, *, is_durable: bool) -> None:
+        execute = self.connection.execute
+        add_checksum(self.connection)
+        execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
+        execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        if self.path is None:
+            execute("PRAGMA journal_mode = OFF")
+            execute("PRAGMA synchronous = OFF")
+            self.connection.executescript(schema.TABLES)
+            return
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("BEGIN EXCLUSIVE")  # takes the lock, which is kept until the end
+        if _pragma(self.connection, "schema_version") == 0:
+            for statement in schema.TABLES.split(";"):
+                execute(statement)
+        execute("COMMIT")
+        _check(self.connection, self.path)
+        execute("PRAGMA wal_autocheckpoint = 0")  # `commit` does it, and empties the log
+        execute("PRAGMA journal_mode = WAL")  # only now, because it stays with the file, which may be a stranger's
+        execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+
+    def _refusal(self, error: Exception) -> JournalError | JournalWriteError:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            return JournalError(f"{self.path} is in use by {self._held_by()}; wait for it, or {_ANOTHER}")
+        return _refusal(self.path, error)
+
+    def _held_by(self) -> str:
+        try:
+            with open(self._holder or "", encoding="utf-8", errors="replace", opener=own) as file:
+                return file.read(_MAX_HOLDER)
+        except OSError:
+            return "another process"
+
+    def read(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """
+        Yield the rows of a query lazily, until the database is closed.
+
+        Raises:
+            JournalError: When they cannot be read any more.
+        """
+        try:
+            reader = self.connection.execute(query, parameters)
+            self._readers.add(reader)
+            for row in reader:  # noqa: UP028  `yield from` would close the reader, also after the database
+                yield row
+        except sqlite3.ProgrammingError:  # closed
+            raise
+        except _FAULTS as error:
+            raise _refusal(self.path, error) from error
+
+    def fetch(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query; raises as `read`."""
+        return list(self.read(query, parameters))
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """
+        Yield the connection in a transaction, and translate the write errors of SQLite.
+
+        Raises:
+            JournalWriteError: When the disk is full, read-only or fails; and on every later call, because SQLite may
+                have rolled back the transaction, which then must not count as committed.
+        """
+        if self._failure:
+            raise JournalWriteError(self._failure)
+        try:
+            if not self.connection.in_transaction:
+                self.connection.execute("BEGIN")
+            yield self.connection
+        except sqlite3.DatabaseError as error:
+            self._failure = (
+                f"the journal {self.path or 'of this run'} cannot be written ({error}); all earlier answers are kept: "
+                "fix that, and run the same command again"
+            )
+            raise JournalWriteError(self._failure) from error
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether a write has failed, so that all later ones are refused."""
+        return bool(self._failure)
+
+    def commit(self) -> None:
+        """Commit the open transaction, if there is one, and the database is kept."""
+        if (self.connection.in_transaction and self.path is not None) or self._failure:
+            with self.writing() as db:
+                db.execute("COMMIT")
+            if self._log is not None and self._log.stat().st_size > _MAX_LOG_BYTES:
+                with suppress(sqlite3.OperationalError):  # later, then
+                    self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Commit, unless a write failed, and release the file; safe to call twice."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            if not self._failure:
+                self.commit()
+        finally:
+            if self._holder is not None:
+                with suppress(OSError):  # before the lock is released, so it cannot be the file of another process
+                    self._holder.unlink(missing_ok=True)
+            for reader in self._readers:  # an unfinished one would keep the lock
+                reader.close()
+            self.connection.close()
+
+
+@define
+class Buffer:
+    """Rows that *query* inserts, with their checksums, *size* at a time; each batch is committed where it *commits*."""
+
+    _database: Database
+    _query: str
+    _size: int
+    commits: bool = field(default=False, kw_only=True)
+    _rows: list[tuple[Any, ...]] = field(init=False, factory=list)
+
+    def add(self, *cells: Any) -> None:
+        """Add a row, without its checksum."""
+        self._rows.append((*cells, checksum(cells)))
+        if len(self._rows) == self._size:
+            self.write()
+
+    def write(self) -> None:
+        """Write what was added so far."""
+        if self._rows:
+            with self._database.writing() as db:
+                db.executemany(self._query, self._rows)
+            self._rows.clear()
+        if self.commits:
+            self._database.commit()
+
+    def clear(self) -> None:
+        """Forget what was not written."""
+        self._rows.clear()
+
+
+def verify_journal(path: Path) -> None:
+    """
+    Read all of a journal without changing it: the folder may be read-only.
+
+    Raises:
+        JournalError: When it is damaged, in use, or no journal of this version.
+    """
+    if _log_of(path).exists():  # of a killed run: only SQLite can put both together
+        Database(path, must_exist=True).close()
+        return
+    _prepare(path, must_exist=True)
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+            _check(connection, path)
+    except _FAULTS as error:
+        raise _refusal(path, error) from error
+
+
+def copy_journal(path: Path, file: IO[bytes]) -> None:
+    """
+    Copy the journal of a run that has ended, without changing anything in its folder.
+
+    Raises:
+        JournalError: When it is damaged, in use, of a run that was killed, or no journal of this version.
+    """
+    _check_ended(path)
+    verify_journal(path)  # refuses what is missing, too
+    try:
+        with open(path, "rb", opener=own) as journal:
+            before = os.fstat(journal.fileno())
+            copyfileobj(journal, file, _COPY_BYTES)
+            file.flush()
+            after = os.fstat(journal.fileno())
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}"
+        raise JournalError(message) from error
+    _check_ended(path)
+    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+        message = f"{path} is in use: it was changed while it was copied"
+        raise JournalError(message)
+
+
+def _check_ended(path: Path) -> None:
+    """Refuse a journal with a write-ahead log: only SQLite can put both together, and would change the folder."""
+    if _log_of(path).exists():
+        message = (
+            f"the run in {path.parent} is under way, or was killed; run the same command again to end it, "
+            f"or payclient report {path.parent} to judge it as it is"
+        )
+        raise JournalError(message)
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not a journal, or is damaged."""
+    if _pragma(connection, "application_id") != schema.APPLICATION:
+        message = f"{path} is not a journal of payclient; {_ANOTHER}"
+        raise JournalError(message)
+    if (version := _pragma(connection, "user_version")) != schema.VERSION:
+        message = (
+            f"{path} is a journal of version {version}, and this payclient writes version {schema.VERSION}; "
+            f"use the payclient version that created it, or {_ANOTHER}"
+        )
+        raise JournalError(message)
+    if damage := damage_of(connection):
+        message = f"{path} is damaged ({damage}); {_ANOTHER}"
+        raise JournalError(message)
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _refusal(path: Path | None, error: Exception) -> JournalError | JournalWriteError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return JournalError(f"{path} is damaged, or not a journal of payclient ({error}); {_ANOTHER}")
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return JournalWriteError(f"{path} cannot be opened for writing ({error}): is the disk full?")
+    return JournalError(f"{path} cannot be opened ({error})")
+
+
+def _prepare(path: Path, *, must_exist: bool) -> None:
+    try:
+        for suffix in _BESIDE:
+            check_own(path.with_name(f"{path.name}{suffix}"))
+    except OSError as error:
+        message = f"{error.filename} is {error.strerror}"
+        raise JournalError(message) from error
+    if must_exist and not path.exists():
+        message = f"there is no journal at {path}"
+        raise JournalError(message)
+    if _is_cut(path):
+        message = f"{path} is damaged (hardly anything is left of it); {_ANOTHER}"
+        raise JournalError(message)
+    if is_log_damaged(log := _log_of(path)):
+        message = f"{log} is damaged: not all answers in it can be read; delete it to look them up again, or {_ANOTHER}"
+        raise JournalError(message)
+    try:
+        path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{path.parent} cannot be created: {error.strerror}"
+        raise JournalError(message) from error
+    with suppress(OSError):  # it is there, or SQLite says why it cannot be made
+        open(path, "xb", opener=own).close()
+
+
+def _is_cut(path: Path) -> bool:
+    """Return whether the file was truncated so far that SQLite would treat it as new."""
+    if not path.is_file() or path.with_name(f"{path.name}-journal").exists():  # SQLite repairs the file from that
+        return False
+    size = path.stat().st_size
+    return 0 < size < _MIN_BYTES or (size == 0 and _log_of(path).exists())
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")

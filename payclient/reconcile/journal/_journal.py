@@ -1,0 +1,398 @@
+"""
+The journal of a reconciliation: the ledger and every answer, on disk, so that a run can be resumed.
+
+Design rules:
+
+- One connection with an exclusive lock, so two runs cannot share a journal.
+- An answer is committed before its worker takes the next reference, together with all others of the same
+  event loop iteration. So a kill loses nothing, and only repeats the lookups in flight.
+- A journal belongs to one ledger, one service and one set of rules. It refuses others, and never starts over.
+- A row is final only when the whole ledger has been looked up, because a later row may have the same
+  reference or merchant_reff. So rows wait here, and memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Self
+
+from attrs import asdict, evolve
+
+from payclient._escape import plural
+from payclient.ledger import Entry, RejectedEntry
+from payclient.reconcile.journal import _schema as schema
+from payclient.reconcile.journal._answers import Answers
+from payclient.reconcile.journal._cases import Cases, carry_over
+from payclient.reconcile.journal._database import Buffer, Database
+from payclient.reconcile.journal._integrity import with_checksum
+from payclient.reconcile.journal._listed import KnownStatement, StatementLines
+from payclient.reconcile.journal._stored import (
+    entry_cells,
+    entry_from,
+    how_different,
+    observation_cells,
+    observation_from,
+)
+from payclient.reconcile.judge import Case, PendingLookup
+from payclient.reconcile.nights import Earlier, PreviousRun, Records, earlier_from
+from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
+from payclient.reconcile.values import Bucket, Code, JournalError, Observation, OtherSide, Row, StatementTotals
+
+_ROWS_PER_COMMIT = 10_000
+_OF_READING = frozenset({"ledger", "rules", "statement"})
+"""The parts of an identity that say how both sides are written, read and judged."""
+
+
+class Journal:
+    """
+    The state of one reconciliation; a context manager, for one run at a time.
+
+    Args:
+        path: The file, created with its folder if missing; None for a temporary one, deleted at the end.
+        identity: What must be the same to resume a run, such as the address of the service.
+        is_durable: Wait for the disk at each commit, so that a power cut loses nothing. A killed process loses
+            nothing in either case.
+        must_exist: Refuse to create a new one.
+
+    Attributes:
+        answers: The answers, and what is still to be looked up.
+        statement_lines: The lines of the statement, if there is one.
+
+    Note:
+        Memory stays within some 32 MiB. The disk holds about 0.3 KB for each ledger row. The API key is
+        never in it.
+
+    Raises:
+        JournalError: When it cannot be used: it belongs to another run, is in use, missing or damaged. All of it is
+            read once to check.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        identity: Mapping[str, str] | None = None,
+        is_durable: bool = False,
+        must_exist: bool = False,
+    ) -> None:
+        self._database = Database(None if path is None else Path(path), is_durable=is_durable, must_exist=must_exist)
+        self.answers: Answers = Answers(self._database)
+        self._unwritten = Buffer(self._database, schema.ADD_ENTRY, _ROWS_PER_COMMIT, commits=True)
+        self._counts: dict[str, int] = {}
+        with ExitStack() as on_failure:
+            on_failure.callback(self.close)
+            self._identify(identity)
+            self.statement_lines: StatementLines = StatementLines(self._database, self.note("statement"))
+            on_failure.pop_all()
+        self.begin_ledger()
+
+    def _identify(self, identity: Mapping[str, str] | None) -> None:
+        stored, counts = self.note("identity"), self.note(schema.COUNTS)
+        self._counts = {} if counts is None else json.loads(counts)
+        if stored is None:
+            self.set_note("identity", json.dumps(dict(identity or {})))
+        elif identity is not None:
+            before = json.loads(stored)
+            names = sorted({*before, *identity})
+            different = [name for name in names if before.get(name, "none") != identity.get(name, "none")]
+            if different and _OF_READING.issuperset(different) and not self._count(schema.COUNT_ROWS["answers"]):
+                self._start_over(identity)
+            elif different:
+                was, now = before.get(different[0], "none"), identity.get(different[0], "none")
+                how = f"{different[0]} was {was}, and is {now} now"
+                message = f"the journal {self._database.path} belongs to another run: {how}"
+                raise JournalError(message)
+
+    def _start_over(self, identity: Mapping[str, str]) -> None:
+        """Forget what was read before it was declared in another way; without an answer, nothing is lost."""
+        with self._database.writing() as db:
+            for statement in schema.FORGET_ALL:
+                db.execute(statement)
+        self._counts = {}
+        self.set_note("identity", json.dumps(dict(identity)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Commit pending writes, and release the file."""
+        with closing(self._database):
+            if not self._database.is_failed:
+                self.answers.write()
+
+    # Notes
+
+    def note(self, name: str) -> str | None:
+        """Return the note called *name*; None if there is none."""
+        found = self._database.fetch("SELECT value FROM notes WHERE name = ?", (name,))
+        return str(found[0][0]) if found else None
+
+    def set_note(self, name: str, value: str | None) -> None:
+        """
+        Store a note called *name* with the run; None deletes it.
+
+        Raises:
+            JournalWriteError: When it cannot be written.
+        """
+        self._set_notes({name: value})
+
+    def _set_notes(self, notes: Mapping[str, str | None]) -> None:
+        """Store *notes* and the number of rows by table, by which a missing row is noticed; then commit."""
+        with self._database.writing() as db:
+            for name, value in notes.items():
+                if value is None:
+                    db.execute("DELETE FROM notes WHERE name = ?", (name,))
+                else:
+                    db.execute(schema.SET_NOTE, with_checksum(name, value))
+            ((others,),) = db.execute(schema.COUNT_OTHER_NOTES)
+            counts = json.dumps({**self._counts, "notes": others + 1})
+            db.execute(schema.SET_NOTE, with_checksum(schema.COUNTS, counts))
+        self._database.commit()
+
+    def _count(self, query: str) -> int:
+        return int(self._database.fetch(query)[0][0])
+
+    def _count_rows(self, *tables: str) -> None:
+        self._counts |= {table: self._count(schema.COUNT_ROWS[table]) for table in tables}
+
+    # The ledger
+
+    @property
+    def is_ledger_complete(self) -> bool:
+        """Whether the whole ledger has been read, by this run or an earlier one."""
+        return self.note("ledger") == "complete"
+
+    @property
+    def rows(self) -> int:
+        """The number of ledger rows in it."""
+        return self._count(schema.COUNT_ROWS["entries"])
+
+    def count_rejected(self) -> int:
+        """Count the ledger rows that cannot be used."""
+        return self._count(schema.COUNT_REJECTED)
+
+    def repeated(self, limit: int) -> Iterator[tuple[str, int]]:
+        """Yield the first references that several rows have, at most *limit*, with the number of their rows."""
+        yield from self._database.fetch(schema.SOME_REPEATS, (limit,))
+
+    def begin_ledger(self) -> None:
+        """Start again at the first ledger row, for another run with the same journal."""
+        self._stored = map(entry_from, self._database.read(schema.ALL_ENTRIES, (self._last_of_ledger(),)))
+        self._rows, self._is_complete = 0, self.is_ledger_complete
+        self._unwritten.clear()
+
+    def add(self, entry: Entry | RejectedEntry) -> None:
+        """
+        Add the next ledger row; if an earlier run has stored it, it must be the same.
+
+        Raises:
+            JournalError: When it differs.
+            JournalWriteError: When it cannot be written.
+        """
+        self._rows += 1
+        stored = next(self._stored, None)
+        if stored is None and self._is_complete:
+            raise self._another_ledger(f"it has {plural(self._last_of_ledger(), 'row')}, and this one has more")
+        if stored is None:
+            self._unwritten.add(self._rows, None, *entry_cells(entry))
+        elif stored != entry:
+            raise self._another_ledger(f"on line {entry.line}, {how_different(stored, entry)}")
+
+    def finish_ledger(
+        self,
+        ignored: Sequence[IgnoredLines] = (),
+        *,
+        previous: tuple[PreviousRun, Records] | None = None,
+        has_statement: bool = False,
+    ) -> None:
+        """
+        Record that all rows were added.
+
+        Args:
+            ignored: What was left out by the rules, and not added.
+            previous: The run before, and what it says about each reference.
+            has_statement: Whether a statement follows. Only then, what the statement alone had is looked up again.
+
+        Raises:
+            JournalError: When an earlier run had more, or fewer.
+            JournalWriteError: When it cannot be written.
+        """
+        if next(self._stored, None) is not None:
+            raise self._another_ledger(f"it has {plural(self._last_of_ledger(), 'row')}, and this one {self._rows}")
+        if self._is_complete:
+            return
+        self._unwritten.write()
+        notes = {"ignored": json.dumps([asdict(each) for each in ignored])} if ignored else {}
+        with self._database.writing() as db:
+            db.execute(schema.INDEXES[0])
+            if previous is not None:
+                run, records = previous
+                notes["previous"] = json.dumps(as_json(evolve(run, rows=self._rows)))
+                carry_over(db, records, after=self._rows, has_statement=has_statement)
+            for statement in schema.FINISH_LEDGER:
+                db.execute(statement)
+        self._count_rows("entries", "repeats", "earlier")
+        self._set_notes({**notes, "ledger": "complete"})
+
+    @property
+    def ignored(self) -> tuple[IgnoredLines, ...]:
+        """The ledger lines that the rules leave out, by word."""
+        return tuple(IgnoredLines(**each) for each in json.loads(self.note("ignored") or "[]"))
+
+    def _last_of_ledger(self) -> int:
+        if self.previous is not None:
+            return self.previous.rows
+        return self.rows if self.statement is None else self.statement.after
+
+    @property
+    def statement(self) -> KnownStatement | None:
+        """The statement; None without one, or before it was read to its end."""
+        return self.statement_lines.known
+
+    def finish_statement(self, totals: StatementTotals) -> None:
+        """
+        Record that all lines of the statement were added, and add the references that the ledger does not have.
+
+        Args:
+            totals: Its sums.
+
+        Raises:
+            JournalError: When an earlier run had more lines.
+            JournalWriteError: When it cannot be written.
+        """
+        if (
+            known := self.statement_lines.finish(totals, ledger_rows=self._last_of_ledger(), after=self.rows)
+        ) is not None:
+            self._count_rows("entries", "statement")
+            self.set_note("statement", known)
+
+    def side_of(self, pending: PendingLookup, rules: Rules) -> OtherSide | None:
+        """Return what the statements list for the reference of *pending*; None without a statement."""
+        earlier = None if pending.since is None else pending.since.earlier
+        return self.statement_lines.side(pending.reference, position=pending.position, rules=rules, earlier=earlier)
+
+    def _another_ledger(self, how: str) -> JournalError:
+        return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
+
+    def count_references(self) -> int:
+        """Count the different references."""
+        return self._count(schema.COUNT_REFERENCES)
+
+    def forget_failures(self) -> None:
+        """Delete failed answers, and those without a known-good probe, so they are looked up again."""
+        notes: dict[str, str | None] = {"ended_by": None}
+        with self._database.writing() as db:
+            db.execute(schema.FORGET_FAILURES)
+            if self._is_nothing_believed():
+                db.execute(schema.FORGET_UNBELIEVED)
+                notes["canary"] = None
+        self._counts.pop("answers", None)  # they change until the run ends
+        self._set_notes(notes)
+
+    def count_answered(self) -> int:
+        """Count the references that a resumed run does not look up again."""
+        query = schema.COUNT_BELIEVED if self._is_nothing_believed() else schema.COUNT_ANSWERED
+        return self._count(query)
+
+    def _is_nothing_believed(self) -> bool:
+        return self.note("canary") == "none"  # the run ended, rather than being killed
+
+    # The result
+
+    def end(self, failure: Observation | None, *, is_canary_found: bool) -> None:
+        """
+        Record how the lookups ended.
+
+        Args:
+            failure: What ended them early; None when all were done.
+            is_canary_found: A reference that is known to exist was found.
+        """
+        self.answers.write()
+        self._count_rows("answers")
+        cells = None if failure is None else json.dumps(observation_cells(failure))
+        self._set_notes({"ended_by": cells, "canary": "found" if is_canary_found else "none"})
+
+    @property
+    def ended_by(self) -> Observation | None:
+        """What ended the last run early."""
+        cells = self.note("ended_by")
+        return None if cells is None else observation_from(json.loads(cells))
+
+    def cases(self, reference: str | None = None, *, rules: Rules = STRICT) -> Iterator[Case]:
+        """
+        Yield what is known about each ledger row, in order; or only the rows of one *reference*.
+
+        Args:
+            reference: Only the rows that have it.
+            rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
+        """
+        yield from self._cases(rules).of(reference)
+
+    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[Earlier, list[Case]]]:
+        """Yield what the previous run says about each reference with a break, by reference, and what is known now."""
+        return self._cases(rules).of_earlier()
+
+    def _cases(self, rules: Rules) -> Cases:
+        self.answers.find_paid_twice()
+        return Cases(
+            database=self._database,
+            rules=rules,
+            found=self.answers.count_found() + (self.note("canary") == "found"),
+            ended_by=self.ended_by,
+            previous=self.previous,
+            run=self.run,
+            statement=self.statement_lines,
+        )
+
+    def counting_once(self) -> Callable[[Row], Row]:
+        """Return what notes on each row of a repeated reference the findings that earlier rows of it have."""
+        with self._database.writing() as db:
+            for statement in schema.COUNTED:
+                db.execute(statement)
+
+        def counted(row: Row) -> Row:
+            if row.bucket is not Bucket.BREAK or all(
+                each.code is not Code.DUPLICATE_REFERENCE for each in row.findings
+            ):
+                return row
+            with self._database.writing() as db:
+                before = dict(db.execute(schema.COUNTED_OF, (row.reference,)))
+                row = evolve(row, counted_before=from_json(before, dict[Code, int]))
+                sums = [(row.reference, code.value, str(amount)) for code, amount in row.at_stake_by_code.items()]
+                db.executemany(schema.COUNT, sums)
+            return row
+
+        return counted
+
+    def is_judged(self, reference: str) -> bool:
+        """Return whether the service gave an answer about *reference* that can be used."""
+        return bool(self._database.fetch(schema.IS_JUDGED, (reference,)))
+
+    @property
+    def previous(self) -> PreviousRun | None:
+        """The run before this one, if there is one."""
+        noted = self.note("previous")
+        return None if noted is None else from_json(json.loads(noted), PreviousRun)
+
+    def remembered(self) -> Iterator[str]:
+        """Yield the lines for the run after this one about rows that matched; the first line counts them."""
+        for (data,) in self._database.read(schema.REMEMBERED):
+            yield earlier_from("", data).remembered
+
+    @property
+    def population(self) -> int | None:
+        """The number of rows of which some or all are looked up again; None where none are."""
+        first = self._database.fetch("SELECT data FROM earlier WHERE reference = ''")
+        return int(json.loads(earlier_from("", first[0][0]).remembered)["rows"]) if first else None
+
+    @property
+    def run(self) -> str:
+        """The name of this run, as noted by its caller; empty without one."""
+        return self.note("run") or ""

@@ -1,0 +1,237 @@
+"""
+What people decided about breaks: one line of JSON per decision, each with the checksum of the one before.
+
+Design rules:
+
+- A decision is about a finding of a reference in one run, and holds what both sides said in it. Accepted, it covers
+  that difference and no other, as an accepted difference of the rules does.
+- Lines are only added. The last one about a finding counts.
+- A line that is changed, moved, or missing before others is noticed. A missing end is noticed by the manifest of a
+  report that was written since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from attrs import evolve, frozen
+
+from payclient._escape import escape_unprintable, quote
+from payclient.reconcile.rules import Accepted, Rules, as_json, to_member
+from payclient.reconcile.values import Code, DecisionError
+
+FIRST = "0" * 64
+"""What the first line has as the checksum of the one before."""
+
+Key: TypeAlias = tuple[str, str]
+"""Reference and code; the code of an unresolved row is `unresolved`."""
+
+Decisions: TypeAlias = Mapping[Key, "Decision"]
+"""What was decided, by what it is about."""
+
+UNRESOLVED = "unresolved"
+_ACCEPTED = re.compile(r"accepted until (\d{4}-\d\d-\d\d)")
+
+
+class Resolution(StrEnum):
+    """
+    What was decided.
+
+    Attributes:
+        ACCEPTED: The difference is no break until a last day.
+        CORRECTED: The ledger was corrected, so the next run must not have it.
+        RAISED: The provider of the service was asked.
+    """
+
+    ACCEPTED = "accepted"
+    CORRECTED = "corrected in the ledger"
+    RAISED = "raised with the service"
+
+
+@frozen(kw_only=True)
+class Decision:
+    """
+    One decision.
+
+    Attributes:
+        run: Name of the run whose work list it stood in.
+        reference: Of the row.
+        code: Of the finding; `unresolved` for an unresolved row.
+        owner: Who is responsible; empty if it is not said.
+        resolution: What was decided; None if nothing was yet.
+        until: The last day of what is accepted; None for any other resolution.
+        comment: Why.
+        ledger: What the ledger said, as the finding has it.
+        service: What the service said.
+        by: Who took it.
+        approved_by: Who approved it; empty without an approval.
+        at: When it was taken, aware.
+        evidence: SHA-256, in hexadecimal, of the row's line in `rows.jsonl`, without its line end.
+    """
+
+    run: str
+    reference: str
+    code: str
+    owner: str = ""
+    resolution: Resolution | None = None
+    until: date | None = None
+    comment: str = ""
+    ledger: str | int | None = None
+    service: str | int | None = None
+    by: str
+    approved_by: str = ""
+    at: datetime
+    evidence: str
+
+    @property
+    def key(self) -> Key:
+        """What it is about."""
+        return self.reference, self.code
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Owner, resolution and comment, as the work list has them."""
+        return self.owner, resolution_text(self.resolution, self.until), self.comment
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a later run must not have the break any more."""
+        return self.resolution is Resolution.CORRECTED
+
+    @property
+    def still_there(self) -> str:
+        """What to say where a later run has the break; safe to print."""
+        who = self.owner or self.by
+        sentence = f"{self.code} of {quote(self.reference)} is still there; {who} said on {self.at.date()} that it was "
+        return escape_unprintable(f"{sentence}{Resolution.CORRECTED}", max_length=400)
+
+    @property
+    def acceptance(self) -> Accepted | None:
+        """The accepted difference that it is; None for any other decision."""
+        if self.resolution is not Resolution.ACCEPTED or self.until is None:
+            return None
+        return Accepted(
+            code=to_member(Code, "code", self.code),
+            reference=self.reference,
+            ledger="" if self.ledger is None else self.ledger,
+            service="" if self.service is None else self.service,
+            reason=self.comment,
+            owner=self.owner,
+            expires=self.until,
+        )
+
+
+def resolution_text(resolution: Resolution | None, until: date | None) -> str:
+    """Return a resolution as the work list has it."""
+    if resolution is None:
+        return ""
+    return f"{resolution} until {until}" if resolution is Resolution.ACCEPTED else resolution.value
+
+
+def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
+    """
+    Return what `resolution_text` was given, in any letter case and spacing.
+
+    Raises:
+        DecisionError: When it is none of the words, or *accepted* has no last day.
+    """
+    words = " ".join(text.split()).casefold()
+    if not words:
+        return None, None
+    if match := _ACCEPTED.fullmatch(words):
+        try:
+            return Resolution.ACCEPTED, date.fromisoformat(match[1])
+        except ValueError:
+            message = f"there is no day {match[1]}"
+            raise DecisionError(message) from None
+    for resolution in (Resolution.CORRECTED, Resolution.RAISED):
+        if words == resolution:
+            return resolution, None
+    if words == Resolution.ACCEPTED:
+        message = "accepted needs its last day, such as 'accepted until 2026-12-31'"
+    else:
+        message = (
+            f"the resolution must be 'accepted until YYYY-MM-DD', '{Resolution.CORRECTED}' or '{Resolution.RAISED}', "
+            f"got {quote(text)}"
+        )
+    raise DecisionError(message)
+
+
+def decision_line(decision: Decision, previous: str) -> tuple[str, str]:
+    """Return *decision* as a line of JSON without its line end, and its checksum; *previous* is of the line before."""
+    content = {"version": 1, **as_json(decision), "previous": previous}
+    checksum = _checksum(content)
+    return json.dumps({**content, "sha256": checksum}), checksum
+
+
+def read_decisions(lines: Iterable[bytes]) -> Iterator[tuple[Decision, str]]:
+    """
+    Yield each decision with its checksum, in order.
+
+    Raises:
+        DecisionError: When a line was changed, or does not follow the one before.
+    """
+    previous = FIRST
+    for number, line in enumerate(lines, 1):
+        try:
+            decision, checksum = _read(line, previous)
+        except DecisionError as error:
+            message = f"line {number}: {error.message}"
+            raise DecisionError(message) from error
+        yield decision, checksum
+        previous = checksum
+
+
+def _read(line: bytes, previous: str) -> tuple[Decision, str]:
+    if not line.endswith(b"\n"):
+        message = "it is cut"
+        raise DecisionError(message)
+    try:
+        content: dict[str, Any] = json.loads(line)
+        is_ours = f"{json.dumps(content)}\n".encode() == line  # a checksum does not see the spaces of JSON
+        checksum, before = content.pop("sha256"), content.pop("previous")
+        is_whole = is_ours and checksum == _checksum({**content, "previous": before})
+        version = content.pop("version")
+        decision = Decision(**{**content, **_read_values(content)}) if is_whole and version == 1 else None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        decision, checksum, before = None, "", ""
+    if decision is None:
+        message = "it was changed, or payclient did not write it"
+        raise DecisionError(message)
+    if before != previous:
+        message = "it does not follow the line before: one is missing, or was moved"
+        raise DecisionError(message)
+    return decision, checksum
+
+
+def _read_values(content: Mapping[str, Any]) -> dict[str, Any]:
+    resolution, until = content["resolution"], content["until"]
+    return {
+        "resolution": None if resolution is None else Resolution(resolution),
+        "until": None if until is None else date.fromisoformat(until),
+        "at": datetime.fromisoformat(content["at"]),
+    }
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def latest(decisions: Iterable[Decision]) -> dict[Key, Decision]:
+    """Return the decision that counts for each finding."""
+    return {decision.key: decision for decision in decisions}
+
+
+def with_decisions(rules: Rules, decisions: Iterable[Decision]) -> Rules:
+    """Return *rules* with what was accepted; of a rule and a decision about one difference, the decision counts."""
+    found = latest(decisions)
+    accepted = [each for decision in found.values() if (each := decision.acceptance) is not None]
+    decided = {(each.reference, each.code.value) for each in accepted}
+    kept = [each for each in rules.accepted if (each.reference, each.code.value) not in decided]
+    return evolve(rules, accepted=(*kept, *accepted)) if accepted else rules

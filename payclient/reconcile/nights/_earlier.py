@@ -1,0 +1,218 @@
+"""
+What the previous run says about each reference, and what that adds to the rows of this one.
+
+A journal keeps it, so that a report can be written again without the folder of the previous run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from attrs import evolve, field, frozen
+
+from payclient._escape import quote
+from payclient.ledger import Entry
+from payclient.reconcile.nights._history import KnownBreak, changes_of, ledger_fingerprint, seen_of
+from payclient.reconcile.rules import STRICT, Rules, as_json, from_json
+from payclient.reconcile.values import (
+    BreakState,
+    Bucket,
+    Code,
+    Finding,
+    FindingTotal,
+    Matched,
+    Observation,
+    Row,
+    Settled,
+    Side,
+    Status,
+)
+
+_NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.FAILED})
+
+
+@frozen(kw_only=True)
+class Earlier:
+    """
+    What the previous run says about one reference.
+
+    Attributes:
+        reference: Of its rows.
+        breaks: Its breaks, with those that it remembers.
+        is_paid: Whether the service had it as paid.
+        settled: What its statement listed, with those before it; None if it did not.
+        is_in_ledger: Whether its ledger had the reference, and not its statement alone.
+        matched: What a row of it was when it matched, if that is looked up again.
+        remembered: A line for the run after this one, about a row that matched and is not looked up tonight.
+    """
+
+    reference: str
+    breaks: tuple[KnownBreak, ...] = ()
+    is_paid: bool = False
+    settled: Settled | None = None
+    is_in_ledger: bool = True
+    matched: Matched | None = None
+    remembered: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything that matters later."""
+        is_of_recheck = self.matched is not None or self.remembered
+        return bool(self.breaks or self.is_paid or self.settled or not self.is_in_ledger or is_of_recheck)
+
+    @property
+    def reversal(self) -> KnownBreak | None:
+        """The break of the previous run that says the payment was reversed before."""
+        return next((each for each in self.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
+
+
+Records: TypeAlias = Callable[[Callable[[str], bool]], Iterator[tuple[Earlier, Sequence[Entry]]]]
+"""
+Yields what a run says about each reference that matters later, and the entries to ask about again; it is given what
+returns whether today's ledger has a reference.
+"""
+
+
+@frozen(kw_only=True)
+class PreviousRun:
+    """
+    The run before this one.
+
+    Attributes:
+        run: Its name.
+        folder: The name of its folder.
+        last_observed_at: Time of its last answer; None if there was none.
+        rules: By which its rows were judged.
+        buckets: How many rows it had in each bucket.
+        trend: The runs before it, the oldest first: name and number of breaks.
+        ledger_sha256: Of its ledger; empty where that was not a file.
+        rows: The rows of this run's ledger; those after them in the journal are carried over.
+        open_findings: Its open findings; None where it does not say.
+        recheck: The options by which it looked rows up again that matched before it; empty without.
+        matched: How many such rows it knew of.
+    """
+
+    run: str
+    folder: str
+    last_observed_at: datetime | None
+    rules: Rules = STRICT
+    buckets: Mapping[str, int] = field(factory=dict[str, int])
+    trend: tuple[tuple[str, int], ...] = ()
+    ledger_sha256: str = ""
+    rows: int = 0
+    open_findings: FindingTotal | None = None
+    recheck: str = ""
+    matched: int = 0
+
+    @property
+    def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
+        """The trend that a run after this one has; the last few runs of it."""
+        return (*self.trend, (self.run, self.buckets.get(Bucket.BREAK, 0)))[-_MAX_TREND:]
+
+    @property
+    def label(self) -> str:
+        """The day of its last answer, or else its name; for people."""
+        at = self.last_observed_at
+        return quote(self.folder) if at is None else f"{at.day} {_MONTHS[at.month - 1]}"
+
+
+_MAX_TREND = 29
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
+    "December",
+)
+
+
+@frozen(kw_only=True)
+class Since:
+    """
+    What a case knows of the previous run.
+
+    Attributes:
+        earlier: What that run says about the reference.
+        run: The name of this run.
+        previous: The name of that run.
+        is_carried: The row is one of that run, and is not in the ledger any more.
+    """
+
+    earlier: Earlier
+    run: str
+    previous: str
+    is_carried: bool = False
+
+
+def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
+    """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
+    before, found = since.earlier.reversal, answer.transaction
+    if since.earlier.matched is not None:
+        change = since.earlier.matched.changes(found, rules.read_status)
+        return None if change is None else Finding(Code.REVERSED, change[2], ledger=change[0], service=change[1])
+    status = None if found is None else rules.read_status(found.status)
+    if not (since.earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
+        return None
+    has_changed = before is not None and before.ledger != ledger_fingerprint(Code.REVERSED, entry)
+    if has_changed and status is not None and status is rules.status_of(entry):
+        return None  # it was reported, and the ledger has followed
+    said = "is not known to it now" if found is None else f"is {quote(found.status)} now"
+    # The same values each night, so that the break is still open and not changed.
+    ours: Side = "Paid" if before is None or not before.sides else before.sides[0][0]
+    sentence = f"the service had it as paid in an earlier run, and it {said}"
+    return Finding(Code.REVERSED, sentence, ledger=ours, service=None if found is None else found.status)
+
+
+def with_history(row: Row, since: Since) -> Row:
+    """Return *row* with the age of each of its breaks."""
+    if since.is_carried:
+        row = evolve(row, carried_from=since.previous, matched=since.earlier.matched)
+    if row.bucket is not Bucket.BREAK or row.reference is None:
+        return row
+    before = {each.code: each for each in since.earlier.breaks}
+    is_one_of_several = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
+    was = seen_of(row.reference, (), run=since.previous, remembered=since.earlier.breaks)
+    now = seen_of(row.reference, (row,), run=since.run)
+    ages = {}
+    for change in changes_of(was, now):
+        known, history = before.get(change.now.code), change.history
+        # Of several rows with the reference, this one may say what one of them said before.
+        if is_one_of_several and known is not None and not known.code.is_of_ledger and not known.is_resolved:
+            is_same = set(change.now.sides) <= set(known.sides)
+            history = evolve(history, state=BreakState.STILL_OPEN if is_same else BreakState.CHANGED)
+        ages[change.now.code] = history
+    findings = (evolve(each, history=ages[each.code]) if each.is_decisive else each for each in row.findings)
+    return evolve(row, findings=tuple(findings))
+
+
+def earlier_cell(earlier: Earlier) -> str:
+    """
+    Return *earlier* as the journal stores it.
+
+    It is empty for a reference of the ledger that was paid and has neither break nor settlement. Of any other, the
+    breaks come first, so that a query can tell whether there are any.
+    """
+    settled = earlier.settled
+    of_recheck = [] if earlier.matched is None and not earlier.remembered else [as_json(earlier.matched)]
+    if not earlier.breaks and settled is None and earlier.is_in_ledger and not of_recheck:
+        return ""
+    if earlier.remembered:
+        of_recheck.append(earlier.remembered)
+    money = None if settled is None else [settled.amount, settled.amount_received, settled.money]
+    return json.dumps([list(map(as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money, *of_recheck])
+
+
+def earlier_from(reference: str, cell: str | None) -> Earlier:
+    """Return what `earlier_cell` was given; None stands for a reference that the previous run does not know."""
+    if not cell:
+        return Earlier(reference=reference, is_paid=cell is not None)
+    known, is_paid, is_in_ledger, money, *of_recheck = json.loads(cell)
+    return Earlier(
+        reference=reference,
+        is_paid=is_paid,
+        breaks=tuple(from_json(each, KnownBreak) for each in known),
+        settled=None if money is None else Settled(lines=(), amount=money[0], amount_received=money[1], money=money[2]),
+        is_in_ledger=is_in_ledger,
+        matched=from_json(of_recheck[0], Matched) if of_recheck and of_recheck[0] else None,
+        remembered=of_recheck[1] if len(of_recheck) > 1 else "",
+    )

@@ -1,0 +1,180 @@
+"""The open findings of a run: how they follow from those of the run before, by kind and by age."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from math import inf
+from types import MappingProxyType
+from typing import Any
+
+from attrs import define, field, frozen
+
+from payclient._escape import plural
+from payclient.reconcile.nights import BreakChange
+from payclient.reconcile.values import BreakState, Bucket, Code, FindingTotal, Row, Severity, TieOutError
+
+AGES: Mapping[str, int | None] = MappingProxyType(
+    {"up to 7 days": 7, "8 to 30 days": 30, "31 to 60 days": 60, "61 to 90 days": 90, "older": None}
+)
+"""The groups of age, each with its last day."""
+
+
+@frozen(kw_only=True)
+class OpenFindings:
+    """
+    The findings that make rows breaks, with the amounts at stake in them.
+
+    A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over the
+    rows, or of one about all rows the amount itself. It stays open until it is resolved, also while it is not known
+    what became of it. A payment with several findings has its money at stake in each of them.
+
+    Attributes:
+        opening: Open in the previous run.
+        new: Not in it.
+        reopened: Resolved in an earlier run, and back.
+        resolved: Open in it, and gone.
+        changed: Open in both, with another amount or word, and by how much that changed the amounts at stake.
+        closing: Open now. The count is `opening + new + reopened - resolved`, the amount is that `+ changed`.
+        by_state: Those that are open or were resolved, by state.
+        by_code: The open ones, by kind; kinds that occur.
+        by_age: The open ones, by the age that `AGES` names.
+        payments: Payments with open ones, each counted once: with the amount of its largest finding.
+        news: Number of new, changed and reopened ones, by severity.
+    """
+
+    opening: FindingTotal
+    new: FindingTotal
+    reopened: FindingTotal
+    resolved: FindingTotal
+    changed: FindingTotal
+    closing: FindingTotal
+    by_state: Mapping[BreakState, FindingTotal]
+    by_code: Mapping[Code, FindingTotal]
+    by_age: Mapping[str, FindingTotal]
+    payments: FindingTotal
+    news: Mapping[Severity, int]
+
+    @property
+    def sentence(self) -> str:
+        """The roll-forward of the number of findings, and those with another amount or word."""
+        unknown, changed = self.by_state[BreakState.NOT_KNOWN].count, self.changed
+        return (
+            f"open findings: {self.opening.count:,} + {self.new.count:,} new + {self.reopened.count:,} reopened - "
+            f"{self.resolved.count:,} resolved = {self.closing.count:,}"
+            + (f" ({unknown:,} not known)" if unknown else "")
+            + (f", changed ({changed.count:,}): {changed.amount:+,} at stake" if changed.count else "")
+        )
+
+    @property
+    def at_stake_sentence(self) -> str:
+        """What is open, what of it has been open for more than 30 days, and what is counted under several kinds."""
+        old = f"; {self.old.count:,} of them for more than 30 days, with {self.old.amount:,}" if self.old.count else ""
+        once = ""
+        if self.payments != self.closing:
+            payments = plural(self.payments.count, "payment")
+            once = f"; {self.payments.amount:,} in {payments}, each counted once, by its largest finding"
+        return f"{self.closing.count:,} open, with {self.closing.amount:,} at stake{old}{once}"
+
+    @property
+    def old(self) -> FindingTotal:
+        """What has been open for more than 30 days."""
+        totals = [total for age, total in self.by_age.items() if (AGES[age] or inf) > 30]
+        return FindingTotal(sum(each.count for each in totals), sum(each.amount for each in totals))
+
+
+@define
+class OpenTally:
+    """Counts findings in one table, of which each figure is a sum."""
+
+    _cells: defaultdict[tuple[BreakState, Severity, Code, str], FindingTotal] = field(
+        init=False, factory=lambda: defaultdict(FindingTotal)
+    )
+    _opening: FindingTotal = field(init=False, factory=FindingTotal)
+    _changed: FindingTotal = field(init=False, factory=FindingTotal)
+    _payments: FindingTotal = field(init=False, factory=FindingTotal)
+    _reference: str = field(init=False, default="")
+    _largest: int | None = field(init=False, default=None)
+
+    def add(self, row: Row) -> None:
+        """Count what makes *row* a break, if the run before does not know of it."""
+        if row.bucket is not Bucket.BREAK:
+            return
+        for each in row.findings:
+            is_new = each.history is None or each.history.state is BreakState.NEW
+            if each.is_decisive and is_new:
+                is_first = each.code not in row.counted_before
+                amount = each.at_stake if is_first or not each.code.is_of_ledger else 0
+                self._cells[BreakState.NEW, each.severity, each.code, _age(0)] += FindingTotal(is_first, amount or 0)
+        before = max(row.counted_before.values(), default=None)
+        self._count_payment(max(row.at_stake_by_code.values(), default=0), before)
+
+    def add_change(self, change: BreakChange) -> None:
+        """
+        Count a break of one reference and what became of it; not one that was resolved before.
+
+        Those of one reference come one after the other.
+        """
+        if change.is_old:
+            return
+        was, now, history = change.was, change.now, change.history
+        self._cells[history.state, now.severity, now.code, _age(history.age_days)] += FindingTotal(1, now.at_stake)
+        if was is not None and not was.is_resolved:
+            self._opening += FindingTotal(1, was.at_stake)
+        if was is not None and history.state is BreakState.CHANGED:
+            self._changed += FindingTotal(1, now.at_stake - was.at_stake)
+        if change.reference != self._reference:
+            self._reference, self._largest = change.reference, change.beside
+        if history.state in _OPEN:
+            self._count_payment(now.at_stake, self._largest)
+            self._largest = max(now.at_stake, self._largest or 0)
+
+    def _count_payment(self, amount: int, before: int | None) -> None:
+        """Count the payment of a finding; it was counted with the amount *before*, or not at all."""
+        self._payments += FindingTotal(before is None, max(amount - (before or 0), 0))
+
+    def open_findings(self, before: FindingTotal | None = None) -> OpenFindings:
+        """
+        Return the totals.
+
+        Args:
+            before: What was open in the previous run, as that says itself; None where it does not.
+
+        Raises:
+            TieOutError: When the roll-forward does not tie, which is a bug of payclient.
+        """
+        by_state, by_code, by_age = self._by(0, list(BreakState)), self._by(2, _OPEN), self._by(3, _OPEN)
+        news = self._by(1, [state for state in BreakState if state.is_news])
+        found = OpenFindings(
+            opening=self._opening if before is None else before,
+            new=by_state[BreakState.NEW],
+            reopened=by_state[BreakState.REOPENED],
+            resolved=by_state[BreakState.RESOLVED],
+            changed=self._changed,
+            closing=sum(by_code.values(), FindingTotal()),
+            by_state=MappingProxyType({state: by_state[state] for state in BreakState}),
+            by_code=MappingProxyType({code: by_code[code] for code in Code if code in by_code}),
+            by_age=MappingProxyType({age: by_age[age] for age in AGES}),
+            payments=self._payments,
+            news=MappingProxyType({severity: news[severity].count for severity in reversed(Severity)}),
+        )
+        steps = found.opening + found.new + found.reopened - found.resolved + FindingTotal(0, found.changed.amount)
+        if steps != found.closing:
+            message = f"the roll-forward does not tie: it leads to {steps}, and {found.closing} is open"
+            raise TieOutError(message)
+        return found
+
+    def _by(self, place: int, states: Collection[BreakState]) -> defaultdict[Any, FindingTotal]:
+        """Return the sums of the findings in *states*, by what their keys have at *place*."""
+        sums: defaultdict[Any, FindingTotal] = defaultdict(FindingTotal)
+        for key, total in self._cells.items():
+            if key[0] in states:
+                sums[key[place]] += total
+        return sums
+
+
+_OPEN = frozenset(BreakState) - {BreakState.RESOLVED}
+
+
+def _age(days: int) -> str:
+    return next(age for age, last in AGES.items() if last is None or days <= last)

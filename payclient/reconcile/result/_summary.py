@@ -1,0 +1,355 @@
+"""The result of a reconciliation: verdict, counts, money and exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+from attrs import define, field, frozen
+
+from payclient._escape import plural
+from payclient.reconcile.nights import BreakChange, Decision, Decisions, Key, PreviousRun, SincePrevious, SinceTally
+from payclient.reconcile.result._acceptances import AcceptanceNotice, Acceptances
+from payclient.reconcile.result._compared import Compared, Comparison
+from payclient.reconcile.result._leakage import Leakage, Leakages
+from payclient.reconcile.result._open_findings import OpenFindings, OpenTally
+from payclient.reconcile.result._patterns import Pattern, Patterns
+from payclient.reconcile.result._period import Period, PeriodTally
+from payclient.reconcile.result._settlement import Settlement, SettlementBridge
+from payclient.reconcile.result._tie_out import Bridge, TieOut, paid_by
+from payclient.reconcile.rules import STRICT, Rules
+from payclient.reconcile.values import Bucket, Code, Row, Severity, StatementTotals, TieOutError
+
+COMPLETENESS = (
+    "The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report."
+)
+"""Part of every report, because a report without findings might suggest otherwise."""
+
+
+BOTH_WAYS = (
+    "The ledger and the statement were asked about, so what only one of them has is in this report: from the ledger to "
+    "the service, from the statement to the service, and from the service to the statement. Payments that are in "
+    "neither cannot appear in it."
+)
+"""The same, with a statement."""
+
+
+class Verdict(StrEnum):
+    """
+    The result of a reconciliation in one word.
+
+    Attributes:
+        EMPTY: Nothing was read, so nothing was compared.
+        CLEAN: Every row matched, or is open.
+        PARTIAL: Every row matched, or is open, and the amounts or the status were not compared.
+        BREAKS: Something differs, or a row was rejected.
+        INCOMPLETE: Some rows have no trustworthy answer yet, whatever the others say.
+    """
+
+    EMPTY = "empty"
+    CLEAN = "clean"
+    PARTIAL = "partial"
+    BREAKS = "breaks"
+    INCOMPLETE = "incomplete"
+
+
+@frozen
+class Total:
+    """
+    Rows and their money.
+
+    Attributes:
+        rows: How many.
+        ledger_amount: Sum of what the ledger states for them; for what was carried over, the earlier ledger.
+        service_amount: Sum of what the service states for them, row by row, so a transaction that is
+            on two rows counts twice; the tie-out counts it once.
+        ledger_paid: What of it adds to the ledger's paid total.
+        service_paid: What adds to the service's paid total, each reference once.
+    """
+
+    rows: int = 0
+    ledger_amount: int = 0
+    service_amount: int = 0
+    ledger_paid: int = 0
+    service_paid: int = 0
+
+    @property
+    def paid_difference(self) -> int:
+        """What the rows move on the bridge: the service's paid money, less the ledger's."""
+        return self.service_paid - self.ledger_paid
+
+    def plus(self, row: Row) -> Total:
+        """Return the total with *row* in it."""
+        ours, theirs = paid_by(row)
+        return Total(
+            self.rows + 1,
+            self.ledger_amount + (row.ledger_amount or 0),
+            self.service_amount + (row.service_amount or 0),
+            self.ledger_paid + ours,
+            self.service_paid + theirs,
+        )
+
+
+@frozen(kw_only=True)
+class Summary:
+    """
+    The result of a reconciliation.
+
+    Attributes:
+        rows: Ledger rows, or payments where the rows of one reference are summed. With the rows that were carried over
+            from the previous run, it is the sum of all buckets.
+        lines: Ledger rows, each counted by itself.
+        period: The first and the last creation of these.
+        buckets: Rows and money by bucket, empty ones included.
+        codes: Rows and money by finding, for findings that occur; a row counts under each of its codes.
+        breaks: Rows in the bucket `break`, by the severity of their primary finding.
+        open_findings: What makes these rows breaks, and how it follows from the run before.
+        tolerated: Rows that matched within a tolerance, or because the difference was accepted.
+        changed_during_run: Rows whose two answers differ.
+        lacking_probe: Unresolved rows whose answer is not trusted, because no other reference was found.
+        first_observed_at: Time of the first answer; answers of earlier runs do not count.
+        last_observed_at: Time of the last answer, second lookups included.
+        tie_out: The bridge from the ledger's paid total to the service's.
+        compared: What was compared, and what was not.
+        leakage: Losses from short payouts and off-schedule fees, by payment method.
+        still_there: Decisions of earlier runs that a break was corrected in the ledger, where it is still there.
+        acceptances: Accepted differences to review: unmatched, changed, ended or about to end.
+        patterns: What many breaks have in common, those of the most rows first.
+        since: What changed since the previous run; None without one.
+        settlement: The bridge from the service's paid total to the statement's; None without a statement.
+    """
+
+    rows: int
+    lines: int
+    period: Period
+    buckets: Mapping[Bucket, Total]
+    codes: Mapping[Code, Total]
+    breaks: Mapping[Severity, int]
+    open_findings: OpenFindings
+    tolerated: int = 0
+    changed_during_run: int
+    lacking_probe: int = 0
+    first_observed_at: datetime | None
+    last_observed_at: datetime | None
+    tie_out: TieOut
+    compared: Compared
+    leakage: tuple[Leakage, ...] = ()
+    acceptances: tuple[AcceptanceNotice, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+    still_there: tuple[Decision, ...] = ()
+    since: SincePrevious | None = None
+    settlement: Settlement | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The result in one word."""
+        if not sum(total.rows for total in self.buckets.values()):
+            return Verdict.EMPTY
+        if self.buckets[Bucket.UNRESOLVED].rows:
+            return Verdict.INCOMPLETE
+        if self.buckets[Bucket.BREAK].rows or self.buckets[Bucket.REJECTED].rows or self._is_statement_off:
+            return Verdict.BREAKS
+        is_partial = self.compared.are_amounts_left_out or self.compared.status_left_out
+        return Verdict.PARTIAL if is_partial else Verdict.CLEAN
+
+    @property
+    def _is_statement_off(self) -> bool:
+        return self.settlement is not None and self.settlement.needs_attention
+
+    @property
+    def completeness(self) -> str:
+        """What the report cannot say, in one sentence."""
+        sentences = [COMPLETENESS if self.settlement is None else BOTH_WAYS]
+        if self.since is not None:
+            sentences += [self.since.reused_sentence, self.since.recheck_sentence]
+        return " ".join(filter(None, sentences))
+
+    @property
+    def sentence(self) -> str:
+        """What was compared, and the result, in one sentence."""
+        if self.verdict is Verdict.EMPTY:
+            return "Nothing was read, so nothing was compared."
+        counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)
+        what = f"{self.compared.what} of " if self.compared.what else ""
+        what = f"amounts not compared; {what}" if self.compared.are_amounts_left_out else what
+        summed = "" if self.lines == self.rows else f", summed to {plural(self.rows, 'payment')}"
+        others = self.settlement.not_in_ledger if self.settlement else 0
+        more = f" and {plural(others, 'reference')} that only the statement has" if others else ""
+        if self.settlement is not None and self.settlement.problems:
+            counts += f"; {self.settlement.problems}"
+        if self.since is not None:
+            carried, reused = self.since.carried_rows, self.since.reused
+            more += f" and {carried:,} carried from {self.since.previous.label}" if carried else ""
+            if self.since.rechecked is not None and self.since.rechecked.rows:
+                more += f" and {self.since.rechecked.rows:,} looked up again"
+            counts += f"; {self.open_findings.sentence}" + (f"; {plural(reused, 'answer')} reused" if reused else "")
+        return f"{what}{plural(self.lines, 'ledger row')}{summed}{more}: {counts}."
+
+    def _counted(self, bucket: Bucket, rows: int) -> str:
+        if bucket is Bucket.BREAK:
+            return plural(rows, "break")
+        is_exact = bucket is not Bucket.MATCHED or not self.tolerated
+        return f"{rows:,} {bucket}" + ("" if is_exact else f" ({self.tolerated:,} within tolerance or accepted)")
+
+    def exit_status(self, fail_on: Severity | str = Severity.MEDIUM, *, only_news: bool = False) -> int:
+        """
+        Return the exit status of a command.
+
+        Args:
+            fail_on: The least severe break that matters; a severity or its word.
+            only_news: Of the breaks, only those that are new, changed or reopened since the previous run matter.
+
+        Returns:
+            The first that applies: 3 when nothing was found, so the key or the environment may be wrong; 1 for breaks
+            that matter, rejected rows, and rows not paid at the service whose status was not compared; 75 for
+            unresolved rows; 0.
+        """
+        least = Severity[fail_on.upper()] if isinstance(fail_on, str) else fail_on
+        breaks = self.open_findings.news if only_news and self.since is not None else self.breaks
+        if self.lacking_probe:
+            return 3
+        if (
+            self.buckets[Bucket.REJECTED].rows
+            or self._is_statement_off
+            or self.compared.not_paid
+            or any(count for severity, count in breaks.items() if severity >= least)
+        ):
+            return 1
+        return 75 if self.buckets[Bucket.UNRESOLVED].rows else 0
+
+
+@define
+class Tally:
+    """
+    Builds a summary row by row, in the order of the ledger.
+
+    Args:
+        rules: The rules that the rows were judged by.
+        decisions: What was decided, by reference and code; those that were accepted are among the rules.
+        previous: The run before; None without one.
+    """
+
+    _rules: Rules = STRICT
+    _decisions: Decisions = field(factory=dict[Key, Decision])
+    _previous: PreviousRun | None = None
+    _rows: int = field(init=False, default=0)
+    _lines: int = field(init=False, default=0)
+    _period: PeriodTally = field(init=False)
+    _other_rows: int = field(init=False, default=0)
+    _settlement: SettlementBridge = field(init=False, factory=SettlementBridge)
+    _buckets: dict[Bucket, Total] = field(init=False, factory=lambda: dict.fromkeys(Bucket, Total()))
+    _codes: dict[Code, Total] = field(init=False, factory=lambda: dict.fromkeys(Code, Total()))
+    _breaks: dict[Severity, int] = field(init=False, factory=lambda: dict.fromkeys(reversed(Severity), 0))
+    _changed: int = field(init=False, default=0)
+    _tolerated: int = field(init=False, default=0)
+    _lacking_probe: int = field(init=False, default=0)
+    _first: datetime | None = field(init=False, default=None)
+    _last: datetime | None = field(init=False, default=None)
+    _bridge: Bridge = field(init=False, factory=Bridge)
+    _comparison: Comparison = field(init=False, factory=Comparison)
+    _leakages: Leakages = field(init=False, factory=Leakages)
+    _acceptances: Acceptances = field(init=False)
+    _patterns: Patterns = field(init=False, factory=Patterns)
+    _still_there: dict[Key, Decision] = field(init=False, factory=dict)
+    _since: SinceTally | None = field(init=False)
+    _open: OpenTally = field(init=False, factory=OpenTally)
+
+    def __attrs_post_init__(self) -> None:
+        self._period = PeriodTally(self._rules)
+        self._acceptances = Acceptances(self._rules, self._decisions.keys())
+        self._since = None if self._previous is None else SinceTally(self._previous, self._rules)
+
+    def add(self, row: Row) -> None:
+        """Count *row*."""
+        if row.is_listed:
+            self._rows += 1
+            self._lines += len(row.lines)
+            self._period.add(row)
+        self._other_rows += row.is_of_statement
+        self._settlement.add(row)
+        if self._since is not None:
+            self._since.add(row)
+        self._buckets[row.bucket] = self._buckets[row.bucket].plus(row)
+        for code in {finding.code for finding in row.findings}:
+            self._codes[code] = self._codes[code].plus(row)
+        if row.bucket is Bucket.BREAK:
+            self._breaks[row.severity] += 1
+        self._open.add(row)
+        self._changed += row.is_changed_during_run
+        self._tolerated += row.is_tolerated
+        self._lacking_probe += row.lacks_probe
+        self._note_times(row)
+        self._bridge.add(row)
+        self._comparison.add(row)
+        self._leakages.add(row)
+        self._acceptances.add(row)
+        self._patterns.add(row)
+        self._note_decisions(row)
+
+    def _note_decisions(self, row: Row) -> None:
+        if not self._decisions or row.bucket is not Bucket.BREAK or row.reference is None:
+            return
+        for key in ((row.reference, finding.code.value) for finding in row.findings if finding.is_decisive):
+            if (decision := self._decisions.get(key)) is not None and decision.is_due:
+                self._still_there[key] = decision
+
+    def add_change(self, change: BreakChange) -> None:
+        """Count what became of a break of the run before."""
+        self._open.add_change(change)
+
+    def _note_times(self, row: Row) -> None:
+        if row.observed_at is None or row.reused_from:
+            return
+        last = row.confirmed_at or row.observed_at
+        self._first = row.observed_at if self._first is None else min(self._first, row.observed_at)
+        self._last = last if self._last is None else max(self._last, last)
+
+    def summary(
+        self,
+        statement: StatementTotals | None = None,
+        *,
+        payout: int | None = None,
+        population: int | None = None,
+    ) -> Summary:
+        """
+        Return the result.
+
+        Args:
+            statement: The statement as a whole, where there is one.
+            payout: What came to the bank for it.
+            population: How many rows matched in earlier runs, where some or all of them were looked up again.
+
+        Raises:
+            TieOutError: When the counts or the money do not tie, which is a bug of payclient.
+        """
+        counted = sum(total.rows for total in self._buckets.values())
+        since = None if self._since is None else self._since.since(population)
+        expected = self._rows + self._other_rows + (since.carried_rows if since else 0)
+        expected += since.rechecked.rows if since and since.rechecked else 0
+        if counted != expected:
+            message = f"rows counted: {expected}, rows in the buckets: {counted}"
+            raise TieOutError(message)
+        return Summary(
+            rows=self._rows,
+            lines=self._lines,
+            period=self._period.period(),
+            buckets=MappingProxyType(dict(self._buckets)),
+            codes=MappingProxyType({code: total for code, total in self._codes.items() if total.rows}),
+            breaks=MappingProxyType(dict(self._breaks)),
+            open_findings=self._open.open_findings(None if self._previous is None else self._previous.open_findings),
+            tolerated=self._tolerated,
+            changed_during_run=self._changed,
+            lacking_probe=self._lacking_probe,
+            first_observed_at=self._first,
+            last_observed_at=self._last,
+            tie_out=self._bridge.tie_out(),
+            compared=self._comparison.compared(),
+            leakage=self._leakages.totals(),
+            acceptances=tuple(self._acceptances.notices()),
+            patterns=self._patterns.patterns(),
+            still_there=tuple(self._still_there.values()),
+            since=since,
+            settlement=None if statement is None else self._settlement.settlement(statement, payout),
+        )

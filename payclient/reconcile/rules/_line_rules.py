@@ -1,0 +1,247 @@
+"""The rules for several ledger rows of one payment, and for several payments of one invoice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from attrs import Factory, define, field, frozen
+from attrs.validators import optional
+
+from payclient._escape import plural, quote
+from payclient.reconcile.rules._rule_values import are_texts, is_filled, is_flag, must_be, to_member, to_texts
+from payclient.reconcile.values import RulesError, normalise
+
+
+class OfOneReference(StrEnum):
+    """
+    What several ledger rows with one reference are.
+
+    Attributes:
+        DUPLICATE: A mistake, so each is a break.
+        SUM: Lines of one payment, which are summed before they are compared.
+    """
+
+    DUPLICATE = "duplicate"
+    SUM = "sum"
+
+
+class Kind(StrEnum):
+    """
+    What one ledger line is to its payment.
+
+    Attributes:
+        CHARGE: Money that was asked for; a payment may have several.
+        REFUND: Money that was paid back.
+        FEE: The fee of the payment, on a line by itself.
+        IGNORE: No part of a payment, such as a payout; counted, and left out.
+    """
+
+    CHARGE = "charge"
+    REFUND = "refund"
+    FEE = "fee"
+    IGNORE = "ignore"
+
+
+_are_words = are_texts("a list of words", normalise)
+
+
+def _by_word(kinds: Kinds) -> Mapping[str, Kind]:
+    found: dict[str, Kind] = {}
+    for kind in Kind:
+        for word in getattr(kinds, kind.value):
+            if found.setdefault(normalise(word), kind) is not kind:
+                message = f"{kind}: {quote(word)} is listed under {found[normalise(word)]} already"
+                raise RulesError(message, key=(kind.value,))
+    return MappingProxyType(found)
+
+
+@frozen(kw_only=True)
+class Kinds:
+    """
+    Which word means which kind of line; letter case, spaces, dashes and underscores do not matter.
+
+    Attributes:
+        column: Name of the ledger's column with the words.
+        charge: Words for money that was asked for.
+        refund: Words for money that was paid back. Such a line is subtracted, whatever its sign.
+        fee: Words for a fee on a line by itself, whatever its sign.
+        ignore: Words for lines that are no part of a payment.
+
+    A line with another word, or with none, is rejected.
+
+    Raises:
+        RulesError: When a word has two kinds.
+    """
+
+    column: str = field(validator=is_filled)
+    charge: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
+    refund: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
+    fee: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
+    ignore: tuple[str, ...] = field(default=(), converter=to_texts, validator=_are_words)
+    _kinds: Mapping[str, Kind] = field(
+        init=False,
+        eq=False,
+        repr=False,
+        default=Factory(_by_word, takes_self=True),
+    )
+
+    def of(self, word: object) -> Kind | None:
+        """Return the kind that *word* means; None if it is not listed, or no word."""
+        return self._kinds.get(normalise(word)) if isinstance(word, str) else None
+
+
+@frozen(kw_only=True)
+class IgnoredLines:
+    """
+    Ledger lines of one kind that the rules leave out.
+
+    Attributes:
+        word: The ledger's word for the kind.
+        lines: How many.
+        amount: Sum of what they state; lines that cannot be read state nothing.
+    """
+
+    word: str
+    lines: int
+    amount: int
+
+    @property
+    def sentence(self) -> str:
+        """For people; safe to print."""
+        return (
+            f"{plural(self.lines, 'line')} of the kind {quote(self.word)} left out, as the rules say: {self.amount:,}"
+        )
+
+
+@define
+class IgnoredCount:
+    """Counts the lines that the rules leave out, by word; memory grows with the words of the rules."""
+
+    _kind_of: Callable[[object], Kind | None]
+    _counts: dict[str, tuple[int, int]] = field(init=False, factory=dict)
+
+    def takes(self, kind: object, amount: object, *, is_alone: bool = False) -> bool:
+        """Return whether a line of *kind* is left out, and count it; so is a fee that *is_alone*, without a payment."""
+        left_out = {Kind.IGNORE, Kind.FEE} if is_alone else {Kind.IGNORE}
+        if self._kind_of(kind) not in left_out or not isinstance(kind, str):
+            return False
+        word = normalise(kind)
+        lines, total = self._counts.get(word, (0, 0))
+        self._counts[word] = lines + 1, total + (amount if isinstance(amount, int) else 0)
+        return True
+
+    def counted(self) -> tuple[IgnoredLines, ...]:
+        """Return the counts in the order of the words."""
+        counts = sorted(self._counts.items())
+        return tuple(IgnoredLines(word=word, lines=lines, amount=amount) for word, (lines, amount) in counts)
+
+
+def _to_of_one_reference(value: OfOneReference | str) -> OfOneReference:
+    return to_member(OfOneReference, "of_one_reference", value)
+
+
+@frozen(kw_only=True)
+class Lines:
+    """
+    Several ledger rows with one reference.
+
+    Attributes:
+        of_one_reference: What they are.
+        kind: Which of them are charges, refunds and fees; None where all are charges. Needs `sum`.
+
+    Raises:
+        RulesError: When a value cannot be used.
+    """
+
+    of_one_reference: OfOneReference = field(default=OfOneReference.DUPLICATE, converter=_to_of_one_reference)
+    kind: Kinds | None = field(
+        default=None, validator=optional(must_be("a table of words", lambda value: isinstance(value, Kinds)))
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.kind is not None and not self.are_summed:
+            message = "kind needs of_one_reference = 'sum': without it, no lines are put together"
+            raise RulesError(message, key=("kind",))
+
+    @property
+    def are_summed(self) -> bool:
+        """Whether they are lines of one payment."""
+        return self.of_one_reference is OfOneReference.SUM
+
+    def kind_of(self, word: object) -> Kind | None:
+        """Return the kind of a line; None if its word is not listed."""
+        return Kind.CHARGE if self.kind is None else self.kind.of(word)
+
+
+class InvoiceAmount(StrEnum):
+    """
+    What the ledger states on each row of an invoice that is paid under several references.
+
+    Attributes:
+        EITHER: The amount of the invoice where all its rows state the same, and parts of it where they differ.
+        WHOLE: The amount of the invoice.
+        PART: A part of it.
+    """
+
+    EITHER = "either"
+    WHOLE = "whole"
+    PART = "part"
+
+
+def _to_invoice_amount(value: InvoiceAmount | str) -> InvoiceAmount:
+    return to_member(InvoiceAmount, "amount", value)
+
+
+@frozen(kw_only=True)
+class Invoices:
+    """
+    Several references with one `merchant_reff`.
+
+    Attributes:
+        sum: Compare the sum of what is paid with the amount of the invoice, rather than report `paid_twice`.
+        amount: What each row states.
+
+    Raises:
+        RulesError: When a value cannot be used.
+    """
+
+    sum: bool = field(default=False, validator=is_flag)
+    amount: InvoiceAmount = field(default=InvoiceAmount.EITHER, converter=_to_invoice_amount)
+
+
+@frozen(kw_only=True)
+class InvoiceTotals:
+    """
+    What is known about an invoice that is paid under several references.
+
+    Attributes:
+        paid: Sum of what the service has as paid.
+        amounts: Sum, least and greatest of what the ledger states for these references; None where a row states none.
+    """
+
+    paid: int
+    amounts: tuple[int, int, int] | None
+
+    def due(self, rules: Invoices) -> int | None:
+        """Return the amount of the invoice; None where the ledger does not tell."""
+        if not rules.sum or self.amounts is None:
+            return None
+        total, least, greatest = self.amounts
+        if rules.amount is InvoiceAmount.PART or (rules.amount is InvoiceAmount.EITHER and least != greatest):
+            return total
+        return least if least == greatest else None
+
+
+def invoice_of(payments: Iterable[tuple[int, object]]) -> InvoiceTotals:
+    """Sum the *payments* of one invoice: what the service and the ledger state for each. They are read once."""
+    paid, is_known, amounts = 0, True, None
+    for theirs, ours in payments:
+        paid += theirs
+        if isinstance(ours, int):
+            total, least, greatest = amounts or (0, ours, ours)
+            amounts = total + ours, min(least, ours), max(greatest, ours)
+        else:
+            is_known = False
+    return InvoiceTotals(paid=paid, amounts=amounts if is_known else None)

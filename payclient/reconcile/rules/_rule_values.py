@@ -1,0 +1,186 @@
+"""Checks of the single values that rules are made of; each message begins with the name of the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from attrs import Attribute
+
+from payclient._escape import quote
+from payclient.reconcile.values import RulesError
+
+_MAX_WHOLE = 10**18
+_DECIMAL_PLACES = 6
+_PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DURATION = re.compile(r"(?:(\d{1,6})d)? ?(?:(\d{1,6})h)? ?(?:(\d{1,6})m)? ?(?:(\d{1,9})s)?", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC)?([+-])([01]\d):([0-5]\d)", re.ASCII)
+_ZONE = "a name such as Asia/Jakarta, or an offset such as +07:00"
+_Member = TypeVar("_Member", bound=StrEnum)
+Validator: TypeAlias = Callable[[object, "Attribute[Any]", Any], None]
+FIRST_ON_EARTH = timezone(timedelta(hours=14))
+LAST_ON_EARTH = timezone(timedelta(hours=-12))
+"""The zone in which a local time passes last. Without a zone, what has passed in it has passed everywhere."""
+
+
+def in_zone(time: datetime, zone: tzinfo | None) -> datetime:
+    """Return a time of the ledger with its zone: its own, or that of the rules; without either, the first on Earth."""
+    return time if time.tzinfo else time.replace(tzinfo=zone or FIRST_ON_EARTH)
+
+
+def problem(name: str, wanted: str, got: object) -> RulesError:
+    """Return the error that says what *name* must be, and what it is."""
+    return RulesError(f"{name} must be {wanted}, got {quote(got)}", key=(name,))
+
+
+def must_be(wanted: str, is_valid: Callable[[Any], object]) -> Validator:
+    """Return the validator of values that are valid; *wanted* says what they must be."""
+
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if not is_valid(value):
+            raise problem(attribute.name, wanted, value)
+
+    return check
+
+
+def to_percent(value: Any) -> Any:
+    """Return text and whole numbers as `Decimal`, and everything else as it is, for a validator to refuse."""
+    is_number = type(value) is int or (isinstance(value, str) and _PERCENT.fullmatch(value))
+    return Decimal(value) if is_number else value
+
+
+def percent_text(value: Decimal) -> str:
+    """Return the shortest text of a percentage, the same for equal ones."""
+    text = f"{value:.{_DECIMAL_PLACES}f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def to_date(value: Any) -> Any:
+    """Return text such as `2026-12-31` as a date, and everything else as it is, for a validator to refuse."""
+    with suppress(ValueError):
+        if isinstance(value, str) and _DATE.fullmatch(value):
+            return date.fromisoformat(value)
+    return value
+
+
+def to_zone(value: tzinfo | str | None) -> tzinfo | None:
+    """Return text such as `Asia/Jakarta` or `+07:00` as a time zone, and everything else as it is, for a validator."""
+    if value == "UTC":
+        return UTC
+    if not isinstance(value, str):
+        return value
+    if match := _OFFSET.fullmatch(value):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-offset if match[1] == "-" else offset)
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of zones raises OSError
+        raise problem("time_zone", _ZONE, value) from error
+
+
+def zone_text(value: tzinfo | None) -> str | None:
+    """Return a time zone as rules write it: a name, or an offset such as `+07:00`; None if it has neither."""
+    if isinstance(value, ZoneInfo):
+        return value.key
+    if not isinstance(value, timezone):
+        return None
+    minutes, rest = divmod(value.utcoffset(None), timedelta(minutes=1))
+    if rest:
+        return None
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "UTC"
+
+
+def to_member(kind: type[_Member], name: str, value: object) -> _Member:
+    """Return the member of *kind* that *value* is the word for, and refuse other words."""
+    if not isinstance(value, str) or value not in set(kind):
+        raise problem(name, f"one of {', '.join(kind)}", value)
+    return kind(value)
+
+
+def to_texts(value: Any) -> Any:
+    """Return a list as a tuple, and everything else as it is, for a validator to refuse."""
+    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
+        return cast("object", value)
+    return tuple(cast("Iterable[object]", value))
+
+
+def are_texts(wanted: str, is_valid: Callable[[str], object]) -> Validator:
+    """Return the validator of a tuple of texts, each of which must be valid; *wanted* says what they must be."""
+
+    def are_valid(value: tuple[object, ...] | str | None) -> bool:  # or anything else
+        return isinstance(value, tuple) and all(isinstance(text, str) and is_valid(text) for text in value)
+
+    return must_be(wanted, are_valid)
+
+
+def to_table(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a copy of a table that cannot be changed."""
+    return MappingProxyType(dict(value))
+
+
+def is_table_of(*names: str) -> Validator:
+    """Return the validator of a table that may have these keys only."""
+
+    def check(_: object, attribute: Attribute[Any], value: Mapping[str, object]) -> None:
+        if unknown := next((name for name in value if name not in names), None):
+            message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(names)}"
+            raise RulesError(message, key=(attribute.name, unknown))
+
+    return check
+
+
+def names_columns(_: object, __: object, value: Mapping[str, object]) -> None:
+    """Refuse a table `columns` with a value that is not the name of a column."""
+    for name, column in value.items():
+        if not isinstance(column, str) or not column.strip():
+            message = f"columns.{name} must be the name of a column, got {quote(column)}"
+            raise RulesError(message, key=("columns", name))
+
+
+def _is_percentage(value: object) -> bool:
+    """Return whether *value* is exact, which a `float` never is, and from 0 to 100."""
+    return (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and 0 <= value <= 100
+        and value == round(value, _DECIMAL_PLACES)
+    )
+
+
+is_whole = must_be("a whole number that is not negative", lambda value: type(value) is int and 0 <= value <= _MAX_WHOLE)
+is_percent = must_be(f"a percentage from 0 to 100 with at most {_DECIMAL_PLACES} decimal places", _is_percentage)
+is_filled = must_be("text that is not empty", lambda value: isinstance(value, str) and value.strip())
+is_side_or_none = must_be(
+    "text or a whole number, as it stands in the finding",
+    lambda value: value is None or isinstance(value, str) or type(value) is int,
+)
+# A `datetime` is a date only by inheritance.
+is_date = must_be("a date such as 2026-12-31", lambda value: type(value) is date)
+# A report could not be made again with a time zone that has no text.
+is_zone_or_none = must_be(_ZONE, lambda value: value is None or zone_text(value) is not None)
+is_flag = must_be("true or false", lambda value: isinstance(value, bool))
+
+
+def duration_text(value: timedelta) -> str:
+    """Return a duration as rules write it, such as `1d 12h`; parts of a second are dropped."""
+    minutes, seconds = divmod(value.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = {"d": value.days, "h": hours, "m": minutes, "s": seconds}
+    return " ".join(f"{number}{unit}" for unit, number in parts.items() if number) or "0s"
+
+
+def read_duration(text: str) -> timedelta | None:
+    """Return what `duration_text` was given; None if *text* is no duration."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not match[0]:
+        return None
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)

@@ -1,0 +1,379 @@
+"""The rules for comparing the two sides."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, time, timedelta, tzinfo
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor
+from types import MappingProxyType
+from typing import Any, cast
+
+from attrs import Attribute, asdict, evolve, field, frozen, has
+from attrs.validators import instance_of, optional
+
+from payclient._escape import quote
+from payclient.ledger import (
+    ABSENT,
+    COMPARED,
+    FIELDS,
+    PLAIN,
+    Dialect,
+    Entry,
+    Profile,
+    RejectedEntry,
+    dialect_as_json,
+    profiles,
+)
+from payclient.protocol import EMPTY, plain
+from payclient.reconcile.rules import _rule_values as values
+from payclient.reconcile.rules._accepted import Accepted, Approval
+from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
+from payclient.reconcile.rules._line_rules import Invoices, Kinds, Lines, OfOneReference
+from payclient.reconcile.rules._statement_rules import StatementRules
+from payclient.reconcile.values import WORDS, Assumed, Code, RulesError, Status, normalise, read_status
+
+
+@frozen(kw_only=True)
+class Tolerance:
+    """
+    How far a number of the service may be above or below the ledger's.
+
+    Attributes:
+        above: How much more the service may state, in the unit of the service.
+        below: How much less it may state.
+        above_percent: How much more, in percent of the ledger's number.
+        below_percent: How much less, in percent of it.
+
+    Where both bounds of one side are given, both must hold. A side without a bound allows no difference.
+    """
+
+    above: int | None = field(default=None, validator=optional(values.is_whole))
+    below: int | None = field(default=None, validator=optional(values.is_whole))
+    above_percent: Decimal | None = field(
+        default=None, converter=values.to_percent, validator=optional(values.is_percent)
+    )
+    below_percent: Decimal | None = field(
+        default=None, converter=values.to_percent, validator=optional(values.is_percent)
+    )
+
+    def waiver(self, ours: int, theirs: int) -> str:
+        """Say why the difference between two numbers does not count; empty if it does."""
+        if theirs > ours:
+            side, most, percent = "above", self.above, self.above_percent
+        else:
+            side, most, percent = "below", self.below, self.below_percent
+        bounds = [] if most is None else [(Fraction(most), str(most))]
+        if percent is not None:
+            bounds.append((abs(ours) * Fraction(percent) / 100, f"{values.percent_text(percent)} %"))
+        if not bounds or any(abs(theirs - ours) > bound for bound, _ in bounds):
+            return ""
+        return f"within the tolerance of {' and '.join(text for _, text in bounds)} {side}"
+
+
+class Rounding(StrEnum):
+    """How a fraction of the smallest unit is rounded."""
+
+    HALF_UP = "half_up"
+    UP = "up"
+    DOWN = "down"
+
+
+def _to_rounding(value: Rounding | str) -> Rounding:
+    return values.to_member(Rounding, "rounding", value)
+
+
+@frozen(kw_only=True)
+class FeeSchedule:
+    """
+    The fees of one payment method.
+
+    Attributes:
+        flat: Charged on each payment, in the unit of the service.
+        percent: Charged on top of it, in percent of the amount.
+        minimum: The lowest fee.
+        maximum: The highest fee; None for no limit.
+        rounding: How the percentage becomes a whole number.
+    """
+
+    flat: int = field(default=0, validator=values.is_whole)
+    percent: Decimal = field(default=Decimal(0), converter=values.to_percent, validator=values.is_percent)
+    minimum: int = field(default=0, validator=values.is_whole)
+    maximum: int | None = field(default=None, validator=optional(values.is_whole))
+    rounding: Rounding = field(default=Rounding.HALF_UP, converter=_to_rounding)
+
+    def __attrs_post_init__(self) -> None:
+        if self.maximum is not None and self.maximum < self.minimum:
+            message = f"maximum must be at least the minimum {self.minimum}, got {self.maximum}"
+            raise RulesError(message, key=("maximum",))
+
+    def fee_of(self, amount: int) -> int:
+        """Return the fee on *amount*, in the same unit; never negative, even if the amount is."""
+        fee = self.flat + _rounded(amount * Fraction(self.percent) / 100, self.rounding)
+        fee = max(fee, self.minimum)
+        return fee if self.maximum is None else min(fee, self.maximum)
+
+
+def _rounded(value: Fraction, rounding: Rounding) -> int:
+    if rounding is Rounding.HALF_UP:
+        return floor(value + Fraction(1, 2))
+    return ceil(value) if rounding is Rounding.UP else floor(value)
+
+
+MONEY = ("amount", "fee", "amount_received")
+"""The fields that may have a tolerance."""
+
+_OF_THE_LEDGER = ("columns", "require", "ignore_columns", "ledger")
+_NOT_JUDGING = (*_OF_THE_LEDGER, "approval", "final_statuses")
+_OF_READING = (*_OF_THE_LEDGER, "not_found_messages")
+
+
+def _to_statuses(words: Mapping[str, Status | str]) -> Mapping[str, Status]:
+    known: dict[str, Status] = {}
+    for word, meaning in words.items():
+        status, name = _to_status(word, meaning), normalise(word)
+        if known.setdefault(name, status) is not status:
+            message = f"statuses.{word} must be {known[name]}, as the same word in other letters is, got {status}"
+            raise RulesError(message, key=("statuses", word))
+        if WORDS.get(name, status) is not status:
+            message = f"statuses.{word} must not be {status}: {quote(word)} always means {WORDS[name]}"
+            raise RulesError(message, key=("statuses", word))
+    return MappingProxyType(known)
+
+
+def _to_status(word: str, meaning: object) -> Status:
+    if not isinstance(meaning, str) or meaning not in set(Status):
+        message = f"statuses.{word} must be one of {', '.join(Status)}, got {quote(meaning)}"
+        raise RulesError(message, key=("statuses", word))
+    if not any(character.isalpha() for character in word):
+        message = f"statuses: {quote(word)} is not a word; a number cannot have a meaning, because it may have several"
+        raise RulesError(message, key=("statuses", word))
+    return Status(meaning)
+
+
+def _to_final(value: Any) -> tuple[Status, ...]:
+    """Return the statuses in their own order, so that equal lists are equal."""
+    words = values.to_texts(value)
+    if not isinstance(words, tuple):
+        raise values.problem("final_statuses", "a list of statuses", value)
+    final = {values.to_member(Status, "final_statuses", word) for word in cast("tuple[object, ...]", words)}
+    if Status.PENDING in final:
+        message = "final_statuses must not have pending, which is not the end of a payment"
+        raise RulesError(message, key=("final_statuses",))
+    return tuple(status for status in Status if status in final)
+
+
+_FINAL = (Status.PAID, Status.REFUNDED)
+"""A payment that was canceled or has expired may still be paid late."""
+
+
+def _to_assumed(value: Assumed | str) -> Assumed:
+    return values.to_member(Assumed, "assume_status", value)
+
+
+def _to_accepted(accepted: Iterable[Accepted]) -> tuple[Accepted, ...]:
+    given = tuple(accepted)
+    seen: set[tuple[Code, str]] = set()
+    for place, each in enumerate(given):
+        if (each.code, each.reference) in seen:
+            message = f"accepted: {each.code} of {quote(each.reference)} is listed twice; keep one, with one last day"
+            raise RulesError(message, key=("accepted", place))
+        seen.add((each.code, each.reference))
+    return tuple(sorted(given, key=lambda each: (each.reference, each.code)))
+
+
+def _are_compared(_: object, attribute: Attribute[Any], value: Sequence[str]) -> None:
+    if unknown := next((name for name in value if name not in COMPARED), None):
+        message = f"{attribute.name}: there is no field {quote(unknown)}; the fields are {', '.join(COMPARED)}"
+        raise RulesError(message, key=(attribute.name,))
+
+
+_are_texts = values.are_texts("a list of texts, each with a word in it", plain)
+
+
+@frozen(kw_only=True)
+class Rules:
+    """
+    How differences are judged.
+
+    Attributes:
+        time_zone: What the service's and the ledger's times mean; without it, an expiry has passed when it
+            has passed in every zone, and a row is young when it is young in every zone.
+        grace: A row younger than this that is missing, or pending on one side only, is open. The
+            ledger's `created_at` tells its age; a row without is never young.
+        calendar: Which days are business days, where `grace` or `settles_within` counts them.
+        assume_status: What a row says where the ledger has no status column: `paid`, or `none`, with which the status
+            is not compared and no report is clean.
+        columns: Name of the ledger's column, by field, where it is not one that is known.
+        require: Fields without which a ledger is refused.
+        ignore_columns: Columns that need not be used, although they look like money or like a field.
+        not_found_messages: Whole messages that mean "no such transaction" at this service, for the client that looks
+            up; a journal with other ones is of another run.
+        ledger: How the ledger is written.
+        tolerances: How far money may differ, by field: `amount`, `fee`, `amount_received`.
+        statuses: What other words for a state mean, by word; kept normalised, as `read_status` does it. A
+            word that is known keeps its meaning, and a number gets none.
+        final_statuses: States of the service that an answer may be reused for, in a run that reuses answers.
+        fees: What each payment method costs, by the service's short code; expected where the ledger states no fee.
+        accepted: Accepted differences, in the order of their references.
+        approval: Which decisions need a second person; it does not change how a row is judged.
+        lines: What several rows with one reference are.
+        invoices: What several references with one merchant_reff are.
+        statement: How a statement is read, and how long a payment may take to be settled.
+
+    Raises:
+        RulesError: When a rule cannot be used.
+    """
+
+    time_zone: tzinfo | None = field(
+        default=None, eq=values.zone_text, converter=values.to_zone, validator=values.is_zone_or_none
+    )
+    grace: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)
+    calendar: Calendar = field(default=Calendar(), validator=instance_of(Calendar))
+    assume_status: Assumed = field(default=Assumed.PAID, converter=_to_assumed)
+    columns: Mapping[str, str] = field(
+        default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
+    )
+    require: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=[_are_texts, _are_compared])
+    ignore_columns: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
+    not_found_messages: tuple[str, ...] = field(default=(), converter=values.to_texts, validator=_are_texts)
+    ledger: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
+    tolerances: Mapping[str, Tolerance] = field(
+        default=EMPTY, converter=values.to_table, validator=values.is_table_of(*MONEY)
+    )
+    statuses: Mapping[str, Status] = field(default=EMPTY, converter=_to_statuses)
+    final_statuses: tuple[Status, ...] = field(default=_FINAL, converter=_to_final)
+    fees: Mapping[str, FeeSchedule] = field(default=EMPTY, converter=values.to_table)
+    accepted: tuple[Accepted, ...] = field(default=(), converter=_to_accepted)
+    approval: Approval | None = field(default=None, validator=optional(instance_of(Approval)))
+    lines: Lines = field(default=Lines(), validator=instance_of(Lines))
+    invoices: Invoices = field(default=Invoices(), validator=instance_of(Invoices))
+    statement: StatementRules = field(default=StatementRules(), validator=instance_of(StatementRules))
+
+    @cached_property
+    def _accepted_by(self) -> Mapping[tuple[Code, str], Accepted]:
+        return {(each.code, each.reference): each for each in self.accepted}
+
+    def read_status(self, word: str | None) -> Status | None:
+        """Return what *word* means, by these rules; None if it is not known."""
+        return read_status(word, self.statuses)
+
+    def status_of(self, entry: Entry | RejectedEntry) -> Status | None:
+        """Return the state that the ledger gives to a row, or that is assumed; None where it is not known."""
+        if entry.status is ABSENT:
+            return Status.PAID if self.assume_status is Assumed.PAID else None
+        return self.read_status(entry.status)
+
+    def acceptance(self, code: Code, reference: str) -> Accepted | None:
+        """Return the acceptance of a finding, whether or not it still holds; None if there is none."""
+        return self._accepted_by.get((code, reference))
+
+    @property
+    def counts_business_days(self) -> bool:
+        """Whether a limit is a number of business days."""
+        return any(isinstance(each, BusinessDays) for each in (self.grace, self.statement.settles_within))
+
+    def check_zone(self) -> None:
+        """
+        Check that there is a time zone where business days are counted: they begin and end in one.
+
+        Raises:
+            RulesError: When there is none.
+        """
+        if self.counts_business_days and self.time_zone is None:
+            message = "business days need time_zone, the zone in which they begin and end, such as Asia/Jakarta"
+            raise RulesError(message, key=("time_zone",))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of the rules that affect judgement, not of those on how the ledger is read."""
+        judging = {name: value for name, value in rules_as_json(self).items() if name not in _NOT_JUDGING}
+        canonical = json.dumps(judging, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def rules_as_json(rules: Rules) -> dict[str, Any]:
+    """
+    Return *rules* in plain values, in the shape of a rules file; `rules_from_json` makes them again.
+
+    Note:
+        The lists, `ledger`, and what concerns several rows, are left out where nothing is said.
+    """
+    plain = asdict(rules, filter=_is_said, value_serializer=_plain)
+    return plain if rules.ignore_columns else {name: each for name, each in plain.items() if name != "ignore_columns"}
+
+
+def _is_said(attribute: Attribute[Any], value: object) -> bool:
+    """Return whether a rule is in the JSON; some are even where nothing is said."""
+    is_nothing = value == attribute.default and (value in (None, (), _FINAL) or has(type(value)))
+    return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
+
+
+def _plain(_: object, __: object, value: Any) -> Any:
+    """Return a value of a rule as JSON holds it; durations, zones, percentages, words and dates are text."""
+    match value:
+        case timedelta() | BusinessDays():
+            return limit_text(value)
+        case time():
+            return f"{value:%H:%M}"
+        case tzinfo():
+            return values.zone_text(value)
+        case Decimal():
+            return values.percent_text(value)
+        case StrEnum():
+            return value.value
+        case date():
+            return value.isoformat()
+        case Dialect():
+            return dialect_as_json(value)
+        case Mapping():
+            return dict(cast("Mapping[str, object]", value))
+        case tuple():
+            return list(cast("tuple[object, ...]", value))
+        case _:
+            return value
+
+
+def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
+    """Return the names of the rules that differ."""
+    one, other = rules_as_json(before), rules_as_json(after)
+    return tuple(name for name in {**one, **other} if one.get(name) != other.get(name))
+
+
+def keep_reading(rules: Rules, run: Rules) -> Rules:
+    """Return *rules* with those of *run* that say how both sides and the answers are read, which were read by them."""
+    kept = {name: getattr(run.statement, name) for name in ("columns", "ignore_columns", "reading", "kind")}
+    return evolve(
+        rules, statement=evolve(rules.statement, **kept), **{name: getattr(run, name) for name in _OF_READING}
+    )
+
+
+def with_profiles(rules: Rules) -> Rules:
+    """
+    Return *rules* with what the profiles of ledger and statement say about kinds of lines and words for a status.
+
+    Note:
+        What the rules say themselves stays: any `lines`, a `kind` of the statement, and the meaning of a word.
+    """
+    ledger, statement = _profile(rules.ledger), _profile(rules.statement.reading)
+    statuses = {**(statement.statuses if statement else {}), **(ledger.statuses if ledger else {})}
+    if statuses:
+        rules = evolve(rules, statuses={**statuses, **rules.statuses})
+    if ledger is not None and ledger.kind and rules.lines == Lines():
+        rules = evolve(rules, lines=Lines(of_one_reference=OfOneReference.SUM, kind=Kinds(**ledger.kind)))
+    if statement is not None and statement.kind and rules.statement.kind is None:
+        rules = evolve(rules, statement=evolve(rules.statement, kind=Kinds(**statement.kind)))
+    return rules
+
+
+def _profile(dialect: Dialect) -> Profile | None:
+    return profiles()[dialect.profile] if dialect.profile else None
+
+
+STRICT = Rules()
+"""Every difference counts."""

@@ -1,0 +1,250 @@
+"""The findings about a ledger row, and the row with its bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+from attrs import Factory, evolve, field, frozen
+
+from payclient.ledger import ABSENT, Entry, RejectedEntry
+from payclient.protocol import Transaction
+from payclient.reconcile.values._break_state import BreakState, History
+from payclient.reconcile.values._code import Code, Severity
+from payclient.reconcile.values._observation import Matched
+from payclient.reconcile.values._settled import OtherSide
+from payclient.reconcile.values._status import Status
+
+_ORDER = {code: place for place, code in enumerate(Code)}
+
+Side: TypeAlias = str | int | None
+"""What one side says, as it said it."""
+
+
+@frozen
+class Finding:
+    """
+    One difference or remark about a row.
+
+    Attributes:
+        code: The kind of finding.
+        sentence: A description with the values of both sides; safe to print.
+        ledger: The ledger's value.
+        service: The service's value.
+        severity: How much it matters; that of its code if not given.
+        waived: Why it does not count, such as `within the tolerance of 500 below`; safe to print, empty if it counts.
+        history: Its age, in a run that has a previous one; None for what is no break.
+        leakage: Money lost, for `short_received` and `fee_off_schedule`; negative for a fee below its schedule.
+        at_stake: The money that depends on it, in a row of a report: the leakage, the difference of its two numbers,
+            the amounts of all rows of the reference but the smallest, or else the largest amount of the row; None where
+            none is known.
+    """
+
+    code: Code
+    sentence: str
+    ledger: Side = field(default=None, kw_only=True)
+    service: Side = field(default=None, kw_only=True)
+    severity: Severity = field(default=Factory(lambda self: self.code.severity, takes_self=True), kw_only=True)
+    waived: str = field(default="", kw_only=True)
+    leakage: int = field(default=0, kw_only=True)
+    at_stake: int | None = field(default=None, kw_only=True)
+    history: History | None = field(default=None, kw_only=True)
+
+    def weighed(self, *amounts: int | None) -> Finding:
+        """Return it with the amount at stake, in a row that has these *amounts*, unless it has one already."""
+        if self.at_stake is not None:
+            return self
+        sides = [side if isinstance(side, int) else None for side in (self.ledger, self.service)]
+        if self.leakage:
+            numbers: list[int | None] = [self.leakage]
+        elif self.code.is_of_two_numbers:
+            numbers = [(sides[1] or 0) - (sides[0] or 0)]
+        else:
+            numbers = [*amounts, *(sides if self.code.is_of_statement else ())]
+        return evolve(self, at_stake=max((abs(each) for each in numbers if each is not None), default=None))
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether it makes its row a break: it is a difference, and it is not waived."""
+        return not self.waived and not self.is_soft
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether it is a remark, and no difference between the two sides."""
+        return self.code.is_soft
+
+
+def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Return *findings*, the most severe first and waived ones last."""
+    return tuple(sorted(findings, key=lambda each: (bool(each.waived), -each.severity, _ORDER[each.code])))
+
+
+_NEWEST = (BreakState.NEW, BreakState.REOPENED, BreakState.CHANGED, BreakState.STILL_OPEN, BreakState.NOT_KNOWN)
+
+
+class Bucket(StrEnum):
+    """
+    The result of a row; each row has exactly one.
+
+    Attributes:
+        MATCHED: Every compared field agrees, or the rules waive the difference.
+        OPEN: Both sides are pending, and the expiry has not passed; or the row is within the grace.
+        BREAK: A confirmed difference.
+        UNRESOLVED: The service gave no answer that can be trusted, so the result is unknown.
+        REJECTED: The ledger row itself cannot be used.
+    """
+
+    MATCHED = "matched"
+    OPEN = "open"
+    BREAK = "break"
+    UNRESOLVED = "unresolved"
+    REJECTED = "rejected"
+
+
+@frozen(kw_only=True)
+class Row:
+    """
+    One ledger row, reconciled; or one payment, where the rules put the rows of a reference together.
+
+    Attributes:
+        entry: The ledger's side; of a payment of several lines their sum, with the line of the first.
+        bucket: The result.
+        findings: The most severe first, waived ones last.
+        transaction: The service's last answer, if it has one.
+        reason: Why the row is unresolved or rejected; empty otherwise.
+        error: Class name of the error of a failed lookup; None otherwise.
+        observed_at: Time of the first answer, in UTC.
+        confirmed_at: Time of the second answer, in UTC; None without a second lookup.
+        is_changed_during_run: The two answers differ; the second one counts.
+        is_repeat: An earlier row has the same reference.
+        ledger_status: Meaning of the ledger's status word, or the assumed one; None if unknown.
+        service_status: Meaning of the service's status word; None if unknown, or without an answer.
+        lacks_probe: Unresolved because no other reference was found in the run, so the answer is not trusted.
+        parts: The ledger lines that were put together, in order; empty where each row is for itself.
+        carried_from: Name of the previous run, for one of its rows that is not in the ledger any more and was asked
+            about again; empty for a row of the ledger.
+        earlier_bucket: The result by the rules of the previous run; None where it is the same.
+        other_side: What the statement lists for the reference; None without a statement.
+        reused_from: Name of the earlier run that the answer is from; empty where this run looked the reference up.
+        counted_before: What makes earlier rows of the same reference breaks: the amounts at stake by code, summed.
+        matched: What it was when it matched in an earlier run, for a row that is looked up again because of that.
+    """
+
+    entry: Entry | RejectedEntry
+    bucket: Bucket
+    findings: tuple[Finding, ...] = ()
+    transaction: Transaction | None = None
+    reason: str = ""
+    error: str | None = None
+    observed_at: datetime | None = None
+    confirmed_at: datetime | None = None
+    is_changed_during_run: bool = False
+    is_repeat: bool = False
+    ledger_status: Status | None = None
+    service_status: Status | None = None
+    lacks_probe: bool = False
+    parts: tuple[Entry, ...] = ()
+    carried_from: str = ""
+    earlier_bucket: Bucket | None = None
+    other_side: OtherSide | None = None
+    reused_from: str = ""
+    counted_before: Mapping[Code, int] = field(factory=dict[Code, int], eq=False)
+    matched: Matched | None = None
+
+    @property
+    def is_rechecked(self) -> bool:
+        """Whether this run chose to look it up again, because it matched in an earlier one."""
+        return self.matched is not None and self.matched.is_chosen
+
+    @property
+    def is_of_statement(self) -> bool:
+        """Whether the statement of this run alone has it."""
+        return not self.carried_from and self.other_side is not None and not self.other_side.is_in_ledger
+
+    @property
+    def is_tolerated(self) -> bool:
+        """Whether it matched only because the rules waive a difference."""
+        return self.bucket is Bucket.MATCHED and any(each.waived and not each.is_soft for each in self.findings)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the ledger has it: it was not carried over, and is not of the statement alone."""
+        return not self.carried_from and not self.is_of_statement
+
+    @property
+    def line(self) -> int:
+        """Line in the ledger; of several the first."""
+        return self.entry.line
+
+    @property
+    def line_of(self) -> str:
+        """The file in which it is a line: `ledger` or `statement`, of the previous run if it was carried over."""
+        is_in_ledger = self.other_side is None or self.other_side.is_in_ledger
+        run = self.matched.run if self.matched else self.carried_from
+        return f"{'ledger' if is_in_ledger else 'statement'}{f' of {run}' if run else ''}"
+
+    @property
+    def place(self) -> str:
+        """Where it is listed, for people: `line 3`, and of which file if that is not the ledger of this run."""
+        return f"line {self.line}" + ("" if self.line_of == "ledger" else f" of the {self.line_of}")
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """All its lines in the ledger, in order; usually one."""
+        return tuple(part.line for part in self.parts) or (self.entry.line,)
+
+    @property
+    def reference(self) -> str | None:
+        """The reference that was looked up; None if the ledger row has none."""
+        return self.entry.reference
+
+    @property
+    def is_status_assumed(self) -> bool:
+        """Whether the ledger has no status column, and the row is assumed to be paid."""
+        return self.entry.status is ABSENT and self.ledger_status is not None
+
+    @property
+    def primary(self) -> Finding | None:
+        """The most important finding; None without findings."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def severity(self) -> Severity:
+        """Of the primary finding."""
+        return self.findings[0].severity if self.findings else Severity.INFO
+
+    @property
+    def at_stake(self) -> int:
+        """The money that depends on it: of the primary finding, or else the larger amount; 0 where none is known."""
+        if self.findings and self.findings[0].at_stake is not None:
+            return self.findings[0].at_stake
+        return max(abs(self.ledger_amount or 0), abs(self.service_amount or 0))
+
+    @property
+    def at_stake_by_code(self) -> Mapping[Code, int]:
+        """The amounts at stake in what makes it a break, by code; with those of earlier rows of the same reference."""
+        sums = dict(self.counted_before)
+        for each in self.findings:
+            if each.is_decisive:
+                before = 0 if each.code.is_of_ledger else sums.get(each.code, 0)
+                sums[each.code] = before + (each.at_stake or 0)
+        return sums
+
+    @property
+    def history(self) -> History | None:
+        """Of its newest finding: new before reopened, changed and still open; None without a previous run."""
+        known = [finding.history for finding in self.findings if finding.history is not None]
+        return min(known, key=lambda each: _NEWEST.index(each.state), default=None)
+
+    @property
+    def ledger_amount(self) -> int | None:
+        """The ledger's amount; None if it states none."""
+        amount = self.entry.amount
+        return amount if isinstance(amount, int) else None
+
+    @property
+    def service_amount(self) -> int | None:
+        """The service's amount; None without a transaction."""
+        return None if self.transaction is None else self.transaction.amount

@@ -1,0 +1,176 @@
+"""What the service answered for a reference, and when."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from enum import Enum
+from functools import partial
+
+from attrs import frozen
+
+from payclient import errors
+from payclient._escape import quote
+from payclient.protocol import Found, Outcome, Transaction, check_reference
+from payclient.reconcile.values._errors import UnknownCanaryError
+from payclient.reconcile.values._status import Status
+
+
+class Answer(Enum):
+    """
+    What an answer proves.
+
+    Attributes:
+        FOUND: There is such a transaction.
+        NOT_FOUND: The service says that there is none.
+        UNASKABLE: The reference is invalid and was not sent, so the ledger row is at fault.
+        UNUSABLE: Nothing: the service declined, or a field of its answer about this reference cannot be read.
+        FAILED: Nothing; the lookup failed, or what came names no reference, such as a web page.
+    """
+
+    FOUND = "found"
+    NOT_FOUND = "not found"
+    UNASKABLE = "unaskable"
+    UNUSABLE = "unusable"
+    FAILED = "failed"
+
+
+@frozen(kw_only=True)
+class Observation:
+    """
+    One answer.
+
+    Attributes:
+        answer: What it proves.
+        at: When it came, in UTC.
+        transaction: What was found.
+        error: Name of the error class, when nothing was.
+        message: The error's text.
+        status_code: Of the last attempt; None when it got no response, or was not watched.
+        attempts: HTTP exchanges, those of earlier passes included; 0 when they were not watched.
+        reused_from: Name of the earlier run that it is from; empty for an answer of this run.
+
+    A journal keeps neither `status_code` nor `attempts`.
+    """
+
+    answer: Answer
+    at: datetime
+    transaction: Transaction | None = None
+    error: str | None = None
+    message: str = ""
+    status_code: int | None = None
+    attempts: int = 0
+    reused_from: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it says something about the transaction."""
+        return self.answer not in (Answer.UNUSABLE, Answer.FAILED)
+
+    def differs_from(self, first: Observation) -> bool:
+        """
+        Return whether the state has changed since the *first* answer.
+
+        "Not found" before a transaction does not show that: it names no reference, so a lookup over a connection that
+        was used before asks again by itself, and one over a fresh connection does not.
+        """
+        is_appeared = first.answer is Answer.NOT_FOUND and self.answer is Answer.FOUND
+        return not is_appeared and (self.answer, self.transaction) != (first.answer, first.transaction)
+
+
+def utc_now() -> datetime:
+    """Return the current time, aware."""
+    return datetime.now(UTC)
+
+
+def observe(
+    seen: Transaction | errors.PayClientError, *, at: datetime, status_code: int | None = None, attempts: int = 0
+) -> Observation:
+    """Return the observation of a lookup that ended with *seen*; the other arguments are as in `Observation`."""
+    observed = partial(Observation, at=at, status_code=status_code, attempts=attempts)
+    if isinstance(seen, Transaction):
+        return observed(answer=Answer.FOUND, transaction=seen)
+    answer = Answer.FAILED
+    if isinstance(seen, errors.TransactionNotFoundError):
+        answer = Answer.NOT_FOUND
+    elif isinstance(seen, errors.InvalidReferenceError):
+        answer = Answer.UNASKABLE
+    elif isinstance(seen, errors.RejectedError) or getattr(seen, "is_about_reference", False):
+        answer = Answer.UNUSABLE
+    # Without how long a failed attempt took, which differs from run to run.
+    message = seen.message if isinstance(seen, errors.TransportError) else str(seen)
+    return observed(answer=answer, error=type(seen).__name__, message=message)
+
+
+def check_canary(canary: object) -> None:
+    """Refuse what cannot be a reference, with a `ConfigurationError`."""
+    try:
+        check_reference(canary)
+    except errors.InvalidReferenceError as error:
+        message = f"canary must be a reference that is known to exist: {error.message}"
+        raise errors.ConfigurationError(message) from error
+
+
+async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:
+    """
+    Return whether *canary* was found, by the stream of its lookup alone.
+
+    Raises:
+        UnknownCanaryError: When the service does not know it, so that no "not found" of it can be believed.
+    """
+    async with lookups as outcomes:
+        async for outcome in outcomes:
+            if isinstance(outcome, Found):
+                return True
+            if isinstance(outcome.error, errors.TransactionNotFoundError):
+                message = f"the service does not know the canary {canary!r}: is it the right key and environment?"
+                raise UnknownCanaryError(message) from outcome.error
+    return False
+
+
+@frozen(kw_only=True)
+class Matched:
+    """
+    What the service said of a row when it matched.
+
+    Attributes:
+        at: When.
+        run: The name of the run that it matched in.
+        status: The service's word.
+        amount: The service's amount.
+        amount_received: What was received; None if not stated.
+        is_chosen: Whether this run chose it, rather than carrying it over because it is a break.
+    """
+
+    at: datetime
+    run: str
+    status: str
+    amount: int
+    amount_received: int | None = None
+    is_chosen: bool = True
+
+    def changes(
+        self, found: Transaction | None, meaning: Callable[[str | None], Status | None]
+    ) -> tuple[str | int, str | int | None, str] | None:
+        """
+        Return both values of what has changed since a payment matched, and a sentence; None if nothing has.
+
+        Args:
+            found: The service's answer; None if it knows no such transaction.
+            meaning: Returns what a word for a status means.
+        """
+        if meaning(self.status) is not Status.PAID:
+            return None
+        when = f"when the row matched on {self.at:%Y-%m-%d}"
+        if found is None:
+            return self.status, None, f"the service had it as {quote(self.status)} {when}, and does not know it now"
+        now = meaning(found.status)
+        if now is not None and now is not Status.PAID:
+            said = f"the service had it as {quote(self.status)} {when}, and it is {quote(found.status)} now"
+            return self.status, found.status, said
+        for name in ("amount", "amount_received"):
+            before, after = getattr(self, name), getattr(found, name)
+            if before is not None and after is not None and before != after:
+                return before, after, f"{name} was {before} at the service {when}, and is {after} now"
+        return None
