@@ -179,3 +179,21 @@ def test_rare_values_are_forgotten():
     assert counts.by_cause["common",].rows == 3 * _MAX_KEPT
     assert counts.by_cause["common",].is_exact
     assert not counts.of(("late",)).is_exact
+
+
+def test_listed_twice():
+    """What is at stake in a reference that is listed twice is in a pattern once."""
+    patterns = Patterns()
+    for number in range(ROWS):
+        is_twice = number < 100
+        reference = f"TWICE-{number // 2}" if is_twice else f"{number:012d}"
+        finding = Finding(Code.DUPLICATE_REFERENCE, "x", at_stake=7)
+        patterns.add(
+            Row(
+                entry=Entry(line=number, reference=reference, amount=7),
+                bucket=Bucket.BREAK if is_twice else Bucket.MATCHED,
+                findings=(finding,) if is_twice else (),
+                counted_before=frozenset({finding.code} if is_twice and number % 2 else ()),
+            )
+        )
+    assert {(each.rows, each.amount) for each in patterns.patterns()} == {(100, 350)}

@@ -39,7 +39,7 @@ class Pattern:
         sentence: The same in words, with the values; safe to print.
         rows: Breaks that have it. A break may be in several patterns.
         is_exact: Whether these are all; where too many different values were counted, there may be more.
-        amount: The amount at stake in them, as `Row.at_stake` has it.
+        amount: The amount at stake in them, as `Row.at_stake` has it; of a reference that is listed twice, once.
         treatment: The rule or option that would treat it; safe to print.
         lines: The ledger lines of the first few.
     """
@@ -121,7 +121,9 @@ class Patterns:
         if row.bucket is not Bucket.BREAK:
             return
         self._breaks += 1
-        amount = row.at_stake
+        first = row.primary
+        is_counted = first is not None and first.code.is_of_ledger and first.code in row.counted_before
+        amount = 0 if is_counted else row.at_stake
         for place in stands:
             self._places_of_breaks.of(place).add(row, amount)
         for cause in dict.fromkeys(causes(row)):
