@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -16,12 +16,15 @@ from payclient.reconcile.journal._schema import ENTRY_COLUMNS, TRANSACTION_COLUM
 from payclient.reconcile.values import Answer, Observation
 
 StoredCell: TypeAlias = str | int | bytes | None
-_Reader: TypeAlias = Callable[[Any], Any]
 
 _ABSENT = b""
 _EPOCH, _EPOCH_UTC = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # noqa: DTZ001  an expiry has no zone
 _MICROSECOND = timedelta(microseconds=1)
 _BOUND = 2**63
+_MONEY = ("amount", "fee", "amount_received")
+_TIMES = ("expdate", "created_at")
+_OF_TRANSACTION = TRANSACTION_COLUMNS[:-1]
+"""Without the deviations, which are JSON."""
 _NO_TRANSACTION = (None,) * len(TRANSACTION_COLUMNS)
 
 
@@ -36,7 +39,7 @@ def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
 def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
     """Return what `entry_cells` was given."""
     line, rejected, *stored = cells
-    values = _values(_ENTRY_READERS, stored)
+    values = _values(ENTRY_COLUMNS, stored)
     if rejected is None:
         return Entry(line=line, **values)
     return RejectedEntry(line=line, reason=rejected, **{name: values[name] for name in _OF_REJECTED})
@@ -69,7 +72,7 @@ def observation_from(cells: Sequence[Any]) -> Observation | None:
 
 def _transaction(cells: Sequence[Any]) -> Transaction:
     *stored, deviations = cells
-    values = _values(_TRANSACTION_READERS, stored)
+    values = _values(_OF_TRANSACTION, stored)
     return Transaction(**values, deviations=tuple(json.loads(deviations)) if deviations else ())
 
 
@@ -84,16 +87,19 @@ def _cell(value: Any) -> Any:
     return value if -_BOUND <= value < _BOUND else str(value)
 
 
-def _values(readers: Iterable[tuple[str, _Reader]], cells: Iterable[Any]) -> dict[str, Any]:
-    return {name: read(cell) for (name, read), cell in zip(readers, cells, strict=True)}
-
-
-def _value(cell: Any) -> Any:
-    return ABSENT if cell == _ABSENT else cell
-
-
-def _money_value(cell: Any) -> Any:
-    return int(cell) if isinstance(cell, str) else _value(cell)
+def _values(names: Sequence[str], cells: Sequence[Any]) -> dict[str, Any]:
+    values = dict(zip(names, cells, strict=True))
+    for name in _MONEY:
+        if isinstance(cell := values[name], str):
+            values[name] = int(cell)
+    for name in _TIMES:
+        if isinstance(cell := values.get(name), int):
+            values[name] = _EPOCH + timedelta(microseconds=cell)
+        elif isinstance(cell, str):
+            values[name] = datetime.fromisoformat(cell)
+    if _ABSENT in cells:
+        values |= dict.fromkeys((name for name, cell in values.items() if cell == _ABSENT), ABSENT)
+    return values
 
 
 def moment_cell(at: datetime) -> int:
@@ -106,20 +112,8 @@ def moment_from(cell: int) -> datetime:
     return _EPOCH_UTC + timedelta(microseconds=cell)
 
 
-def _time_value(cell: Any) -> Any:
-    if isinstance(cell, int):
-        return _EPOCH + timedelta(microseconds=cell)
-    return datetime.fromisoformat(cell) if isinstance(cell, str) else _value(cell)
-
-
-_READERS: dict[str, _Reader] = {
-    **dict.fromkeys(("amount", "fee", "amount_received"), _money_value),
-    **dict.fromkeys(("expdate", "created_at"), _time_value),
-}
-_ENTRY_READERS = [(name, _READERS.get(name, _value)) for name in ENTRY_COLUMNS]
-_TRANSACTION_READERS = [(name, _READERS.get(name, _value)) for name in TRANSACTION_COLUMNS[:-1]]
 _OF_REJECTED = ("reference", "amount", "amount_received", "status", "kind")
-_of_entry, _of_transaction = attrgetter(*ENTRY_COLUMNS), attrgetter(*TRANSACTION_COLUMNS[:-1])
+_of_entry, _of_transaction = attrgetter(*ENTRY_COLUMNS), attrgetter(*_OF_TRANSACTION)
 
 
 def how_different(stored: Entry | RejectedEntry, entry: Entry | RejectedEntry) -> str:
