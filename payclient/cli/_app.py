@@ -98,8 +98,10 @@ def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[],
         status = _dispatch(arguments, streams, on_imported)
         streams.stdout.flush()
     except CycloptsError as error:
+        from payclient.cli._sources import about_ledger  # noqa: PLC0415  `--help` need not load the ledger
+
         error.verbose = False
-        return _end(streams, Exit.USAGE, f"{' '.join(str(error).split())} (see payclient --help)")
+        return _end(streams, Exit.USAGE, about_ledger(f"{' '.join(str(error).split())} (see payclient --help)"))
     except PayClientError as error:
         return _end(streams, status_of(error), _OPTION.sub(lambda name: f"--{name[0].replace('_', '-')}", str(error)))
     except BrokenPipeError:

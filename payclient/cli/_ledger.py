@@ -1,28 +1,79 @@
-"""`payclient ledger`: how a ledger is read."""
+"""`payclient ledger`: how a ledger is read, and the rules file that declares it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from cyclopts import Parameter
+import attrs
+from attrs import field, frozen
+from cyclopts import Group, Parameter
 
-from payclient.cli._options import LedgerOptions
 from payclient.cli._overview import Overview, overview_as_json, overview_lines
+from payclient.cli._sources import LedgerOptions, chosen_columns, given_options, option_name
 from payclient.cli._status import Exit
 from payclient.cli._streams import Streams
-from payclient.reconcile import Rules, read_rules
+from payclient.errors import ConfigurationError
+from payclient.ledger import Suggestion, as_option, as_word
+from payclient.reconcile import Rules, RulesError, parse_rules, read_rules
 
 EXAMPLES = """
 ```console
 $ payclient ledger ledger.csv
-$ payclient ledger ledger.csv --decimal , --thousands .
+$ payclient ledger ledger.csv --decimal , --thousands . --save-rules rules.toml
 $ payclient ledger ledger.xlsx --profile excel-de --header-row 4 --json | jq .suggestions
 ```
 
 Exit status: 0 every row can be used. 1 rows are rejected. 2 usage, or an unreadable ledger.
 """
+_BARE = Parameter(negative="", show_default=False)
+
+
+@Parameter(name="*", group=Group("Declaring", sort_key=6))
+@frozen(kw_only=True)
+class DialectOptions:
+    """
+    Declaring how the ledger is written: keys of `[ledger]` in a rules file, which these options override.
+
+    Attributes:
+        encoding: Encoding of a CSV or JSON Lines file, such as `cp1252`. Default: UTF-8.
+        header_row: Line or row that names the columns. Default: the first that is not empty.
+        decimal: Mark before the fraction of an amount: `.` or `,`.
+        thousands: Mark between thousands: `.`, `,`, `space` or `apostrophe`.
+        grouping: Digits between these marks: `western`, or `indian` as in 12,50,000.
+        negative: How amounts below zero are written: `leading`, `trailing` as in 15-, `parentheses` as in (15) or
+            `debit` as in 15 DB.
+        minor_units: Decimal places that the service counts as whole units: 2 if it counts cents.
+        currency_prefix: Currency before an amount, such as `Rp`.
+        currency_suffix: Currency after an amount.
+        date_format: How times are written, such as `%d/%m/%Y %H:%M`. May be repeated.
+        null: Text that means an empty cell, such as `NULL`. May be repeated.
+        debit_columns: Column with amounts below zero, next to one with those above, as `amount=Debit`. May be repeated.
+        skip_totals: Leave totals rows out, instead of rejecting them.
+        only_currency: Read the rows of this currency only, such as `IDR`.
+    """
+
+    encoding: str | None = None
+    header_row: int | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    grouping: str | None = None
+    negative: str | None = None
+    minor_units: int | None = None
+    currency_prefix: str | None = None
+    currency_suffix: str | None = None
+    date_format: Annotated[tuple[str, ...], _BARE] = ()
+    null: Annotated[tuple[str, ...], _BARE] = ()
+    debit_columns: Annotated[tuple[str, ...], Parameter(name="--debit-column"), _BARE] = ()
+    skip_totals: Annotated[bool, _BARE] = False
+    only_currency: str | None = None
+
+
+_DECLARATIONS = [each.name for each in attrs.fields(DialectOptions)]
+_READING = [each.name for each in attrs.fields(LedgerOptions)]
 
 
 def ledger(
@@ -30,28 +81,138 @@ def ledger(
     /,
     *,
     rules: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+    save_rules: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json"), _BARE] = False,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
+    dialect: DialectOptions = DialectOptions(),
     streams: Annotated[Streams, Parameter(parse=False)],
 ) -> int:
     """
     Show how a ledger is read, before anything is looked up; needs neither a key nor a network.
 
     That is: what each column is taken for, the first rows, which rows are rejected and why, totals by status, what is
-    listed again, and the options that would read what is refused.
+    listed again, the options that would read what is refused, and the command that follows.
 
     Args:
         ledger: CSV, JSON Lines, XLSX or Parquet file, `-` for standard input.
         rules: TOML file with the column names and the table `ledger`.
+        save_rules: New rules file to write: what `--rules` has, what the options declare and what is suggested. The
+            ledger is then shown as this file reads it.
         as_json: Print one JSON object.
         source: Reading the ledger.
+        dialect: Declaring how it is written.
         streams: Of the process.
     """
-    with source.open(ledger, source.declared(Rules() if rules is None else read_rules(rules)), streams) as opened:
-        overview = Overview.of(opened)
-        if as_json:
-            streams.write(json.dumps(overview_as_json(overview), indent=2, ensure_ascii=True))
-        else:
-            for line in overview_lines(overview):
-                streams.write(line)
+    declared = Declared(ledger, rules, source, given_options(dialect, _DECLARATIONS))
+    if save_rules is not None:
+        declared = declared.save(save_rules, streams)
+    overview = declared.overview(streams)
+    following = declared.following(overview)
+    if as_json:
+        shown = {**overview_as_json(overview), "next": following or None}
+        streams.write(json.dumps(shown, indent=2, ensure_ascii=True))
+    else:
+        for line in (*overview_lines(overview), *([f"next: {following}"] if following else [])):
+            streams.write(line)
     return Exit.DIFFERENT if overview.rejected else Exit.DONE
+
+
+@frozen
+class Declared:
+    """A ledger file with what is declared about it, by a rules file, options and suggestions."""
+
+    path: Path
+    rules_file: Path | None
+    source: LedgerOptions
+    dialect: Mapping[str, Any] = field(factory=dict)
+
+    def overview(self, streams: Streams) -> Overview:
+        rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
+        with self.source.open(self.path, self.source.declared(rules, self.dialect), streams) as opened:
+            return Overview.of(opened)
+
+    def save(self, file: Path, streams: Streams) -> Self:
+        """Write the declarations and what is suggested into *file*; return them without the options."""
+        if str(self.path) == "-":
+            message = "--save-rules needs the ledger as a file, because it is read again by the rules that are written"
+            raise ConfigurationError(message)
+        full = self._with(self.overview(streams).ledger.suggestions)
+        text = full.rules_text(file.parent)
+        if text is None:
+            keys = ", ".join(f"{name}.{key}".strip(".") for name, table in full.tables().items() for key in table)
+            message = f"--save-rules cannot add {keys} to {self.rules_file}, which has one of them: edit it by hand"
+            raise ConfigurationError(message)
+        with file.open("x", encoding="utf-8") as new:
+            new.write(text)
+        source = attrs.evolve(self.source, column=(), ignore_column=(), require="", profile=None)
+        return attrs.evolve(self, rules_file=file, source=source, dialect={})
+
+    def _with(self, suggestions: Iterable[Suggestion]) -> Self:
+        """Return these declarations with those that are suggested, where there is one reading only."""
+        dialect = dict(self.dialect)
+        for name, value in (each for one in suggestions if not one.is_ambiguous for each in one.readings[0].options):
+            attribute = name.removeprefix("--").replace("-", "_")
+            is_list = isinstance(getattr(DialectOptions(), attribute), tuple)
+            dialect[attribute] = (*dialect.get(attribute, ()), value) if is_list else value
+        return attrs.evolve(self, dialect=dialect)
+
+    def following(self, overview: Overview) -> str:
+        """Return the command to run next, as a shell takes it; empty if a person has to decide something first."""
+        suggestions = overview.ledger.suggestions
+        full = self._with(suggestions)
+        is_open = any(each.is_ambiguous for each in suggestions) or (overview.rejected and not suggestions)
+        if is_open or full.rules_text(Path() if self.rules_file is None else self.rules_file.parent) is None:
+            return ""
+        rules = [] if self.rules_file is None else [as_option("rules", str(self.rules_file))]
+        options = [*rules, *_as_options(given_options(self.source, _READING))]
+        if full.dialect:
+            new = next(name for name in _new_names() if not Path(name).exists())
+            options += [*_as_options(full.dialect), as_option("save-rules", new)]
+        command = ["payclient ledger"] if full.dialect else ["payclient reconcile"]
+        out = [] if full.dialect else ["--out report"]
+        return " ".join((*command, as_word(str(self.path)), *out, *options))
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Return the declarations as a rules file has them, by table; the first table has no name."""
+        ledger = {**given_options(self.source, ["profile"]), **self.dialect}
+        if "debit_columns" in ledger:
+            ledger["debit_columns"] = chosen_columns(ledger["debit_columns"], option="--debit-column")
+        top = {"require": self.source.required, "ignore_columns": list(self.source.ignore_column)}
+        return {
+            "": {name: value for name, value in top.items() if value},
+            "ledger": ledger,
+            "columns": chosen_columns(self.source.column),
+        }
+
+    def rules_text(self, folder: Path) -> str | None:
+        """Return a rules file of *folder* with all declarations; None if the one that is given has other values."""
+        text = "" if self.rules_file is None else self.rules_file.read_text(encoding="utf-8-sig")
+        for name, table in self.tables().items():
+            lines = "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+            before, header, after = text.partition(f"[{name}]\n") if name else ("", "", text)
+            if name and lines and not header:
+                before, header, after = f"{text}\n" if text else "", f"[{name}]\n", ""
+            text = before + header + lines + after
+        try:
+            parse_rules(text, folder=folder)
+        except RulesError:  # the key is there already
+            return None
+        return text
+
+
+def _new_names() -> Iterator[str]:
+    yield "rules.toml"
+    yield from (f"rules-{number}.toml" for number in count(2))
+
+
+def _as_options(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        option = option_name(name)
+        texts = value if isinstance(value, tuple) else (value,)
+        yield from (option if text is True else as_option(option[2:], str(text)) for text in texts)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007F")  # the rest is the same in TOML

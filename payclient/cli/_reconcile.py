@@ -14,12 +14,13 @@ from cyclopts import Parameter
 
 from payclient._config import resolve_environment
 from payclient.cli._connection import ConnectionOptions
+from payclient.cli._ledger import Declared
 from payclient.cli._metrics import write_metrics
-from payclient.cli._options import JudgingOptions, LedgerOptions, OutputOptions
+from payclient.cli._options import JudgingOptions, OutputOptions
 from payclient.cli._overview import Overview, overview_lines, question_lines
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
-from payclient.cli._statement import StatementOptions, about_statement
+from payclient.cli._sources import LedgerOptions, StatementOptions, about_ledger, about_statement, reading_ledger
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
@@ -30,7 +31,7 @@ from payclient.report import JOURNAL, WORK_LIST, PastRun, open_past_run, read_lo
 EXAMPLES = """
 ```console
 $ payclient reconcile ledger.csv --out report
-$ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta --column amount=Betrag
+$ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta
 $ payclient reconcile ledger.csv --out reports/2026-11-21 --previous reports/2026-11-20 --fail-on-new medium
 $ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --reuse 7d
 $ payclient reconcile ledger.csv --out reports/2026-11-22 --previous reports/2026-11-21 --recheck 60d --sample 1000
@@ -98,7 +99,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     recheck = judging.rechecking
     if dry_run:
         with _opened(ledger, source, other, rules, streams) as sides:
-            return _show(*sides, connection.max_concurrency, streams)
+            return _show(*sides, Declared(ledger, judging.rules_file, source), connection.max_concurrency, streams)
     previous, rules = _past_run(judging.previous, out, output, streams), judging.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
@@ -130,10 +131,9 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
 def _opened(
     path: Path, source: LedgerOptions, other: StatementOptions, rules: Rules, streams: Streams
 ) -> Generator[tuple[Ledger, Ledger | None]]:
-    with (
-        source.open(path, rules, streams) as ledger,
-        other.open(rules, ledger, allow_empty=source.allow_empty) as statement,
-    ):
+    with reading_ledger():
+        opened = source.open(path, rules, streams)
+    with opened as ledger, other.open(rules, ledger, allow_empty=source.allow_empty) as statement:
         yield ledger, statement
 
 
@@ -153,9 +153,11 @@ def _past_run(previous: Path | None, out: Path, output: OutputOptions, streams: 
     return run
 
 
-def _show(ledger: Ledger, statement: Ledger | None, concurrency: int, streams: Streams) -> int:
+def _show(ledger: Ledger, statement: Ledger | None, declared: Declared, concurrency: int, streams: Streams) -> int:
     overview = Overview.of(ledger)
-    for line in (*overview_lines(overview), *question_lines(overview, concurrency)):
+    following = declared.following(overview) if ledger.suggestions else ""
+    next_lines = [f"next: {following}"] if following else []
+    for line in (*overview_lines(overview), *next_lines, *question_lines(overview, concurrency)):
         streams.write(line)
     if statement is not None:
         for line in ("", "the statement:", *map(about_statement, overview_lines(Overview.of(statement)))):
@@ -190,7 +192,7 @@ async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
         job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {job.streams.command}")
         raise
     for warning in job.ledger.warnings:
-        job.streams.tell(f"payclient: {warning}")
+        job.streams.tell(f"payclient: {about_ledger(warning)}")
     for warning in () if job.statement is None else job.statement.warnings:
         job.streams.tell(f"payclient: the statement: {about_statement(warning)}")
     return summary

@@ -17,7 +17,7 @@ from payclient import AsyncClient
 from payclient._escape import plural
 from payclient.cli._options import OutputOptions
 from payclient.cli._progress import ProgressMode, shown
-from payclient.cli._statement import about_statement, statement_lines
+from payclient.cli._sources import about_ledger, about_statement, reading_ledger, statement_lines
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
 from payclient.errors import PayClientError
@@ -196,9 +196,10 @@ class Reconciliation:
             journal.set_note(_STARTED, self.clock().isoformat())
         if self.statement is not None:
             self.ledger.tell_left_out(journal.statement_lines.leave_out)
-        yield from self.ledger
+        with reading_ledger():
+            yield from self.ledger
         for suggestion in self.ledger.suggestions:
-            self.streams.tell(f"payclient: {suggestion}; payclient ledger shows how the ledger is read")
+            self.streams.tell(f"payclient: {about_ledger(str(suggestion))}")
         about = About(
             ledger=_ledger_about(self.ledger),
             rules=self.rules,

@@ -15,7 +15,7 @@ from payclient._atomic import AtomicFiles
 from payclient._escape import plural
 from payclient.cli._options import JudgingOptions, OutputOptions
 from payclient.cli._reconciliation import about_of, note_about, write_again
-from payclient.cli._statement import settling_within
+from payclient.cli._sources import settling_within
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError

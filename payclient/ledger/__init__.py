@@ -2,6 +2,8 @@
 
 from payclient._atomic import Fingerprint
 from payclient.ledger._cells import CellProblem as CellProblem
+from payclient.ledger._cells import as_option as as_option
+from payclient.ledger._cells import as_word as as_word
 from payclient.ledger._columns import FIELDS as FIELDS
 from payclient.ledger._columns import Columns
 from payclient.ledger._columns import column_names as column_names

@@ -167,9 +167,10 @@ def test_columns_are_told(reconcile):
     assert result.err == "columns: reference = 'ref', amount = 'Total'; not used: 'note'\n"
 
 
-def test_debits_are_told(reconcile):
+def test_debits_are_told(reconcile, tmp_path):
     """A column of debits is used."""
-    options = ("--column", "amount=credit", "--debit-column", "amount=debit")
+    (tmp_path / "rules.toml").write_text('[ledger]\ndebit_columns = { amount = "debit" }\n')
+    options = ("--column", "amount=credit", "--rules", str(tmp_path / "rules.toml"))
     result = reconcile(*options, lines=["T1,15000,,x"], header="reference,credit,debit,note")
     assert result.err == "columns: reference, amount = 'credit' with debits in 'debit'; not used: 'note'\n"
 
@@ -485,29 +486,29 @@ GERMAN = {"header": "reference;amount;created_at", "lines": ["T1;15.000,00;20.11
 
 
 def test_declared(reconcile, report, tmp_path):
-    """Options declare how the ledger is written, over the rules file; the declaration is kept with the run."""
+    """The rules file declares how the ledger is written; the declaration is kept with the run."""
     rules = tmp_path / "rules.toml"
-    rules.write_text('[ledger]\ndecimal = "."\ndate_format = "%d.%m.%Y"\n')
-    result = reconcile("--rules", str(rules), "--decimal", ",", "--thousands", ".", **GERMAN)
+    rules.write_text('[ledger]\ndecimal = ","\nthousands = "."\ndate_format = "%d.%m.%Y"\n')
+    result = reconcile("--rules", str(rules), **GERMAN)
     assert (result.status, result.out.partition(":")[0], result.err.count("cannot be read")) == (0, "CLEAN", 0)
     declared = {"decimal": ",", "thousands": ".", "date_format": ["%d.%m.%Y"]}
     assert json.loads((report / "manifest.json").read_text())["rules"]["ledger"] == declared
     other = reconcile("--profile", "excel-de", **GERMAN)
     assert other.status == 2
     assert "belongs to another run: ledger was {" in other.err
-    assert reconcile("--rules", str(rules), "--decimal", ",", "--thousands", ".", **GERMAN).status == 0
+    assert reconcile("--rules", str(rules), **GERMAN).status == 0
+
+
+OF_THE_RULES = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--decimal", ";"), "--decimal must be one of . and , got ';'"),
+        (("--decimal", ";"), f"Did you mean --delimiter? (see payclient --help); {OF_THE_RULES}"),
         (("--profile", "excel-xx"), "--profile must be one of excel-de, "),
-        (("--decimal", ",", "--thousands", ","), "--decimal and thousands must differ"),
-        (
-            ("--format", "jsonl", "--header-row", "2"),
-            "the ledger cannot be read like this: header_row is an option of csv",
-        ),
+        (("--from", "2026-13-01"), "from must be a day or a time such as 2026-11-01"),
+        (("--format", "csv", "--sheet", "2"), "the ledger cannot be read like this: sheet is an option of xlsx"),
     ],
 )
 def test_unusable_declaration(reconcile, arguments, message):
@@ -516,11 +517,22 @@ def test_unusable_declaration(reconcile, arguments, message):
     assert (result.status, message in result.err) == (2, True), result.err
 
 
-def test_left_out(reconcile, report):
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [("November\n\nreference,amount", ["T1,1"]), ("reference,amount,currency", ["T1,5,IDR", "T2,5,USD"])],
+)
+def test_refusal_names_the_rules(reconcile, header, lines):
+    """A refusal that names a declaration says which command takes it."""
+    result = reconcile(header=header, lines=lines)
+    assert (result.status, OF_THE_RULES in result.err) == (2, True), result.err
+
+
+def test_left_out(reconcile, report, tmp_path):
     """Rows outside are not looked up and in no total; the report counts and lists them."""
+    (tmp_path / "rules.toml").write_text('[ledger]\nonly_currency = "idr"\nskip_totals = true\n')
     lines = ["T1,15000,2026-11-20,IDR", "T2,7,2026-11-20,USD", "T3,9,2026-10-31,IDR", "TOTAL,15016,,"]
     result = reconcile(
-        *("--only-currency", "idr", "--from", "2026-11-01", "--to", "2026-11-30", "--skip-totals"),
+        *("--rules", str(tmp_path / "rules.toml"), "--from", "2026-11-01", "--to", "2026-11-30"),
         lines=lines,
         header="reference,amount,date,currency",
     )
@@ -536,11 +548,14 @@ def test_left_out(reconcile, report):
     ]
 
 
-def test_declared_after_a_useless_run(reconcile):
+def test_declared_after_a_useless_run(reconcile, command, tmp_path):
     """When no row could be read, the same folder takes the run that declares how the ledger is written."""
     first = reconcile(**GERMAN)
     assert (first.status, "all can be read with --decimal , --thousands ." in first.err) == (1, True)
-    assert reconcile("--decimal", ",", "--thousands", ".", **GERMAN).status == 0
+    assert OF_THE_RULES in first.err
+    rules = str(tmp_path / "rules.toml")
+    assert command("ledger", str(tmp_path / "ledger.csv"), "--save-rules", rules).status == 0
+    assert reconcile("--rules", rules, **GERMAN).status == 0
     assert "belongs to another run" in reconcile(**GERMAN).err
 
 

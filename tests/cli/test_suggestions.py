@@ -46,16 +46,28 @@ def printed(result):
     for line in result.out.splitlines():
         if line.startswith("suggestion: "):
             return re.search(r"all can be read with (.*?) \(", line)[1]
-    found = [each for each in _OPTION.findall(result.out + result.err) if not each.endswith(("=NAME", "reference="))]
+    text = result.out.partition("\nnext: ")[0] + result.err
+    found = [each for each in _OPTION.findall(text) if not each.endswith(("=NAME", "reference="))]
     return found[0] if found else ""
+
+
+def write(name, path):
+    text, expected = LEDGERS[name]
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return expected
+
+
+def following(result):
+    """Return the arguments of the command that `payclient ledger` says comes next."""
+    lines = [line for line in result.out.splitlines() if line.startswith("next: ")]
+    return shlex.split(lines[0])[2:] if lines else []
 
 
 @pytest.mark.parametrize("name", LEDGERS)
 def test_pasted(name, command, tmp_path):
     """Pasting what is printed, again and again, reads every row of the ledger."""
-    text, expected = LEDGERS[name]
     path = tmp_path / "ledger.csv"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    expected = write(name, path)
     options = []
     for _ in range(4):
         result = command("ledger", str(path), *shlex.split(" ".join(options)))
@@ -63,3 +75,23 @@ def test_pasted(name, command, tmp_path):
             break
         options.append(option)
     assert (result.status, expected in " ".join(options)) == (0, True), (options, result.out + result.err)
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_followed(name, command, tmp_path, monkeypatch):
+    """With the options that messages name, the commands that are said to follow end in a ledger that is read whole."""
+    monkeypatch.chdir(tmp_path)
+    expected = write(name, tmp_path / "ledger.csv")
+    arguments, commands = ["ledger", "ledger.csv"], []
+    while arguments[0] == "ledger":
+        commands.append(shlex.join(arguments))
+        result = command(*arguments)
+        if following(result):
+            arguments = following(result)
+        else:  # a person has to decide: about a refusal, or which of two readings is meant
+            assert printed(result), (commands, result)
+            arguments = [*arguments, *shlex.split(printed(result))]
+    commands.append(shlex.join(arguments))
+    result = command(*arguments, "--dry-run")
+    assert (result.status, "rejected: 0 rows" in result.out, result.err) == (0, True, "")
+    assert any(shlex.join(shlex.split(expected)) in each for each in commands), commands

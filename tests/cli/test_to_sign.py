@@ -16,8 +16,11 @@ T3,5,Paid,2026-11-02 11:00:00,USD,other money
 TOTAL,24000,,,IDR,
 """
 STATEMENT = "reference,amount,kind,memo\nT1,15000,booked,\nT2,1,announced,\n"
-RULES = '[statement.kind]\ncolumn = "kind"\ncharge = ["booked"]\nignore = ["announced"]\n'
-OPTIONS = "--only-currency IDR --from 2026-11-01 --skip-totals --previous 20 --statement bank.csv --rules rules.toml"
+RULES = (
+    '[ledger]\nonly_currency = "IDR"\nskip_totals = true\n'
+    '[statement.kind]\ncolumn = "kind"\ncharge = ["booked"]\nignore = ["announced"]\n'
+)
+OPTIONS = "--from 2026-11-01 --previous 20 --statement bank.csv --rules rules.toml"
 LEFT_OUT = {
     "ledger": [
         "the column 'note', which is not used",

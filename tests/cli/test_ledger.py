@@ -147,7 +147,7 @@ def test_dry_run(command, tmp_path):
     path = tmp_path / "ledger.csv"
     path.write_text("reference,amount\nT1,1\nT2,2\nT1,1\n")
     dry = command("reconcile", str(path), "--out", str(tmp_path / "out"), "--dry-run").out.splitlines()
-    assert dry[:-2] == command("ledger", str(path)).out.splitlines()
+    assert dry[:-2] == command("ledger", str(path)).out.splitlines()[:-1]
     assert dry[-2] == "lookups: 2, each reference once, and once more for each difference"
     assert not (tmp_path / "out").exists()
 
@@ -160,3 +160,51 @@ def test_suggested_while_reconciling(configured, tmp_path):
     assert (
         "payclient: 2 rows have amounts that cannot be read; all can be read with --thousands . (first: " in result.err
     )
+
+
+def test_whole_units_of_a_profile(ledger):
+    """Zero is a declaration too: it overrides a profile that counts cents."""
+    content = "source_id,gross,fee,net,reporting_category\nT1,15000,0,15000,charge\n"
+    shown = json.loads(ledger("--profile", "stripe-balance", "--minor-units", "0", "--json", content=content).out)
+    assert shown["first"][0]["amount"] == 15000
+
+
+def test_saved(ledger, tmp_path):
+    """The rules file that is written has the options and what is suggested, and the ledger is shown as it reads it."""
+    rules, again = tmp_path / "new.toml", tmp_path / "again.toml"
+    result = ledger("--column", "reference=Kode", "--skip-totals", "--save-rules", str(rules))
+    assert (result.status, "T1          15000" in result.out) == (1, False)  # one row holds no number
+    content = LEDGER.replace(";abc;;\n", "")
+    result = ledger("--column", "reference=Kode", "--skip-totals", "--save-rules", str(again), content=content)
+    assert (result.status, result.err) == (0, "")
+    assert again.read_text() == (
+        '[ledger]\nskip_totals = true\ndecimal = ","\nthousands = "."\n\n[columns]\nreference = "Kode"\n'
+    )
+    following = f"next: payclient reconcile {tmp_path / 'ledger.csv'} --out report --rules {again}"
+    assert (result.out.splitlines()[-1], "T1          15000" in result.out) == (following, True)
+
+
+def test_saved_beside_rules(ledger, tmp_path):
+    """What the given rules file has is kept; what it says otherwise is not overridden, and no file is written."""
+    rules, new = tmp_path / "rules.toml", tmp_path / "new.toml"
+    rules.write_text('[ledger]\nthousands = "."\n[statuses]\nlunas = "paid"\n')
+    content = "reference,amount,status\nT1,15.000,Lunas\n"
+    refused = ledger("--rules", str(rules), "--thousands", ",", "--save-rules", str(new), content=content)
+    assert (refused.status, "cannot add ledger.thousands" in refused.err, new.exists()) == (2, True, False)
+    saved = ledger("--rules", str(rules), "--null=-", "--save-rules", str(new), content=content)
+    assert (saved.status, new.read_text()) == (0, rules.read_text().replace("thousands", 'null = ["-"]\nthousands'))
+    assert ledger("--save-rules", str(new)).status == 2  # never written over
+
+
+def test_saved_from_a_file(command):
+    """Standard input cannot be read twice, so nothing is saved from it."""
+    result = command("ledger", "-", "--save-rules", "rules.toml", stdin=b"reference\nT1\n")
+    assert (result.status, "--save-rules needs the ledger as a file" in result.err) == (2, True)
+
+
+def test_following(ledger, tmp_path):
+    """The command that follows is said with the options that still matter, and not where a person has to decide."""
+    last = ledger("--from", "2026-11-01", content="reference,amount,date\nT1,5,2026-11-02\n").out.splitlines()[-1]
+    assert last == f"next: payclient reconcile {tmp_path / 'ledger.csv'} --out report --from 2026-11-01"
+    for content in ("reference,amount\nT1,15.000\n", "reference,amount\nT1,abc\n"):
+        assert "next:" not in ledger(content=content).out
