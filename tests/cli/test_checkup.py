@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payclient import errors
-from payclient.cli._checkup import (
+from payclient.cli._doctor import (
     Check,
     Checkup,
     State,

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from payclient.cli._checkup import read_certificate
+from payclient.cli._doctor import read_certificate
 from payclient.testing import Reply
 from support.fakes import KEY
 from support.in_thread import serving
