@@ -150,16 +150,43 @@ def tied(tmp_path_factory):
     return asyncio.run(night(tmp_path_factory.mktemp("tied"))).as_uri()
 
 
-def entry_of(fields):
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    """Write the report of a run with a previous one, a statement, methods and amounts of twelve digits."""
+
+    async def nights(folder):
+        night, planted, before = Nights(folder, formats=tuple(FORMATS)), generate(600, seed=1), None
+        for number in range(2):
+            ledger = [
+                entry_of(fields, "payment_method") for fields in planted.ledger[120 * number : 120 * number + 400]
+            ]
+            answers = {
+                fields["reference"]: read_transaction(
+                    dict(fields) | ({"amount": 123_456_789_000} if place % 40 == 7 + number else {})
+                )
+                for place, fields in enumerate(planted.transactions)
+            }
+            statement = [
+                Entry(line=place, reference=reference, amount=found.amount - place % 7)
+                for place, (reference, found) in enumerate(answers.items(), 2)
+                if place % 5
+            ]
+            before = await night([each for each in ledger if each], answers, previous=before, statement=statement)
+        return before.run.folder / "report.html"
+
+    return asyncio.run(nights(tmp_path_factory.mktemp("full"))).as_uri()
+
+
+def entry_of(fields, *more):
     """Return a row of the planted ledger; None for one that no ledger could hold."""
     if not str(fields["amount"]).isdecimal():
         return None
-    return Entry(line=1, **{name: fields[name] for name in ("reference", "merchant_reff", "amount", "status")})
+    return Entry(line=1, **{name: fields[name] for name in ("reference", "merchant_reff", "amount", "status", *more)})
 
 
 @pytest.fixture(scope="module")
 def chromium(
-    address, pictured, after_another, compared, tied
+    address, pictured, after_another, compared, tied, full
 ):  # the reports are made first, because the browser's event loop would be in the way
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  only the browser session installs it
 
@@ -228,6 +255,18 @@ def test_nothing_is_clipped(open_page, width, media):
     page.emulate_media(media=media)
     clipped = "cells => cells.filter(c => c.scrollWidth > c.clientWidth + 1).map(c => c.textContent)"
     assert page.locator("td:visible, th:visible").evaluate_all(clipped) == []
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1280, A4])
+def test_every_column(open_page, full, width):
+    """No column of a page with everything on it is cut, on any screen or on paper, however large the amounts are."""
+    page = open_page(of=full, width=width)
+    page.emulate_media(media="print" if width == A4 else "screen")
+    cut = "cells => cells.filter(c => c.scrollWidth > c.clientWidth + 1).map(c => c.textContent)"
+    assert page.locator("td:visible, th:visible").evaluate_all(cut) == []
+    beyond = "tables => tables.filter(t => t.scrollWidth > t.clientWidth + 1).map(t => t.getAttribute('aria-label'))"
+    assert page.locator(".scroll").evaluate_all(beyond) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 @pytest.mark.parametrize("media", ["screen", "print"])

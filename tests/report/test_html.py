@@ -208,7 +208,7 @@ def test_chart_says_the_same(example, page):
 
 def test_matrix(example, page):
     """The matrix counts each row once, and marks where the two words do not mean the same."""
-    (table,) = page.all("table", class_="matrix")
+    (table,) = page.all("table", class_="matrix cards")
     lines = [text for text in page.all("tr") if text in table][1:]
     assert sum(int(re.search(r"\d[\d,]*", line)[0].replace(",", "")) for line in lines) == len(example)
     assert [("not the same" in line) for line in lines if re.match("Paid (Paid|Expired)", line)] == [False, True]
@@ -216,7 +216,7 @@ def test_matrix(example, page):
 
 def test_breaks_add_up(example, page):
     """Each break is in one group; the groups come to what the summary has, and each row is on the page."""
-    (table,) = page.all("table", class_="kinds")
+    (table,) = page.all("table", class_="kinds cards")
     *kinds, total = re.findall(r" ([\d,]+) ([\d,]+) ([\d,]+) \S+(?= |$)", table)
     broken = [row for row in example if row.bucket is Bucket.BREAK]
     listed = Counter(re.findall(r"T\d{10}DEMO", " ".join(page.all("th"))))

@@ -117,7 +117,7 @@ async def test_kind(tmp_path, ours, theirs, paid_sums):
     done = await Nights(tmp_path, formats=("report.html", "rows.jsonl", "summary.json"))(
         ledger, {"M": paid("M"), **known}, **more
     )
-    (kinds,) = Page((tmp_path / "night-1" / "report.html").read_text()).all("table", class_="kinds")
+    (kinds,) = Page((tmp_path / "night-1" / "report.html").read_text()).all("table", class_="kinds cards")
     assert kinds.replace("\N{MINUS SIGN}", "-").endswith(f" 1 {paid_sums} All breaks 1 {paid_sums}")
     lines = [" ".join(line.split()) for line in verdict_lines(done.summary, Worst(), rules=STRICT)]
     (code,) = done.summary.codes
@@ -164,7 +164,7 @@ async def test_at_stake_of_what_is_not_known(tmp_path):
 async def test_page(folder):
     """The kinds add up to all breaks, and each group's rows to the sums above them."""
     page = Page((folder / "report.html").read_text())
-    (kinds,) = page.all("table", class_="kinds")
+    (kinds,) = page.all("table", class_="kinds cards")
     assert sums_to_last(kinds, KINDS)
     moved = sum(int(cell.replace("\N{MINUS SIGN}", "-").replace("+", "") or 0) for cell in page.all("td", class_="n d"))
     recorded = page.text.split("Recorded as paid, but not paid recorded_not_paid")[1]
