@@ -24,10 +24,11 @@ from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger, column_names
-from payclient.reconcile import Bucket, Rules, StoppedError, Summary, Verdict
+from payclient.reconcile import Bucket, Rules, StoppedError, Summary
+from payclient.reconcile.result import EXIT_STATUSES
 from payclient.report import JOURNAL, WORK_LIST, PastRun, open_past_run, read_log, rows_file, verdict_wording
 
-EXAMPLES = """
+EXAMPLES = f"""
 ```console
 $ payclient reconcile ledger.csv --out report
 $ payclient reconcile ledger.xlsx --out report --rules rules.toml --time-zone Asia/Jakarta
@@ -43,9 +44,9 @@ $ zcat ledger.csv.gz | payclient reconcile - --out report --canary T0000000033KG
 Run the same command again to resume after an interruption, or to retry unresolved rows. Then
 `payclient report`, `payclient explain` and `payclient verify` work on the folder, without a network.
 
-Exit status: 0 nothing to do. 1 breaks at or above `--fail-on`, or rejected rows, also when rows are unresolved.
-2 usage, or an unreadable ledger. 3 the service refuses the key or this computer, or nothing was found at all.
-75 incomplete: run it again. 130 interrupted and saved.
+Exit status: 0 {EXIT_STATUSES[0]}. 1 {EXIT_STATUSES[1]}.
+2 usage, or an unreadable ledger. 3 {EXIT_STATUSES[3]}; or the service refuses the key or this computer.
+75 {EXIT_STATUSES[75]}. 130 interrupted and saved.
 """
 
 _FLAG = Parameter(negative="", show_default=False)

@@ -10,15 +10,8 @@ from attrs import frozen
 
 from payclient._escape import plural, quote
 from payclient.reconcile import Rules, Summary, expiry_rule, rules_as_json
+from payclient.reconcile.result import EXIT_STATUSES
 from payclient.report._about import About, LedgerAbout, StatementAbout
-
-_EXIT_STATUSES = {
-    0: "0: nothing to do",
-    1: "1: breaks of at least medium severity, or rejected rows (--fail-on moves the line)",
-    3: "3: nothing was found, so the key or the environment may be wrong; name a reference that exists with --canary",
-    75: "75: incomplete; the same command resumes",
-}
-
 
 RUN_TERM = "Run"
 """The line with the name of the run, by which a work list is known to be its."""
@@ -79,7 +72,8 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
         yield Fact("Leakage by payment method", tuple(each.sentence for each in summary.leakage))
     if about.ended_by:
         yield Fact("Ended early", (about.ended_by,))
-    yield Fact("Exit status", (_EXIT_STATUSES[summary.exit_status()],))
+    status = summary.exit_status()
+    yield Fact("Exit status", (f"{status}: {EXIT_STATUSES[status]}",))
     yield Fact("Written by", (f"payclient {about.payclient_version}",))
 
 

@@ -13,12 +13,14 @@ import pytest
 import payclient
 from payclient import errors
 from payclient.cli._app import COMMANDS, make_app
+from payclient.cli._reconcile import EXAMPLES
 from payclient.cli._status import Exit
 from payclient.ledger import Dialect, profiles
 from payclient.ledger._columns import FIELDS, SYNONYMS
 from payclient.ledger._open import SUFFIXES
 from payclient.policies._retry import Again, classify
 from payclient.reconcile import Bucket, Code, Finding, Severity
+from payclient.reconcile.result import EXIT_STATUSES
 from payclient.transports import HttpxTransport
 from payclient.transports.fast import FastTransport
 
@@ -157,6 +159,15 @@ def test_exit_statuses():
     """Every exit status stands in the table, and no other."""
     statuses = {int(name) for name in rows("cli.md", "Exit status") if name.isdecimal()}
     assert statuses == {int(status) for status in Exit}
+
+
+def test_exit_statuses_of_a_run():
+    """The table, the help of `payclient reconcile` and the page say the same of a run that has ended."""
+    table = {name: " ".join(cells).replace("`", "") for name, cells in rows("cli.md", "Exit status").items()}
+    text = " ".join(EXAMPLES.replace("`", "").split())
+    for status, meaning in EXIT_STATUSES.items():
+        assert meaning in table[str(status)]
+        assert f"{status} {meaning}" in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -11,6 +11,7 @@ from payclient.reconcile.result._patterns import Pattern as Pattern
 from payclient.reconcile.result._settlement import Settlement as Settlement
 from payclient.reconcile.result._settlement import SettlementStep as SettlementStep
 from payclient.reconcile.result._summary import COMPLETENESS as COMPLETENESS
+from payclient.reconcile.result._summary import EXIT_STATUSES as EXIT_STATUSES
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Tally as Tally
 from payclient.reconcile.result._summary import Total as Total

@@ -36,6 +36,17 @@ BOTH_WAYS = (
 """The same, with a statement."""
 
 
+EXIT_STATUSES: Mapping[int, str] = MappingProxyType(
+    {
+        0: "nothing to do",
+        1: "breaks of at least medium severity, or rejected rows (--fail-on moves the line)",
+        3: "nothing was found, so the key or the environment may be wrong; name a reference that exists with --canary",
+        75: "incomplete; the same command resumes",
+    }
+)
+"""The exit statuses of a run that has ended, in words; `Summary.exit_status` returns one of them."""
+
+
 class Verdict(StrEnum):
     """
     The result of a reconciliation in one word.
