@@ -24,7 +24,7 @@ from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
 from payclient.ledger import Ledger, column_names
-from payclient.reconcile import Bucket, Rules, StoppedError, Summary
+from payclient.reconcile import Bucket, Rules, StoppedError, Summary, Verdict
 from payclient.reconcile.result import EXIT_STATUSES
 from payclient.report import JOURNAL, WORK_LIST, PastRun, open_past_run, read_log, rows_file, verdict_wording
 

@@ -11,7 +11,8 @@ import pytest
 
 from payclient import errors
 from payclient.ledger import ABSENT, Entry
-from payclient.reconcile import Accepted, BreakState, Rules
+from payclient.reconcile import Accepted, BreakState, Rules, TieOutError
+from payclient.reconcile.result import OpenTally
 from payclient.reconcile.values import FindingTotal
 from payclient.report import RunDiff
 from support.nights import Nights, paid
@@ -206,6 +207,13 @@ async def test_amounts_not_stated(tmp_path):
         rows = [Entry(line=line, reference="A", amount=amount) for line, amount in enumerate(amounts, 2)]
         done = await run(rows, {"A": paid("A", service)})
         assert done.summary.open_findings.by_code["duplicate_reference"] == FindingTotal(1, at_stake)
+
+
+def test_does_not_tie():
+    """No report is written where findings or money of the run before are missing."""
+    for before in (FindingTotal(1, 0), FindingTotal(0, 5)):
+        with pytest.raises(TieOutError, match="the roll-forward does not tie"):
+            OpenTally().open_findings(before)
 
 
 async def test_oracle():
