@@ -11,6 +11,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TypeAlias
@@ -239,7 +240,11 @@ def _at(root: Path, path: Path, line: int = 1) -> str:
 
 
 def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), path)
+    return _parse(path.read_text(encoding="utf-8"))
+
+
+_parse = cache(ast.parse)
+"""Most rules read the same modules; no rule changes a tree."""
 
 
 def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
