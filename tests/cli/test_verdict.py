@@ -57,8 +57,8 @@ def test_open_for_long():
         finding = Finding(Code.UNDERPAID, "x", at_stake=10**line)
         found = evolve(row(line, Code.UNDERPAID), findings=(evolve(finding, history=history),))
         tally.add(found)
-        known = seen_of("T1", [found], run="1").breaks[Code.UNDERPAID]
-        tally.add_change(BreakChange(reference="T1", was=known, now=known, history=history))
+        known = seen_of(f"T{line}", [found], run="1").breaks[Code.UNDERPAID]
+        tally.add_change(BreakChange(reference=f"T{line}", was=known, now=known, history=history, beside=10**line))
     summary = tally.summary()
     lines = [" ".join(each.split()) for each in verdict_lines(summary, Worst(), rules=STRICT)]
     assert lines[lines.index("open now 4 11,110") + 1] == "for more than 30 days 2 11,000"
