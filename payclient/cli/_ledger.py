@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 import attrs
 from attrs import asdict, define, field, frozen
@@ -139,7 +139,7 @@ class Declared:
     path: Path
     rules_file: Path | None
     source: LedgerOptions
-    dialect: Mapping[str, Any] = field(factory=dict)
+    dialect: Mapping[str, Any] = field(factory=dict[str, Any])
 
     def overview(self, streams: Streams) -> Overview:
         rules = Rules() if self.rules_file is None else read_rules(self.rules_file)
@@ -223,13 +223,14 @@ def _new_names() -> Iterator[str]:
 def _as_options(values: Mapping[str, Any]) -> Iterator[str]:
     for name, value in values.items():
         option = option_name(name)
-        texts = value if isinstance(value, tuple) else (value,)
+        texts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
         yield from (option if text is True else as_option(option[2:], str(text)) for text in texts)
 
 
 def _toml(value: object) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + " }"
+        items = cast("dict[str, object]", value).items()
+        return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in items) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007F")  # the rest is the same in TOML
 
 
