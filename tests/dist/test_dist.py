@@ -45,9 +45,9 @@ def metadata(wheel):
 def test_wheel_is_the_package(wheel):
     """Beside its metadata the wheel holds all modules, the parts of the pages, the profiles and the marker of types."""
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    names = ("page.html.j2", "report.html.j2", "diff.html.j2", "report.css", "report.js")
-    pages = {f"payclient/report/{name}" for name in names}
-    assert shipped == source_files("payclient") | pages | {f"payclient/ledger/{name}.toml" for name in ("profiles", "words")} | {"payclient/py.typed"}
+    names = ("page.html.j2", "report.html.j2", "diff.html.j2", "numbers.html.j2", "report.css", "report.js")
+    data = {f"report/{name}" for name in names} | {"ledger/profiles.toml", "ledger/words.toml", "py.typed"}
+    assert shipped == source_files("payclient") | {f"payclient/{name}" for name in data}
 
 
 def test_sdist_is_whole(sdist):
