@@ -22,14 +22,7 @@ _BUFFER_BYTES = 1 << 18
 
 @frozen(kw_only=True)
 class Fingerprint:
-    """
-    Size and checksum of a file.
-
-    Attributes:
-        name: The file's name without its folder; empty for a stream.
-        size_bytes: Bytes read.
-        sha256: Of these bytes, in hexadecimal.
-    """
+    """Size and checksum of a file."""
 
     name: str
     size_bytes: int
@@ -37,18 +30,10 @@ class Fingerprint:
 
 
 class AtomicFiles:
-    """
-    New files that replace old ones together, after all of them have been synced to disk.
+    """New files that replace old ones together, after all of them have been synced to disk."""
 
-    Args:
-        folder: Created if it does not exist.
-        names: File names; the last one is replaced last.
-        obsolete: Names of old files that the new ones replace, and that are removed.
-
-    Note:
-        Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
-        the old files stay as they are. Temporary files are removed at the end, and those of killed runs at the start.
-    """
+    # Use it as a context manager, write to each `text(name)` or `binary(name)`, then call `commit`. Without `commit`
+    # the old files stay as they are. Temporary files are removed at the end, and those of killed runs at the start.
 
     def __init__(self, folder: Path, names: Iterable[str], *, obsolete: Iterable[str] = ()) -> None:
         self._folder = folder

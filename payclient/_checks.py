@@ -37,12 +37,7 @@ def check_order(name: str, given: float, bound: str, limit: float, *, defaults: 
 
 
 def check_callback(name: str, given: object) -> None:
-    """
-    Refuse anything but a callable, and async functions, whose coroutine would never be awaited.
-
-    Raises:
-        ConfigurationError: Also for a partial, or an object with an asynchronous `__call__`.
-    """
+    """Refuse anything but a callable, and async functions, whose coroutine would never be awaited."""
     if not callable(given):
         message = f"{name} must be callable, got {type(given).__name__}"
         raise ConfigurationError(message)

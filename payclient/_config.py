@@ -99,15 +99,8 @@ def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) 
 
 
 def read_key_file(path: str | Path) -> str:
-    """
-    Return the beginning of a file that holds the API key; do not keep it in a variable.
-
-    Note:
-        Non-ASCII text is not an error here: `ApiKey` refuses it, and names the position.
-
-    Raises:
-        OSError: When the file cannot be read.
-    """
+    """Return the beginning of a file that holds the API key; do not keep it in a variable."""
+    # Non-ASCII text is not an error here: `ApiKey` refuses it, and names the position.
     with Path(path).open("rb") as file:
         return decode_key(file)
 
@@ -131,12 +124,7 @@ def resolve_environment(given: Environment | str | None, environ: Mapping[str, s
 
 
 def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """
-    Return the base URL from the argument, or from `PAYCLIENT_BASE_URL`, without a final slash.
-
-    Raises:
-        ConfigurationError: When there is none, or it is invalid or not `https`.
-    """
+    """Return the base URL from the argument, or from `PAYCLIENT_BASE_URL`, without a final slash."""
     url = OPTIONS["base_url"].value(given, environ)
     if problem := _url_problem(url):
         del url, given, environ  # the URL may hold a password, and the environment the API key
@@ -146,12 +134,7 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
 
 
 def resolve_transport_object(given: object) -> Transport:
-    """
-    Return *given* if it can be a transport.
-
-    Raises:
-        ConfigurationError: When it is not one, such as a class, or a client or transport of httpx.
-    """
+    """Return *given* if it can be a transport."""
     kind = type(given)
     problem = f"got {kind.__name__}"
     if isinstance(given, type):
@@ -188,12 +171,8 @@ def resolve_messages(given: object) -> frozenset[str]:
 
 
 def resolve_application(given: object) -> str | None:
-    """
-    Return *given* if it is a product of a `User-Agent`, or None.
-
-    Source:
-        RFC 9110, part 10.1.5.
-    """
+    """Return *given* if it is a product of a `User-Agent`, or None."""
+    # RFC 9110, part 10.1.5.
     if given is not None and not (isinstance(given, str) and _PRODUCT.fullmatch(given)):
         message = f"application must be a name without spaces, such as 'shop' or 'shop/1.2', got {given!r}"
         raise ConfigurationError(message)

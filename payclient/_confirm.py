@@ -87,22 +87,11 @@ def _to_words(given: object) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Claim:
-    """
-    A claim about a transaction, such as that of a callback.
-
-    Attributes:
-        reference: The service's reference code.
-        amount: The expected amount.
-        merchant_reff: None if it is not compared.
-        status: The accepted words.
-
-    Raises:
-        ConfigurationError: When a value is none that the service could have.
-    """
+    """A claim about a transaction, such as that of a callback."""
 
     reference: str
     amount: int = field(validator=_is_amount)
-    merchant_reff: str | None = field(converter=_to_stated)
+    merchant_reff: str | None = field(converter=_to_stated)  # None: not compared
     status: frozenset[str] = field(converter=_to_words)
 
     def against(self, found: Transaction | None) -> Confirmation:

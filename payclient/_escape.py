@@ -10,16 +10,8 @@ _LOOK_ALIKE = re.compile("[\u0370-\u058f\u0660-\u0669\u06f0-\u06f9\u13a0-\u13ff\
 
 
 def escape_unprintable(text: str, *, max_length: int | None = None) -> str:
-    """
-    Return *text* with each unprintable character as `<U+202E>`.
-
-    That includes line ends, terminal escapes, marks that change the direction of text, and unusual
-    spaces.
-
-    Args:
-        text: Anything.
-        max_length: Maximum length; a longer text ends with `…`.
-    """
+    """Return *text* with each unprintable character as `<U+202E>`."""
+    # That includes line ends, terminal escapes, marks that change the direction of text, and unusual spaces.
     if max_length is not None and len(text) > max_length:
         text = text[: max_length - 1] + "…"
     if text.isprintable():

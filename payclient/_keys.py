@@ -38,18 +38,7 @@ class _Call:
 
 
 class Keys:
-    """
-    The current key.
-
-    Args:
-        key: The key, where it is known from the beginning.
-        source: Asked for the key at the first use, and again when the service has refused it.
-
-    Attributes:
-        version: Increments with each new key; 0 until the source has been called.
-        authorization: Gives the value of the `Authorization` header; do not keep it in a variable.
-        redact: Returns a text without the key, and without the one before it; an attempt keeps its own.
-    """
+    """The current key."""
 
     __slots__ = ("_call", "_current", "_source", "authorization", "redact", "version")
 
@@ -71,16 +60,8 @@ class Keys:
         return "" if self._current is None else self._current.fingerprint
 
     async def renew(self, known_version: int) -> bool:
-        """
-        Ask for a newer key than *known_version*, and return whether there is one.
-
-        Note:
-            Lookups that ask at the same time share one call of the source, and its failure.
-
-        Raises:
-            KeySourceError: When the source fails.
-            ConfigurationError: When the value of the source cannot be a key.
-        """
+        """Ask for a newer key than *known_version*, and return whether there is one."""
+        # Lookups that ask at the same time share one call of the source, and its failure.
         if self._source is not None and self.version == known_version:
             call = self._call = self._call or self._start(self._source)
             call.waiters += 1

@@ -13,16 +13,8 @@ def load_at_first_use(
     package: str,
     home: Mapping[str, tuple[str, ...]],
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """
-    Return the `__getattr__` and the `__dir__` of *package*.
-
-    Args:
-        package: Its `__name__`.
-        home: Its public names, by the module that defines them.
-
-    Source:
-        PEP 562.
-    """
+    """Return the `__getattr__` and the `__dir__` of *package*."""
+    # PEP 562.
     modules = {name: module for module, names in home.items() for name in names}
 
     def get(name: str) -> object:

@@ -71,67 +71,33 @@ class LookupPhase(Timeout):
 
 @define(eq=False, repr=False)
 class Lookup:
-    """
-    The lookup of one reference, retries included.
-
-    Attributes:
-        reference: As it was given.
-        clock: Of the event loop.
-        until: When the lookup must end, on that clock; None for no limit.
-        budget: Seconds of attempts and back-off, queueing excluded: the limit of a lookup in bulk,
-            which may queue for long. None for no limit.
-        observers: Each gets a record per attempt.
-        outage: May refuse the lookup; None if it waits for the end of every outage.
-        began_at: Start time on the clock.
-        is_poll: Whether it can wait: then its attempts queue behind all others.
-        after: The request must be sent after this time; no earlier one is shared.
-        needs_fresh_connection: Whether each attempt is sent over a new connection.
-        sent_at: When the attempt in flight was sent; None between two attempts.
-        key_version: Of the key of the last attempt.
-        redact: Returns a text without that key.
-        attempts: Number of attempts made.
-        last_error: Of the attempts.
-        is_fresh: Whether the last response came over a fresh connection.
-        is_probe: Whether it asks for all others, in an outage.
-        headers: Of the trace, sent with each request.
-        seconds: Spent in each phase.
-    """
+    """The lookup of one reference, retries included."""
 
     reference: str
     clock: Clock
-    until: float | None
-    budget: float | None
+    until: float | None  # on the clock; None for no limit
+    budget: float | None  # seconds of attempts and back-off: a lookup in bulk may queue for long
     observers: tuple[OnAttempt, ...]
-    outage: Outage | None = None
-    is_poll: bool = False
-    after: float = -math.inf
+    outage: Outage | None = None  # None if the lookup waits for the end of every outage
+    is_poll: bool = False  # its attempts queue behind all others
+    after: float = -math.inf  # no request sent earlier is shared
     needs_fresh_connection: bool = False
     began_at: float = field(init=False)
-    sent_at: float | None = field(default=None, init=False)
-    key_version: int = field(default=0, init=False)
+    sent_at: float | None = field(default=None, init=False)  # None between two attempts
+    key_version: int = field(default=0, init=False)  # of the last attempt, as is `redact`
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: PayClientError | None = field(default=None, init=False)
-    is_fresh: bool = field(default=False, init=False)
+    is_fresh: bool = field(default=False, init=False)  # the connection of the last response
     is_probe: bool = field(default=False, init=False)
-    headers: Mapping[str, str] | None = field(default=None, init=False)
-    seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)
+    headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
+    seconds: dict[str, float] = field(factory=_NO_TIME.copy, init=False)  # by phase
 
     def __attrs_post_init__(self) -> None:
         self.began_at = self.clock.now()
 
     def phase(self, name: PhaseName, *, at_most: float | None = None) -> LookupPhase:
-        """
-        Return a block whose duration is recorded under *name* and limited.
-
-        Args:
-            name: Of the phase.
-            at_most: Seconds that the block may take, even if the lookup has more time left.
-
-        Raises:
-            AttemptTimeoutError: From the block, after *at_most*.
-            DeadlineExceededError: From the block, when the lookup's time is over, with its last error as cause.
-        """
+        """Return a block whose duration is recorded under *name* and limited."""
         now = self.clock.now()
         end = self._end(name, now)
         if at_most is None or end <= now + at_most:
@@ -193,14 +159,7 @@ class Lookup:
 
 
 def may_end(error: PayClientError, first_refusal: Refusal | None, *, is_fresh: bool) -> bool:
-    """
-    Return whether *error* may end the lookup.
-
-    Args:
-        error: The meaning of the response.
-        first_refusal: The one before it, if that was not final.
-        is_fresh: Whether the response came over a fresh connection.
-    """
+    """Return whether *error* may end the lookup."""
     if not names_no_reference(error):
         return True
     if not isinstance(error, TransactionNotFoundError) or error.is_conclusive:

@@ -21,22 +21,13 @@ STALL_TIMEOUT = 900.0  # seconds
 
 @frozen(kw_only=True)
 class Option:
-    """
-    One option of `AsyncClient`.
+    """One option of `AsyncClient`."""
 
-    Attributes:
-        default: As Python writes it.
-        variable: The environment variable for an option that is not given; "" for none.
-        scope: `view` if `with_options` can change it; `network` for one of `NetworkOptions`; `client` otherwise.
-        worker: The attribute of `LookupSpec` that holds it, or, in several words, the reason why none does.
-        command: The option of the command line, or, in several words, the reason why there is none.
-    """
-
-    default: str = "None"
+    default: str = "None"  # as Python writes it
     variable: str = ""
-    scope: Literal["client", "view", "network"] = "client"
-    worker: str
-    command: str
+    scope: Literal["client", "view", "network"] = "client"  # `view`: `with_options` can change it
+    worker: str  # the attribute of `LookupSpec`, or, in several words, the reason why none holds it
+    command: str  # the option of the command line, or the reason why there is none
 
     def value(self, given: str | None, environ: Mapping[str, str] = os.environ) -> str:
         """Return the given value, or else that of the variable; it may be a secret."""

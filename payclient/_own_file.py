@@ -14,12 +14,7 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def own(path: str, flags: int) -> int:
-    """
-    Open *path*, as the `opener` of `open`; a new file is readable by its owner only.
-
-    Raises:
-        OSError: When *path* is not a regular file.
-    """
+    """Open *path*, as the `opener` of `open`; a new file is readable by its owner only."""
     try:
         descriptor = os.open(path, flags | _FLAGS, 0o600)
     except OSError as error:
@@ -33,23 +28,13 @@ def own(path: str, flags: int) -> int:
 
 
 def read_own(path: Path) -> bytes:
-    """
-    Return the content of *path*.
-
-    Raises:
-        OSError: When it cannot be read, or is not a regular file.
-    """
+    """Return the content of *path*."""
     with open(path, "rb", opener=own) as file:
         return file.read()
 
 
 def check_own(path: Path) -> None:
-    """
-    Check that *path* is a regular file, or does not exist.
-
-    Raises:
-        OSError: When it is something else.
-    """
+    """Check that *path* is a regular file, or does not exist."""
     try:
         mode = path.lstat().st_mode
     except OSError:  # it does not exist, or opening it will raise

@@ -26,12 +26,7 @@ _MAX_LATENESS = 0.1
 
 @define(eq=False, repr=False)
 class Refusals:
-    """
-    Refuses lookups in an outage.
-
-    Attributes:
-        outage: Its state.
-    """
+    """Refuses lookups in an outage."""
 
     _limiter: Limiter
     outage: Outage = field(init=False, factory=Outage)
@@ -43,22 +38,12 @@ class Refusals:
         return self.outage.is_on and lookup.outage is not None
 
     def check(self, lookup: Lookup) -> None:
-        """
-        Refuse *lookup* if an outage concerns it.
-
-        Raises:
-            OutageError: If so.
-        """
+        """Refuse *lookup* if an outage concerns it."""
         if self.concerns(lookup):
             raise self._refusal(lookup)
 
     def probe(self, lookup: Lookup) -> tuple[Ticket, float]:
-        """
-        Make *lookup*, which an outage concerns, the probe; return its ticket, and the seconds that it may take.
-
-        Raises:
-            OutageError: When no probe is due, or may be sent now.
-        """
+        """Make *lookup*, which an outage concerns, the probe; return its ticket, and the seconds that it may take."""
         now = lookup.clock.now()
         ticket = None if self.outage.probe_due_in(now) else self._limiter.probe()
         if ticket is None:
@@ -88,25 +73,14 @@ class Refusals:
         self,
         ticket: Ticket,
         lookup: Lookup,
-        failure: str | None,
+        failure: str | None,  # "" if the service answered, None if the attempt was given up
         *,
         signal: Signal,
-        is_over: bool,
-        is_final: bool,
+        is_over: bool,  # its deadline has ended it
+        is_final: bool,  # every lookup ends with its error, although the service has said nothing
         pause: float | None,
     ) -> None:
-        """
-        Record the end of an attempt.
-
-        Args:
-            ticket: The attempt's ticket.
-            lookup: Its lookup.
-            failure: Class and text of the error; "" if the service answered, None if the attempt was given up.
-            signal: For the limiter.
-            is_over: Whether the deadline of its lookup has ended it.
-            is_final: Whether every lookup ends with its error, although the service has said nothing.
-            pause: Seconds that the service asked to wait.
-        """
+        """Record the end of an attempt."""
         outage, now = self.outage, lookup.clock.now()
         if is_final or failure == "":
             if outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED, is_final=is_final):

@@ -110,21 +110,7 @@ class _Slot:
 
 
 class Session:
-    """
-    The state that all views of one client share: transport, limiter, key, counters and life cycle.
-
-    Args:
-        transport: Carries the attempts.
-        url: The address of the operation.
-        keys: The current one is added to each request as it is written.
-        user_agent: The `User-Agent` header.
-        max_concurrency: Upper bound of the limiter.
-        max_rate: Maximum of attempts per second for all workers together; None for no limit.
-        workers: Number of clients that share the key.
-        not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
-        name: Of the client, for the warning that it was not closed; None if the caller closes the transport.
-        random: Draws from 0 to 1, for jitter.
-    """
+    """The state that all views of one client share: transport, limiter, key, counters and life cycle."""
 
     def __init__(
         self,
@@ -161,12 +147,7 @@ class Session:
     # Life cycle
 
     def check_usable(self) -> Clock:
-        """
-        Return the running event loop's clock; bind to that loop at the first use, and refuse any other.
-
-        Raises:
-            ClientClosedError: After close, after a fork, or in another event loop.
-        """
+        """Return the running event loop's clock; bind to that loop at the first use, and refuse any other."""
         if self._is_closed:
             problem = "it has been closed"
         elif self._process != os.getpid():  # before asking for the loop, which does not survive a fork either
@@ -185,12 +166,9 @@ class Session:
         return self._clock if self._clock.loop is loop else None
 
     async def aclose(self, *, grace: float, end_waits: Callable[[Callable[[], PayClientError]], None]) -> None:
-        """
-        Refuse new lookups, end waits, wait up to *grace* seconds for lookups in flight, then close the transport.
-
-        In another process or event loop the session is only marked as closed, because its
-        connections cannot be closed there.
-        """
+        """Refuse new lookups, end waits, wait up to *grace* seconds for lookups in flight, then close the transport."""
+        # In another process or event loop the session is only marked as closed, because its connections cannot be
+        # closed there.
         if self._is_closed:
             return
         self._is_closed = True

@@ -66,31 +66,7 @@ async def stream(
     was_reached: bool = False,
     random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Outcome]]:
-    """
-    Look up *references*, and yield the outcomes in order of completion.
-
-    Args:
-        lookup: Looks up one reference; raises a `PayClientError` if it fails.
-        references: Read lazily, one at a time.
-        concurrency: Maximum of lookups in flight.
-        stall_timeout: Seconds without any outcome, while lookups are outstanding, after which the
-            stream ends.
-        defer: Whether to retry rows with transient failures in later passes.
-        known: A reference that exists; looked up to tell a bad row from an outage.
-        malformed_passes: Failed passes after which a malformed response about a reference makes its row `Failed`.
-        was_reached: Whether an earlier stream has reached the service, so that its address is right.
-        random: Draws from 0 to 1, for the waits before later passes.
-
-    Note:
-        One outcome per reference; `index` is its position in the input.
-
-    Raises:
-        PayClientError: From the iteration, once, when every other lookup would fail the same way.
-            Lookups in flight finish first, and their outcomes are yielded; rows without an outcome
-            can be looked up again.
-        DeadlineExceededError: From the iteration, when nothing came for *stall_timeout*.
-        RuntimeError: From the iteration, when the block has ended.
-    """
+    """Look up *references*, and yield the outcomes in order of completion."""
     deferral = Deferral(
         is_on=defer,
         max_retry_after=stall_timeout,
@@ -338,12 +314,9 @@ class _Stream:
         return Found(row.reference, transaction, index=row.index)
 
     async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
-        """
-        Look up a known-good reference if no other row can show whether the service answers, or has been reached.
-
-        Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and some
-        bad rows at its beginning like a wrong address. A row with a single pass is not retried to find out.
-        """
+        """Look up a known-good reference if no other row can show whether the service answers, or has been reached."""
+        # Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and some
+        # bad rows at its beginning like a wrong address. A row with a single pass is not retried to find out.
         is_dry = self._source.is_exhausted or self._source.is_awaited or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
         is_unclear = is_alone or not self._deferral.is_reached

@@ -10,13 +10,7 @@ _Result = TypeVar("_Result")
 
 
 async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
-    """
-    Return when all *tasks* are done; they are not cancelled, and their results are not read.
-
-    Raises:
-        CancelledError: After all are done, if this was cancelled meanwhile: once, or at each turn of the event loop
-            as by a cancel scope of anyio.
-    """
+    """Return when all *tasks* are done; they are not cancelled, and their results are not read."""
     interruption: asyncio.CancelledError | None = None
     while pending := [task for task in tasks if not task.done()]:
         try:
@@ -28,12 +22,7 @@ async def until_done(tasks: Collection[asyncio.Future[Any]]) -> None:
 
 
 async def shielded(work: Awaitable[_Result]) -> _Result:
-    """
-    Await *work* to its end, even if this task is cancelled, and return its result.
-
-    Raises:
-        CancelledError: As `until_done`, after *work* has ended; an exception of *work* is its cause.
-    """
+    """Await *work* to its end, even if this task is cancelled, and return its result."""
     running = asyncio.ensure_future(work)
     try:
         await until_done([running])

@@ -122,13 +122,7 @@ def _read_expdate(value: object, _: object) -> datetime | None:
 
 
 def deviations_of(data: Mapping[str, Any], transaction: Any) -> tuple[str, ...]:
-    """
-    Describe each field that is not as the specification documents it.
-
-    Args:
-        data: As it was received.
-        transaction: Has each field as it was read.
-    """
+    """Describe each field that is not as the specification documents it."""
     odd = [
         name
         for name, kind in DOCUMENTED.items()

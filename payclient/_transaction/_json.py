@@ -22,20 +22,9 @@ class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; th
 
 
 def read_json(body: bytes) -> Any:
-    """
-    Return the JSON value of *body*.
-
-    A byte order mark is accepted. Numbers with a point or an exponent become `Decimal`, without
-    loss.
-
-    Raises:
-        JSONProblem: For bytes that are not UTF-8, syntax errors, `NaN` and `Infinity`, duplicate
-            keys, numbers of more than 40 digits, nesting beyond 32 levels, more than 10,000 values,
-            and unpaired surrogates.
-
-    Source:
-        RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
-    """
+    """Return the JSON value of *body*."""
+    # A byte order mark is accepted. Numbers with a point or an exponent become `Decimal`, without loss.
+    # RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
     try:
         text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:

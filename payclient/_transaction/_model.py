@@ -150,20 +150,8 @@ _structure = make_dict_structure_fn(
 def read_transaction(
     data: dict[str, Any], *, notes: tuple[str, ...] = (), request_id: str | None = None
 ) -> Transaction:
-    """
-    Return the `data` object of a response as a `Transaction`.
-
-    Args:
-        data: As parsed; kept as `raw`, so it must not be changed afterwards.
-        notes: Deviations found before, such as a byte order mark.
-        request_id: The service's identifier of the request, redacted.
-
-    Raises:
-        FieldProblem: When a required field is absent or of a wrong type, or money is not exact.
-
-    Source:
-        Transaction detail specification, part 2.
-    """
+    """Return the `data` object of a response as a `Transaction`."""
+    # Transaction detail specification, part 2.
     raw = MappingProxyType(data)
     if (expdate := expdate_if_documented(data)) is not None:
         documented: dict[str, Any] = {**data, "expdate": expdate}

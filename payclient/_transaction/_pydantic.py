@@ -18,17 +18,8 @@ _DESCRIPTION = r"^\s+{}: (.+?)(?=^\s+\w+: |^\s*$)"
 def transaction_schema(
     kind: type[_Transaction], *, read: Callable[[Mapping[str, Any]], _Transaction], write: Callable[..., object]
 ) -> core_schema.CoreSchema:
-    """
-    Return the schema of *kind*.
-
-    Args:
-        kind: The class.
-        read: Its `from_json`.
-        write: Its `as_json`.
-
-    Note:
-        So money is exact here too, and the payment code is masked in the output.
-    """
+    """Return the schema of *kind*."""
+    # So money is exact here too, and the payment code is masked in the output.
     shape = core_schema.typed_dict_schema(
         {name: _field(kind, name) for name in DOCUMENTED},
         cls_name=kind.__name__,

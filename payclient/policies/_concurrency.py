@@ -47,37 +47,16 @@ _REQUESTS_PER_ACCEPTED = 2
 
 @frozen
 class Ticket:
-    """
-    The right to one attempt.
-
-    Attributes:
-        number: Consecutive number of the ticket.
-        started_at: Time of the grant, on the event loop's clock.
-        load: Attempts in flight at that time, this one included.
-        is_probe: Whether it was granted beside the limit, in an outage.
-    """
+    """The right to one attempt."""
 
     number: int
     started_at: float
-    load: int
-    is_probe: bool = False
+    load: int  # attempts in flight, this one included
+    is_probe: bool = False  # beside the limit, in an outage
 
 
 class ConcurrencyController:
-    """
-    The limit of attempts in flight, learnt from their results.
-
-    Args:
-        max_concurrency: Upper bound of the limit; at least 1.
-        initial: The initial limit of all workers together.
-        workers: Number of controllers, this one included, of the same service.
-
-    Attributes:
-        limit: Attempts allowed in flight; below 1, one at a time with gaps.
-        whole: The limit rounded down.
-        threshold: The limit at which slow start ends.
-        round_trip: Mean seconds from a grant to an accepted response.
-    """
+    """The limit of attempts in flight, learnt from their results."""
 
     __slots__ = (
         "_cubic_since", "_growth", "_last_cut", "_last_refused", "_max", "_recent", "_refusals", "_seconds_to_w_max",
@@ -85,12 +64,12 @@ class ConcurrencyController:
     )  # fmt: skip
 
     def __init__(self, *, max_concurrency: int, initial: float, workers: int) -> None:
-        self.threshold: float = float(max_concurrency)
+        self.threshold: float = float(max_concurrency)  # where slow start ends
         self._max = self.threshold
         self._slow_start = min(initial / workers, self._max)  # infinite: over
-        self.limit: float = self._slow_start  # the lower of the two
+        self.limit: float = self._slow_start  # the lower of the two; below 1, one at a time with gaps
         self.whole: int = int(self.limit)
-        self.round_trip: float = 0.1
+        self.round_trip: float = 0.1  # mean seconds from a grant to an accepted response
         self._w_max = 0.0  # 0: never cut
         self._cubic_since = -math.inf
         self._seconds_to_w_max = 0.0
@@ -127,15 +106,7 @@ class ConcurrencyController:
             self._set_limit(self.threshold)
 
     def throttled(self, ticket: Ticket, now: float, *, granted: int, is_paused: bool) -> None:
-        """
-        Record that the service asked for fewer requests.
-
-        Args:
-            ticket: The attempt's ticket.
-            now: Time of the response.
-            granted: Number of the last ticket granted.
-            is_paused: Whether the service asked for a pause.
-        """
+        """Record that the service asked for fewer requests."""
         self._refused(ticket, now, granted, _CUT_BY_PAUSE if is_paused else _CUT)
 
     def overloaded(self, ticket: Ticket, now: float, *, granted: int) -> None:

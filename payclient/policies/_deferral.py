@@ -38,41 +38,23 @@ class Disposition(Enum):
 
 @define
 class PendingRow:
-    """
-    One reference of the stream that has no outcome yet.
-
-    Attributes:
-        index: Its position in the input.
-        reference: The reference, as given.
-        failed_passes: Passes in which it failed while other lookups were answered.
-        answers_when_sent: Answers that the stream had received when the row was last sent.
-    """
+    """One reference of the stream that has no outcome yet."""
 
     index: int
     reference: str
-    failed_passes: int = 0
-    answers_when_sent: int = 0
+    failed_passes: int = 0  # in which other lookups were answered
+    answers_when_sent: int = 0  # that the stream had received
 
 
 @define(kw_only=True)
 class Deferral:
-    """
-    Decides about the failures of one stream.
-
-    Attributes:
-        is_on: Whether a failed row may be retried in a later pass.
-        max_retry_after: Longest accepted `Retry-After`, in seconds; a longer one ends the stream.
-        random: Draws from 0 to 1.
-        malformed_passes: Failed passes after which a row with a malformed response about its reference becomes final.
-        was_reached: Whether the service has received a lookup, of this stream or of one before.
-        answers: Number of lookups that the service has answered, "not found" included.
-    """
+    """Decides about the failures of one stream."""
 
     is_on: bool
-    max_retry_after: float
+    max_retry_after: float  # a longer one ends the stream
     random: Callable[[], float]
     malformed_passes: int = PASSES
-    was_reached: bool = False
+    was_reached: bool = False  # by this stream or one before
     _refused_in_a_row: int = field(default=0, init=False)
     _unreached: int = field(default=0, init=False)
     answers: int = field(default=0, init=False)
@@ -98,14 +80,7 @@ class Deferral:
         return self.malformed_passes if is_malformed else PASSES
 
     def decide(self, row: PendingRow, error: errors.PayClientError, *, longest: float = inf) -> Disposition | float:
-        """
-        Return the disposition of *row*, or the seconds until its next pass.
-
-        Args:
-            row: The row, with its failed passes.
-            error: Of its lookup.
-            longest: Seconds that a pass of it is worth, unless the service asks for more.
-        """
+        """Return the disposition of *row*, or the seconds until its next pass."""
         verdict = classify(error)
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()

@@ -37,19 +37,9 @@ def _is_wait(seconds: float) -> bool:
 
 
 class Limiter:
-    """
-    A queue for attempts, with an adaptive limit in flight and one pause for the whole client.
+    """A queue for attempts, with an adaptive limit in flight and one pause for the whole client."""
 
-    Args:
-        max_concurrency: Upper bound of the limit; at least 1, checked by the caller.
-        initial: The initial limit of all workers together.
-        max_rate: Maximum of grants per second for all workers together; None for no limit.
-        workers: Number of limiters, this one included, that share the same key.
-        random: Returns numbers in [0, 1), so that the gaps of clients are not synchronised.
-
-    Note:
-        May be created outside of an event loop; is bound to the first one that acquires from it.
-    """
+    # May be created outside of an event loop; is bound to the first one that acquires from it.
 
     def __init__(
         self,
@@ -112,15 +102,7 @@ class Limiter:
         return 0.0 if self._loop is None else max(0.0, self._paused_until - self._loop.time())
 
     def acquire_now(self, is_poll: bool = False) -> Ticket | None:
-        """
-        Return a ticket if the next attempt may start at once, or None.
-
-        Args:
-            is_poll: Whether the attempt can wait: then all others go first.
-
-        Raises:
-            Exception: The exception of `close`, after it.
-        """
+        """Return a ticket if the next attempt may start at once, or None."""
         if self._closed is not None:
             raise self._closed()
         now = self._now()
@@ -146,14 +128,7 @@ class Limiter:
         return self.acquire_now(is_poll) or await self._wait_for_turn(self._polls if is_poll else self._queue)
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
-        """
-        Give a ticket back, with the result of its attempt.
-
-        Args:
-            ticket: From `acquire` or `probe`; released once.
-            signal: Of the attempt.
-            retry_after: Seconds to wait, if the service stated them.
-        """
+        """Give a ticket back, with the result of its attempt."""
         if ticket.is_probe:
             self._probing -= 1
         else:
@@ -173,12 +148,7 @@ class Limiter:
                 self._grant_due()
 
     def pause(self, seconds: float) -> None:
-        """
-        Grant nothing for *seconds*, or until an earlier pause ends, if that is later.
-
-        Args:
-            seconds: As stated by the service; ignored unless positive and finite.
-        """
+        """Grant nothing for *seconds*, or until an earlier pause ends, if that is later."""
         if _is_wait(seconds):
             self._paused_until = max(self._paused_until, self._now() + seconds)
             self._closed_until = max(self._closed_until, self._paused_until)
@@ -196,12 +166,7 @@ class Limiter:
             self._grant_due()
 
     def close(self, error: Callable[[], Exception]) -> None:
-        """
-        Fail all waiting and later acquires; granted tickets stay valid.
-
-        Args:
-            error: Called once per acquire, because a traceback belongs to one exception.
-        """
+        """Fail all waiting and later acquires; granted tickets stay valid."""
         self._closed = error
         self._grant_due()
         if self._timer is not None:

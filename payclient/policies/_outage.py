@@ -54,25 +54,17 @@ def _are_enough(attempts: int, references: set[str]) -> bool:
 
 
 class Outage:
-    """
-    The state of an outage; all times are on the event loop's clock.
-
-    Attributes:
-        allowed: Seconds that a response may take.
-        is_on: Whether there is an outage.
-        last_failure: Class and text of the last failed attempt since the last response; "" if there is none.
-        refused: Lookups that were refused, in all outages together.
-    """
+    """The state of an outage; all times are on the event loop's clock."""
 
     __slots__ = (
         "_answered_at", "_failures", "_finals", "_in_flight", "_long_probe_at", "_probe_due_at", "_references",
         "_refused_before", "_since", "_slowest", "allowed", "is_on", "last_failure", "refused",
     )  # fmt: skip
 
-    allowed: float
+    allowed: float  # seconds that a response may take
     is_on: bool
-    last_failure: str
-    refused: int
+    last_failure: str  # class and text; "" since the last response
+    refused: int  # lookups, in all outages together
 
     def __init__(self) -> None:
         self.allowed = _MIN_ALLOWED
@@ -101,15 +93,7 @@ class Outage:
         self._probe_due_at = max(self._probe_due_at, ticket.started_at + _PROBE_GAP)
 
     def answered(self, ticket: Ticket, now: float, *, is_accepted: bool, is_final: bool = False) -> bool:
-        """
-        Record a response, and return whether it ends an outage in which lookups were refused.
-
-        Args:
-            ticket: The attempt's ticket.
-            now: Time of its end.
-            is_accepted: Whether it took as long as responses take; a throttle comes sooner.
-            is_final: Whether it is a final error in place of a response.
-        """
+        """Record a response, and return whether it ends an outage in which lookups were refused."""
         del self._in_flight[ticket.number]
         self._finals += is_final
         if is_final and not (self.is_on and self._finals >= _ATTEMPTS):
@@ -125,15 +109,7 @@ class Outage:
         return has_refused
 
     def failed(self, ticket: Ticket, now: float, failure: str, *, pause: float = 0.0) -> None:
-        """
-        Record a failed attempt; it may begin an outage.
-
-        Args:
-            ticket: The attempt's ticket.
-            now: Time of its end.
-            failure: Class and text of the error.
-            pause: Seconds that the service asked to wait.
-        """
+        """Record a failed attempt; it may begin an outage."""
         began, reference = self._in_flight.pop(ticket.number)
         self._failures, self._finals = self._failures + 1, 0
         if len(self._references) < _REFERENCES:

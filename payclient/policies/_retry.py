@@ -17,53 +17,30 @@ from payclient._checks import check_order, is_count, is_wait
 
 
 class Signal(Enum):
-    """
-    Evidence of one attempt about the load that the service accepts.
+    """Evidence of one attempt about the load that the service accepts."""
 
-    Attributes:
-        ACCEPTED: The service answered, "not found" included.
-        THROTTLED: The service asked for fewer requests.
-        OVERLOADED: The service, or the network, failed; a few of these are normal.
-        SILENT: Nothing about load: cancelled, refused by the client itself, or a refused key.
-    """
-
-    ACCEPTED = "accepted"
+    ACCEPTED = "accepted"  # answered, "not found" included
     THROTTLED = "throttled"
-    OVERLOADED = "overloaded"
-    SILENT = "silent"
+    OVERLOADED = "overloaded"  # service or network failed; a few of these are normal
+    SILENT = "silent"  # cancelled, refused by the client itself, or a refused key
 
 
 class Again(Enum):
-    """
-    Whether another attempt of the same lookup can help.
-
-    Attributes:
-        NEVER: No, the response will be the same.
-        ONCE: Once, because a malformed body may be a transmission error.
-        COUNTED: As often as the policy allows, with back-off.
-        UNCOUNTED: Yes, without counting as an attempt, because the service asked to wait.
-    """
+    """Whether another attempt of the same lookup can help."""
 
     NEVER = "never"
-    ONCE = "once"
-    COUNTED = "counted"
-    UNCOUNTED = "uncounted"
+    ONCE = "once"  # a malformed body may be a transmission error
+    COUNTED = "counted"  # as often as the policy allows, with back-off
+    UNCOUNTED = "uncounted"  # the service asked to wait
 
 
 @frozen
 class Classification:
-    """
-    The meaning of one error for limiter, retry and stream.
-
-    Attributes:
-        signal: For the limiter.
-        again: For the retries of this lookup.
-        is_fatal: Whether every other lookup would fail too, so that a stream ends.
-    """
+    """The meaning of one error for limiter, retry and stream."""
 
     signal: Signal
     again: Again
-    is_fatal: bool = False
+    is_fatal: bool = False  # every other lookup would fail too
 
     @property
     def is_passing(self) -> bool:
@@ -111,12 +88,9 @@ def classify(error: errors.PayClientError) -> Classification:
 
 
 def names_no_reference(error: errors.PayClientError) -> bool:
-    """
-    Return whether *error* is final, but its response may belong to another request.
-
-    Only a transaction names its reference. On a reused connection that is out of step, "not found",
-    "rejected" or "unauthorized" may be the response to an earlier request.
-    """
+    """Return whether *error* is final, but its response may belong to another request."""
+    # Only a transaction names its reference. On a reused connection that is out of step, "not found", "rejected" or
+    # "unauthorized" may be the response to an earlier request.
     return isinstance(error, errors.ResponseError) and classify(error).again is Again.NEVER
 
 

@@ -19,24 +19,15 @@ _Result: TypeAlias = tuple[_Value | None, PayClientError | None]
 
 
 class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
-    """
-    The calls in flight, by key; where there are several for one, the one that was started last.
+    """The calls in flight, by key; where there are several for one, the one that was started last."""
 
-    The first caller for a key makes the call in its own task; later callers wait for its result. If
-    the first is cancelled or exceeds its own deadline, there is no result, and one of the waiters
-    makes the call again. So there is no background task, and the cancellation of one caller does not
-    affect the others. A caller that needs a result newer than a moment joins no call that was sent
-    before it, and makes one for all later callers.
-    """
+    # The first caller for a key makes the call in its own task; later callers wait for its result. If the first is
+    # cancelled or exceeds its own deadline, there is no result, and one of the waiters makes the call again. So there
+    # is no background task, and the cancellation of one caller does not affect the others. A caller that needs a
+    # result newer than a moment joins no call that was sent before it, and makes one for all later callers.
 
     def start(self, key: str, sent_at: Callable[[], float | None]) -> InFlight[_Value]:
-        """
-        Return a block in which the caller makes the call for *key*.
-
-        Args:
-            key: Of the call.
-            sent_at: Returns when the request was sent that gives the result; None if that is still to come.
-        """
+        """Return a block in which the caller makes the call for *key*."""
         return InFlight(key, self, sent_at)
 
     def joinable(self, key: str, *, after: float = -math.inf) -> InFlight[_Value] | None:
@@ -49,28 +40,17 @@ class SingleFlight(dict[str, "InFlight[_Value]"], Generic[_Value]):
 
 @define(eq=False, repr=False)
 class InFlight(Generic[_Value]):
-    """
-    One call in flight: a block that ends with or without a result.
-
-    Attributes:
-        sent_at: As given to `SingleFlight.start`.
-        is_cut_short: Whether the caller gives up earlier than others would, so that its failure is its own.
-    """
+    """One call in flight: a block that ends with or without a result."""
 
     _key: str
     _others: dict[str, InFlight[_Value]]
-    sent_at: Callable[[], float | None]
+    sent_at: Callable[[], float | None]  # None while the request is still to be sent
     _value: _Value | None = field(default=None, init=False)
-    is_cut_short: bool = field(default=False, init=False)
+    is_cut_short: bool = field(default=False, init=False)  # the caller gives up earlier than others would
     _ended: asyncio.Future[_Result[_Value]] | None = field(default=None, init=False)  # most calls are not shared
 
     async def join(self) -> _Value | None:
-        """
-        Return or raise the result.
-
-        Returns:
-            None when the call ended without one: then one of the waiters makes it again.
-        """
+        """Return or raise the result."""
         if self._ended is None:
             self._ended = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._ended])  # which is not cancelled with this caller

@@ -27,12 +27,7 @@ class Timed(Protocol):
 
 
 class Clock:
-    """
-    The event loop's time, and the pending time-outs.
-
-    Args:
-        loop: The running one.
-    """
+    """The event loop's time, and the pending time-outs."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -84,16 +79,10 @@ class Clock:
 
 @define(eq=False, repr=False)
 class Timeout:
-    """
-    A block that ends when its time is over.
+    """A block that ends when its time is over."""
 
-    Like `asyncio.timeout_at` it cancels the task, and a cancellation from elsewhere has priority. Unlike it, it does
-    not raise: execution continues after the block.
-
-    Args:
-        clock: Of the event loop of the task.
-        when: Time on that clock; infinite for never.
-    """
+    # Like `asyncio.timeout_at` it cancels the task, and a cancellation from elsewhere has priority. Unlike it, it
+    # does not raise: execution continues after the block.
 
     _clock: Clock
     _when: float

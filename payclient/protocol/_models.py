@@ -19,13 +19,10 @@ class Environment(StrEnum):
 
 
 class WithoutTruth:
-    """
-    The base class of results that are neither true nor false.
+    """The base class of results that are neither true nor false."""
 
-    Note:
-        One that is true would pass a failure, or a transaction that was not paid, for a success. One that is false
-        would pass "could not ask" for "not there".
-    """
+    # One that is true would pass a failure, or a transaction that was not paid, for a success. One that is false
+    # would pass "could not ask" for "not there".
 
     __slots__ = ()
 

@@ -19,27 +19,15 @@ from payclient.protocol._redaction import REMOVED
 
 
 class Meaning(Enum):
-    """
-    The meaning of a refusal.
-
-    Attributes:
-        NOT_FOUND: No such transaction or reference.
-        NO_DATA: No such record, of an unnamed kind.
-        BARE: Only "not found", or no message.
-        KEY: The key is refused, in a message from the list.
-        DENIED: About a key, a merchant, an account or the caller.
-        DOWN: The service, or its database, cannot answer now.
-        ELSEWHERE: Wrong address: about a route, a path or a method.
-        UNKNOWN: Something else.
-    """
+    """The meaning of a refusal."""
 
     NOT_FOUND = "not found"
-    NO_DATA = "no data"
-    BARE = "bare"
+    NO_DATA = "no data"  # no such record, of an unnamed kind
+    BARE = "bare"  # only "not found", or no message
     KEY = "key"
-    DENIED = "denied"
-    DOWN = "down"
-    ELSEWHERE = "elsewhere"
+    DENIED = "denied"  # about a key, a merchant, an account or the caller
+    DOWN = "down"  # the service, or its database
+    ELSEWHERE = "elsewhere"  # wrong address: about a route, a path or a method
     UNKNOWN = "unknown"
 
 
@@ -131,15 +119,7 @@ def meaning(
     *,
     beside: Iterable[str] = (),
 ) -> Meaning:
-    """
-    Return the meaning of the service's messages.
-
-    Args:
-        texts: The messages.
-        reference: The reference that was sent; ignored where a message repeats it.
-        believed: Further messages that mean "no such transaction", as `plain` writes them.
-        beside: All texts of the response. They count if there is no message, or if they are about the service.
-    """
+    """Return the meaning of the service's messages."""
     named = plain(reference) if any(map(str.isdigit, reference)) else ""  # without a digit it may be a word of theirs
     said, all_said = ([text for given in part if (text := _plain(given, named))] for part in (texts, beside))
     said = said or all_said

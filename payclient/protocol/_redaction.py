@@ -25,15 +25,10 @@ _FOR_URLS = str.maketrans("+/", "-_")
 
 
 class Redaction:
-    """
-    Redacts a secret from texts.
+    """Redacts a secret from texts."""
 
-    It is found in plain text, in base64 (at any offset, also URL-safe), in up to three layers of the
-    escapes of HTML, JSON and URLs, and where a text was truncated in the middle of it.
-
-    Args:
-        secret: Visible ASCII.
-    """
+    # It is found in plain text, in base64 (at any offset, also URL-safe), in up to three layers of the escapes of
+    # HTML, JSON and URLs, and where a text was truncated in the middle of it.
 
     __slots__ = ("_beginnings", "_secrets")
 

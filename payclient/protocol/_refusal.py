@@ -64,19 +64,7 @@ _PLACES = ("message", "error", "errors", "detail", "msg", "title", "description"
 
 @frozen
 class ErrorResponse:
-    """
-    A response that becomes an error.
-
-    Attributes:
-        status_code: The HTTP status.
-        headers: All of them, names in lower case.
-        text: The beginning of the body.
-        problem: Why the body is not JSON; empty if it is.
-        redact: Removes the API key from text.
-        now: The wall clock.
-        not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
-        words: The service's message; empty if a gateway answered.
-    """
+    """A response that becomes an error."""
 
     status_code: int
     headers: Mapping[str, str]
@@ -128,14 +116,7 @@ def _clean(text: str, length: int, redact: Callable[[str], str]) -> str:
 
 
 def search_for_key(body: bytes, headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[bool, str | None]:
-    """
-    Return whether *body* is without the API key, and the service's identifier of the request, redacted.
-
-    Args:
-        body: Of a response.
-        headers: Names in lower case.
-        redact: Removes the key from text.
-    """
+    """Return whether *body* is without the API key, and the service's identifier of the request, redacted."""
     text, request_id = body.decode("utf-8", "replace"), next(filter(None, map(headers.get, _REQUEST_IDS)), "")
     both = f"{text}\n{request_id}"  # a second search would take longer than the rest
     if redact(both) == both and request_id.isprintable() and len(request_id) <= _WORDS:
@@ -144,27 +125,14 @@ def search_for_key(body: bytes, headers: Mapping[str, str], redact: Callable[[st
 
 
 def diagnostic_headers(headers: Mapping[str, str], redact: Callable[[str], str]) -> tuple[str | None, dict[str, str]]:
-    """
-    Return the service's identifier of a request, and its rate-limit headers.
-
-    Args:
-        headers: Of any response, names in lower case.
-        redact: Removes the API key from text.
-    """
+    """Return the service's identifier of a request, and its rate-limit headers."""
     found = {name: _clean(headers[name], _WORDS, redact) for name in _DIAGNOSTIC_HEADERS if name in headers}
     request_id = next((found[name] for name in _REQUEST_IDS if found.get(name)), None)
     return request_id, {name: value for name, value in found.items() if name not in _REQUEST_IDS}
 
 
 def refuse(response: ErrorResponse, value: object, reference: str) -> errors.ResponseError:
-    """
-    Return the error for *response*, which is not a transaction.
-
-    Args:
-        response: With the beginning of its body.
-        value: Its body as JSON, or None where it is not JSON.
-        reference: The one that was sent.
-    """
+    """Return the error for *response*, which is not a transaction."""
     status = response.status_code
     # Neither a redirect nor a failure of the server is the service speaking about a transaction.
     is_answer = is_object(value) and status // 100 in (2, 4) and status not in (408, 425, 429)

@@ -14,20 +14,10 @@ _EPOCH = 1_000_000_000
 
 
 def retry_after(headers: Mapping[str, str], *, now: Callable[[], datetime]) -> float | None:
-    """
-    Return the seconds to wait before the next request, or None if no header states it.
-
-    `Retry-After` has priority over the reset of the rate-limit headers. A time in the past means
-    now. Unreadable values (negative, `nan`, thousands of digits) are ignored.
-
-    Args:
-        headers: Names in lower case.
-        now: An aware wall clock, used only if there is no usable `Date` header: times are compared
-            with the service's own clock.
-
-    Source:
-        RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
-    """
+    """Return the seconds to wait before the next request, or None if no header states it."""
+    # `Retry-After` has priority over the reset of the rate-limit headers. A time in the past means now. Unreadable
+    # values (negative, `nan`, thousands of digits) are ignored.
+    # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
 
     def until(timestamp: float) -> float:
         today = _date(headers.get("date", "")) or now()

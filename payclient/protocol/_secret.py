@@ -16,16 +16,7 @@ _HEADER = re.compile(r"(?i)(authorization\s*:\s*)?bearer[:\s]")
 
 
 class ApiKey:
-    """
-    A key that cannot be printed, pickled or copied by accident.
-
-    Args:
-        key: White space around it is dropped: a key from a file often ends in a newline, for which
-            the HTTP library would raise an exception with the key in its text.
-
-    Raises:
-        ConfigurationError: When the key is empty, too long, not visible ASCII, in quotes, or a whole header.
-    """
+    """A key that cannot be printed, pickled or copied by accident."""
 
     __slots__ = ("_bearer", "_redaction", "_text")
 
@@ -40,12 +31,8 @@ class ApiKey:
             raise ConfigurationError(message)
 
     def authorization(self) -> str:
-        """
-        Return the value of the `Authorization` header; do not keep it in a variable.
-
-        Source:
-            Transaction detail specification, part 5, rule 1.
-        """
+        """Return the value of the `Authorization` header; do not keep it in a variable."""
+        # Transaction detail specification, part 5, rule 1.
         return self._bearer
 
     @property

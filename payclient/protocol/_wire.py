@@ -43,16 +43,9 @@ MAX_REFERENCE_LENGTH = 256
 
 
 def check_reference(reference: object) -> str:
-    """
-    Return *reference* unchanged if it is valid.
-
-    The specification states no format, so only what no format would allow is refused. Nothing is
-    stripped, because the response must have exactly the same reference.
-
-    Raises:
-        InvalidReferenceError: When it is not a string, is empty or longer than 256 characters,
-            begins or ends with a blank, or has an unprintable character.
-    """
+    """Return *reference* unchanged if it is valid."""
+    # The specification states no format, so only what no format would allow is refused. Nothing is stripped, because
+    # the response must have exactly the same reference.
     if not isinstance(reference, str):
         problem = f"must be a string, got {type(reference).__name__}"
     elif not reference.strip():
@@ -72,12 +65,7 @@ def check_reference(reference: object) -> str:
 
 
 def check_references(references: object) -> None:
-    """
-    Refuse a single reference instead of a list: its characters would be looked up one by one.
-
-    Raises:
-        TypeError: When *references* is text or bytes, or is not iterable.
-    """
+    """Refuse a single reference instead of a list: its characters would be looked up one by one."""
     if isinstance(references, str | bytes | bytearray):
         problem = f"one {type(references).__name__}; use get_transaction for a single one"
     elif not isinstance(references, Iterable | AsyncIterable):
@@ -97,15 +85,8 @@ class InflateError(ValueError):
 
 
 def inflate(body: bytes, content_encoding: str, *, limit: int) -> bytes:
-    """
-    Return *body* decompressed.
-
-    The client asks for `identity`, but a proxy may add an encoding.
-
-    Raises:
-        InflateError: When the encoding is unknown, has too many layers, is truncated, or gives more
-            than *limit* bytes: 1,830 bytes of gzip in gzip can expand to a gibibyte.
-    """
+    """Return *body* decompressed."""
+    # The client asks for `identity`, but a proxy may add an encoding.
     codings = [name for part in content_encoding.split(",") if (name := part.strip()).lower() not in ("", "identity")]
     if len(codings) > _MAX_LAYERS:
         message = f"{len(codings)} content codings on top of each other"
@@ -152,12 +133,8 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def endpoint(base_url: str, environment: Environment) -> str:
-    """
-    Return the address of the operation.
-
-    Source:
-        Transaction detail specification, part 4; the environments differ in the path only.
-    """
+    """Return the address of the operation."""
+    # Transaction detail specification, part 4; the environments differ in the path only.
     return base_url.rstrip("/") + _PATHS[environment]
 
 
@@ -167,12 +144,8 @@ def request_headers(user_agent: str) -> Mapping[str, str]:
 
 
 def build_request(url: str, reference: str, *, headers: Mapping[str, str], authorization: Callable[[], str]) -> Request:
-    """
-    Return the request for one lookup.
-
-    Source:
-        Transaction detail specification, part 4: method, headers and body.
-    """
+    """Return the request for one lookup."""
+    # Transaction detail specification, part 4: method, headers and body.
     return Request("POST", url, headers, f'{{"reference":{_encode(reference)}}}'.encode(), authorization)
 
 
@@ -184,23 +157,8 @@ def parse_response(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     not_found_messages: frozenset[str] = frozenset(),
 ) -> Transaction:
-    """
-    Return the transaction in *response*, or raise the error that it means.
-
-    Args:
-        response: Complete, or truncated at the limit.
-        reference: The reference that was sent.
-        redact: Removes the API key from text that goes into an error.
-        now: The wall clock, for `Retry-After` dates.
-        not_found_messages: Further messages that mean "no such transaction", as `plain` writes them.
-
-    Raises:
-        ResponseError: Always one of its subclasses.
-
-    Source:
-        Transaction detail specification, part 4, rules 1 to 3. Part 7 describes no errors, so
-        their mapping is ours.
-    """
+    """Return the transaction in *response*, or raise the error that it means."""
+    # Transaction detail specification, part 4, rules 1 to 3. Part 7 describes no errors, so their mapping is ours.
     outcome = _outcome(response, reference, redact, now, not_found_messages)
     if isinstance(outcome, Transaction):
         return outcome

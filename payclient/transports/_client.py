@@ -71,12 +71,7 @@ class _ReusedError(Exception):
 
 
 class _Freshness:
-    """
-    Detects whether a request gets a new connection, through httpcore's extension `trace`.
-
-    Args:
-        is_required: Whether to stop the request if the connection is not new.
-    """
+    """Detects whether a request gets a new connection, through httpcore's extension `trace`."""
 
     def __init__(self, *, is_required: bool) -> None:
         self._is_required = is_required
@@ -259,13 +254,10 @@ class HttpxTransport(HttpxClientTransport):
 
 
 async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
-    """
-    Run *work* in a separate task, and cancel it through a scope instead of through the task.
-
-    The cancellation of a task may interrupt httpcore's clean-up, which then does not give the
-    connection back (encode/httpcore#1093). The cancellation of a scope respects the shields that
-    httpcore puts around its clean-up. The task always ends before this returns.
-    """
+    """Run *work* in a separate task, and cancel it through a scope instead of through the task."""
+    # The cancellation of a task may interrupt httpcore's clean-up, which then does not give the connection back
+    # (encode/httpcore#1093). The cancellation of a scope respects the shields that httpcore puts around its clean-up.
+    # The task always ends before this returns.
     scope = anyio.CancelScope()
 
     async def owned() -> _Value:

@@ -35,14 +35,7 @@ _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 
 class BrokenError(Exception):
-    """
-    The connection broke before the response was complete.
-
-    Attributes:
-        reason: For people.
-        answered: Whether the head of a response had been received.
-        silent: Whether no byte of a response had been received.
-    """
+    """The connection broke before the response was complete."""
 
     def __init__(self, reason: str, *, answered: bool, silent: bool) -> None:
         super().__init__(reason)
@@ -52,16 +45,10 @@ class BrokenError(Exception):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """
-    An asyncio protocol that feeds the HTTP parser; one exchange at a time.
+    """An asyncio protocol that feeds the HTTP parser; one exchange at a time."""
 
-    It has its own read buffer: for other protocols asyncio allocates 256 KiB per read, shrinks and
-    frees them, which costs half an exchange.
-
-    Args:
-        progress: Of opening it.
-        tls: The TLS connection to the service, for `secure`; None without TLS.
-    """
+    # It has its own read buffer: for other protocols asyncio allocates 256 KiB per read, shrinks and frees them,
+    # which costs half an exchange.
 
     def __init__(self, progress: Progress | None = None, tls: TlsSession | None = None) -> None:
         self.progress = progress or Progress()
@@ -87,12 +74,7 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the transport
 
     def exchange(self, message: bytes) -> asyncio.Future[Response]:
-        """
-        Send a request, and return a future of the response.
-
-        Raises:
-            BrokenError: From the future.
-        """
+        """Send a request, and return a future of the response."""
         self._parser.begin()
         self.is_usable = False
         response = self._response = self._loop.create_future()
@@ -103,12 +85,8 @@ class Connection(asyncio.BufferedProtocol):
         return response
 
     async def secure(self) -> None:
-        """
-        Do the TLS handshake, before anything else is sent. Bytes that were received before, as by uvloop, belong to it.
-
-        Raises:
-            OSError: When the connection breaks, or as `ssl.SSLError` when the handshake fails.
-        """
+        """Do the TLS handshake, before anything else is sent."""
+        # Bytes that were received before, as by uvloop, belong to it.
         if self._tls is None:
             return
         self._secured = self._loop.create_future()
@@ -188,12 +166,9 @@ class Connection(asyncio.BufferedProtocol):
             self.closed.set_result(None)
 
     def _read_rest(self, transport: asyncio.Transport) -> None:
-        """
-        Read the unread bytes of a lost connection.
-
-        When a write fails, asyncio closes the connection without a look. They may hold the reason: in TLS 1.3, the
-        alert of a service that demands a client certificate comes while the request is sent.
-        """
+        """Read the unread bytes of a lost connection."""
+        # When a write fails, asyncio closes the connection without a look. They may hold the reason: in TLS 1.3, the
+        # alert of a service that demands a client certificate comes while the request is sent.
         lost: Any = transport.get_extra_info("socket")
         with suppress(OSError, TypeError), lost.dup() as own:  # uvloop's cannot be duplicated
             while data := own.recv(_BUFFER):

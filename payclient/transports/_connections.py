@@ -20,14 +20,9 @@ class StaleError(Exception):
 
 
 class Pool:
-    """
-    The connections to one host.
+    """The connections to one host."""
 
-    The most recently used one is taken first, and no more are kept than were in use at once.
-
-    Args:
-        keepalive: Seconds for which an idle connection is kept.
-    """
+    # The most recently used one is taken first, and no more are kept than were in use at once.
 
     def __init__(self, keepalive: float) -> None:
         self.connections: dict[Connection, None] = {}  # in the order they were made
@@ -69,18 +64,10 @@ class Pool:
 
 
 class Connections:
-    """
-    Makes exchanges, one at a time over each connection.
+    """Makes exchanges, one at a time over each connection."""
 
-    A connection is closed unless the exchange ended well; so a cancelled exchange
-    leaves nothing behind. The number of connections is not limited here.
-
-    Args:
-        ssl_context: Which certificates are trusted; the system's own if None.
-        connect_timeout: Seconds to wait for a connection.
-        keepalive: Seconds an idle connection is kept.
-        proxy: For `https`; None for none.
-    """
+    # A connection is closed unless the exchange ended well; so a cancelled exchange leaves nothing behind. The number
+    # of connections is not limited here.
 
     def __init__(
         self, ssl_context: ssl.SSLContext | None, connect_timeout: float, keepalive: float, proxy: Proxy | None
@@ -99,20 +86,7 @@ class Connections:
         is_repeatable: bool = True,
         connect_timeout: float | None = None,
     ) -> Response:
-        """
-        Send a request, and return the response.
-
-        Args:
-            origin: The host.
-            message: Returns the request as bytes. A function, because they hold the key, which must be in no variable
-                when an error is raised.
-            needs_fresh: Whether to send it over a new connection.
-            is_repeatable: Whether it may be sent again if a kept connection turns out to be closed.
-            connect_timeout: Instead of that of the transport.
-
-        Raises:
-            TransportError: Without the original error as its cause or context.
-        """
+        """Send a request, and return the response."""
         if self._is_closed:
             raise closed()
         pool = self._pools.get(origin) or self._pools.setdefault(origin, Pool(self._keepalive))

@@ -26,14 +26,7 @@ _BUFFER = 16 * 1024
 
 
 class Dialer:
-    """
-    Makes connections.
-
-    Args:
-        ssl_context: Which certificates are trusted; the system's own if None.
-        timeout: Seconds for one connection, from the name to the end of the handshake.
-        proxy: Asked for a tunnel; None for none.
-    """
+    """Makes connections."""
 
     def __init__(self, ssl_context: ssl.SSLContext | None, timeout: float, proxy: Proxy | None = None) -> None:
         self._context = ssl_context
@@ -41,14 +34,8 @@ class Dialer:
         self._proxy = proxy
 
     async def dial(self, origin: Origin, timeout: float | None = None) -> Connection:  # noqa: ASYNC109  in one scope
-        """
-        Return a new connection to *origin*, in *timeout* seconds if given.
-
-        Cancelling closes everything that has been opened.
-
-        Raises:
-            TransportError: Without the original error as its cause or context.
-        """
+        """Return a new connection to *origin*, in *timeout* seconds if given."""
+        # Cancelling closes everything that has been opened.
         scope = asyncio.timeout(self._timeout if timeout is None else timeout)
         progress = Progress(self._proxy.name if self._proxy else "")
         try:

@@ -13,12 +13,7 @@ _Value = TypeVar("_Value")
 
 
 class SharedPart(Generic[_Value]):
-    """
-    Cache of the part that consecutive requests have in common.
-
-    Args:
-        make: Computes the value; must not use anything else of the request, and never the key.
-    """
+    """Cache of the part that consecutive requests have in common."""
 
     def __init__(self, make: Callable[[Request], _Value]) -> None:
         self._make = make
@@ -32,12 +27,8 @@ class SharedPart(Generic[_Value]):
 
 
 def common_headers(request: Request) -> list[tuple[bytes, bytes]]:
-    """
-    Return the headers that do not depend on the body, without `Authorization`.
-
-    Source:
-        RFC 9110, part 7.2, for `Host`.
-    """
+    """Return the headers that do not depend on the body, without `Authorization`."""
+    # RFC 9110, part 7.2, for `Host`.
     headers = {"Host": str(Origin.of(request.url)), **request.headers}
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
@@ -51,12 +42,8 @@ def own_headers(request: Request) -> list[tuple[bytes, bytes]]:
 
 
 def head(request: Request) -> bytes:
-    """
-    Return the beginning of the message, up to the request's own headers.
-
-    Source:
-        RFC 9112, part 3.
-    """
+    """Return the beginning of the message, up to the request's own headers."""
+    # RFC 9112, part 3.
     line = f"{request.method} {urlsplit(request.url).path or '/'} HTTP/1.1\r\n"
     return line.encode("latin-1") + b"".join(b"%b: %b\r\n" % header for header in common_headers(request))
 

@@ -53,31 +53,14 @@ _HAS_SYSTEM_PROXY = ("darwin", "win32")
 
 @frozen(eq=False)
 class Network:
-    """
-    Proxy and TLS trust of a transport.
-
-    Attributes:
-        proxy: None for a direct connection.
-        ssl_context: Which certificates are trusted; None for the system's own.
-    """
+    """Proxy and TLS trust of a transport."""
 
     proxy: Proxy | None = None
     ssl_context: ssl.SSLContext | None = None
 
 
 def resolve_network(options: MutableMapping[str, object], url: str, *, is_ours: bool = True) -> Network:
-    """
-    Return the network settings of *options* and the environment, for a service at *url*.
-
-    Args:
-        options: Those of `NetworkOptions`. The proxy is taken out, so that no traceback shows its password.
-        url: Of the service.
-        is_ours: Whether the transport is payclient's; others cannot be configured.
-
-    Raises:
-        TypeError: For an unknown option.
-        ConfigurationError: When one cannot be used.
-    """
+    """Return the network settings of *options* and the environment, for a service at *url*."""
     given = {name for name, value in options.items() if value is not None}
     proxy = Proxy(options.pop("proxy")) if options.get("proxy") is not None else None
     _check(options, given, is_ours=is_ours)
@@ -134,12 +117,9 @@ def _environment_proxy(url: SplitResult) -> Proxy | None:
 
 
 def _is_excepted(host: str, port: int | None, no_proxy: str) -> bool:
-    """
-    Return whether `NO_PROXY` names *host*, as httpx reads it.
-
-    `example.com` is for the host and all below it, `.example.com` for those below it alone; an IP address and
-    `localhost` for themselves; a URL for its scheme, host and port; `*` for everything.
-    """
+    """Return whether `NO_PROXY` names *host*, as httpx reads it."""
+    # `example.com` is for the host and all below it, `.example.com` for those below it alone; an IP address and
+    # `localhost` for themselves; a URL for its scheme, host and port; `*` for everything.
     entries = filter(None, map(str.strip, no_proxy.split(",")))
     return any(entry == "*" or _matches(entry.lower(), host, port) for entry in entries)
 

@@ -11,14 +11,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @frozen
 class Origin:
-    """
-    Where requests go: those with the same origin share connections.
-
-    Attributes:
-        scheme: `http` or `https`.
-        host: Name or address, without brackets.
-        port: The one that is connected to.
-    """
+    """Where requests go: those with the same origin share connections."""
 
     scheme: str
     host: str

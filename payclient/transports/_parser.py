@@ -50,19 +50,7 @@ class MalformedError(Exception):
 
 
 class ResponseParser:
-    """
-    Parses the responses of one connection, one after the other.
-
-    Args:
-        connection: The `connection` of each `Response`.
-
-    Attributes:
-        is_awaited: Whether a request waits for a response.
-        has_head: Whether the head of the final response has been received.
-        received: Bytes received since `begin`.
-        is_reusable: Whether another request may follow the last response.
-        raw_headers: The headers of the last response in the order received, repeated ones included.
-    """
+    """Parses the responses of one connection, one after the other."""
 
     __slots__ = (
         "_chunked", "_connection", "_exchanges", "_headers", "_parser", "_parts", "_problem", "_response_is_over",
@@ -71,8 +59,8 @@ class ResponseParser:
 
     has_head: bool
     is_reusable: bool
-    raw_headers: list[tuple[bytes, bytes]]
-    received: int
+    raw_headers: list[tuple[bytes, bytes]]  # in the order received, repeated ones included
+    received: int  # bytes since `begin`
     _chunked: bool
     _headers: dict[str, str]
     _parts: list[bytes]
@@ -98,12 +86,7 @@ class ResponseParser:
         self._exchanges += 1
 
     def feed(self, data: bytes | memoryview) -> Response | None:
-        """
-        Parse *data*, and return the response if it is complete.
-
-        Raises:
-            MalformedError: When *data* cannot be the response.
-        """
+        """Parse *data*, and return the response if it is complete."""
         self.received += len(data)
         try:
             if not self.has_head and b"\t" in (head := bytes(data)):

@@ -44,13 +44,7 @@ class _Head:
 
 
 class PoolAdapter:
-    """
-    Takes the place of httpcore's pool below httpx.
-
-    Args:
-        connections: For all requests.
-        library: The module `httpx` or `httpx2`; other requests than lookups fail with its errors.
-    """
+    """Takes the place of httpcore's pool below httpx."""
 
     is_known_to_respx = False
 

@@ -13,12 +13,7 @@ _TIMEOUT = 5.0  # seconds
 
 
 async def is_publicly_trusted(request: Request, proxy: Proxy | None) -> bool | None:
-    """
-    Return whether the authorities that browsers trust vouch for the host of *request*; nothing is sent to it.
-
-    Returns:
-        None when that cannot be found out: certifi is not installed, or there is no connection.
-    """
+    """Return whether the authorities that browsers trust vouch for the host of *request*; nothing is sent to it."""
     try:
         import certifi  # noqa: PLC0415  httpx brings it, and only this needs it
     except ModuleNotFoundError:

@@ -17,19 +17,11 @@ _BEFORE_SENDING = ("name", "connect", "proxy", "tls")
 
 @define(eq=False)
 class Progress:
-    """
-    Progress of one connection, and its peer.
-
-    Attributes:
-        proxy: Host and port of the proxy; "" without one.
-        step: The current one.
-        address: Address and port of the peer, or of the proxy. Before a connection exists, the addresses tried.
-        times: When each step began, on the event loop's clock.
-    """
+    """Progress of one connection, and its peer."""
 
     proxy: str = ""
     step: Step = ""
-    address: str = ""
+    address: str = ""  # of the peer, or of the proxy; before a connection exists, the addresses tried
     times: list[tuple[Step, float]] = field(factory=list)
 
     @property

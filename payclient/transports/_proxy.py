@@ -21,17 +21,7 @@ _OF_HTTPX = ("https", "socks5", "socks5h")
 
 
 class Proxy:
-    """
-    A proxy that is asked for a tunnel. Like a key, it cannot be printed with its password, pickled or copied.
-
-    Args:
-        url: `http://host:port`, with a user and a password in front of the host if it wants them, percent-encoded
-            where they hold one of `:/@%`. The scheme may be left out.
-        source: The option or the variable that *url* comes from, for messages.
-
-    Raises:
-        ConfigurationError: When *url* is not the address of such a proxy; the message does not hold it.
-    """
+    """A proxy that is asked for a tunnel. Like a key, it cannot be printed with its password, pickled or copied."""
 
     __slots__ = ("_authorization", "host", "name", "port", "source")
 
@@ -54,12 +44,8 @@ class Proxy:
         return bool(self._authorization)
 
     def connect_message(self, host: str, port: int) -> bytes:
-        """
-        Return the request for a tunnel; do not keep it in a variable, for it holds the password.
-
-        Source:
-            RFC 9110, part 9.3.6.
-        """
+        """Return the request for a tunnel; do not keep it in a variable, for it holds the password."""
+        # RFC 9110, part 9.3.6.
         target = f"{_bracketed(host)}:{port}".encode("ascii")
         return b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (target, target, self._authorization)
 
@@ -80,13 +66,7 @@ def as_proxy(given: str | Proxy | None) -> Proxy | None:
 
 
 class TunnelError(Exception):
-    """
-    The proxy did not open the tunnel.
-
-    Attributes:
-        reason: Continues the sentence *the proxy …*, such as *refused the tunnel*.
-        status_code: Of its refusal; 0 if it gave none.
-    """
+    """The proxy did not open the tunnel."""
 
     def __init__(self, reason: str, status_code: int = 0) -> None:
         super().__init__(reason)
@@ -95,14 +75,9 @@ class TunnelError(Exception):
 
 
 class Tunnel:
-    """
-    The response of a proxy to CONNECT.
+    """The response of a proxy to CONNECT."""
 
-    Everything in it may be wrong, and none of it is shown: it may repeat the password.
-
-    Args:
-        has_password: Whether the proxy got a user and a password.
-    """
+    # Everything in it may be wrong, and none of it is shown: it may repeat the password.
 
     def __init__(self, *, has_password: bool) -> None:
         self._has_password = has_password
@@ -110,15 +85,7 @@ class Tunnel:
         self._size = 0
 
     def receive(self, data: bytes) -> bool:
-        """
-        Process received bytes, and return whether the tunnel is open.
-
-        Args:
-            data: Empty if the proxy closed the connection.
-
-        Raises:
-            TunnelError: When there will be no tunnel.
-        """
+        """Process received bytes, and return whether the tunnel is open."""
         if not data:
             raise TunnelError("closed the connection before it opened the tunnel")
         self._received += data
@@ -182,12 +149,8 @@ def _read(url: object) -> tuple[SplitResult, str]:
 
 
 def _authorization(parts: SplitResult) -> bytes:
-    """
-    Return the header with the password, or nothing.
-
-    Source:
-        RFC 7617.
-    """
+    """Return the header with the password, or nothing."""
+    # RFC 7617.
     if parts.username is None:
         return b""
     credentials = b64encode(f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode())

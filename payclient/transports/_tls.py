@@ -14,13 +14,7 @@ from typing import Any
 
 
 class TlsSession:
-    """
-    The client side of a TLS connection.
-
-    Args:
-        context: Which certificates are trusted.
-        host: The name that the certificate must be for.
-    """
+    """The client side of a TLS connection."""
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -39,12 +33,7 @@ class TlsSession:
         return self._ssl.getpeercert() or {}
 
     def handshake(self) -> bytes:
-        """
-        Continue the handshake, and return the bytes to send.
-
-        Raises:
-            ssl.SSLError: When the certificate is refused, or the other side does not speak TLS.
-        """
+        """Continue the handshake, and return the bytes to send."""
         try:
             self._ssl.do_handshake()
         except ssl.SSLWantReadError:
@@ -65,12 +54,7 @@ class TlsSession:
         return self._outgoing.read()
 
     def decrypted(self) -> Iterator[bytes]:
-        """
-        Yield the received data as far as its records are complete; `b""` is the peer's close_notify.
-
-        Raises:
-            ssl.SSLError: When a record has been tampered with.
-        """
+        """Yield the received data as far as its records are complete; `b""` is the peer's close_notify."""
         while size := self._incoming.pending or self._ssl.pending():
             try:
                 plain = self._ssl.read(size)  # not a full record, for which it would allocate 16 KiB

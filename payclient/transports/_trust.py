@@ -12,15 +12,7 @@ from payclient.errors import ConfigurationError
 
 
 def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
-    """
-    Return the context that *options* describe; at least one of them is given.
-
-    Args:
-        options: Those of `NetworkOptions`.
-
-    Raises:
-        ConfigurationError: When they contradict each other, or a file cannot be used.
-    """
+    """Return the context that *options* describe; at least one of them is given."""
     given = [name for name in ("trust", "ca_file", "client_cert", "client_key") if options.get(name) is not None]
     keylog_file = _path(options, "keylog_file")
     context = options.get("ssl_context")

@@ -111,13 +111,7 @@ class Polls:
 
 
 async def poll_until(wait: Wait, polls: Polls, poll: Poll) -> Transaction:
-    """
-    Poll one reference, or get the poll results of other waits, until `until` holds.
-
-    Raises:
-        WaitError: When it does not hold in time, or cannot hold any more.
-        PayClientError: When every other lookup would fail too, or the client is closed.
-    """
+    """Poll one reference, or get the poll results of other waits, until `until` holds."""
     loop = asyncio.get_running_loop()
     inbox = asyncio.Queue[Result | None]()
     result, at = polls.add(wait.reference, inbox.put_nowait)

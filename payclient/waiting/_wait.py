@@ -73,28 +73,16 @@ def _is_zone(_: object, attribute: Any, value: Any) -> None:
 
 @frozen(kw_only=True)
 class Terms:
-    """
-    The options of a wait.
-
-    Attributes:
-        until: The condition that ends it successfully.
-        unless: The condition after which `until` cannot hold any more.
-        deadline: Seconds for the whole wait.
-        appear: Seconds for which "not found" is tolerated, from the start or from when it was last found.
-        interval: Maximum of seconds between the first two polls; it grows by half with each poll.
-        max_interval: Maximum of the interval, in seconds.
-        time_zone: The zone of the service's expiry times.
-        grace: Seconds after the expiry at which the wait ends with an error; needs the time zone.
-    """
+    """The options of a wait."""
 
     until: Condition = field(converter=_to_words, validator=_is_condition)
     unless: Condition = field(default=frozenset[str](), converter=_to_words, validator=_is_condition)
     deadline: float = field(validator=is_seconds)
-    appear: float = field(default=10.0, validator=is_wait)
+    appear: float = field(default=10.0, validator=is_wait)  # seconds for which "not found" is tolerated
     interval: float = field(default=INTERVAL, validator=is_seconds)
     max_interval: float = field(default=MAX_INTERVAL, validator=is_seconds)
     time_zone: tzinfo | None = field(default=None, validator=validators.optional(_is_zone))
-    grace: float | None = field(default=None, validator=validators.optional(is_wait))
+    grace: float | None = field(default=None, validator=validators.optional(is_wait))  # seconds after the expiry
 
     def __attrs_post_init__(self) -> None:
         problem = ""
@@ -116,26 +104,13 @@ def _holds(condition: Condition, transaction: Transaction) -> bool:
 
 @define(eq=False, repr=False)
 class Wait:
-    """
-    The state of one wait.
-
-    Args:
-        reference: The reference, as given.
-        terms: The options.
-        began_at: Start time on the event loop's clock, like all times here.
-        random: Draws from 0 to 1, for jitter.
-        began_on: The same moment in UTC, because an expiry is on the calendar.
-
-    Attributes:
-        due_at: Time of the next poll.
-        transaction: The service's last transaction.
-    """
+    """The state of one wait."""
 
     reference: str
     _terms: Terms
     _began_at: float = field(kw_only=True, alias="began_at")
     _random: Callable[[], float] = field(kw_only=True, alias="random")
-    _began_on: datetime = field(kw_only=True, alias="began_on", factory=partial(datetime.now, UTC))
+    _began_on: datetime = field(kw_only=True, alias="began_on", factory=partial(datetime.now, UTC))  # for expiries
     due_at: float = field(init=False)
     transaction: Transaction | None = field(init=False, default=None)
     _found_at: float = field(init=False)
@@ -154,13 +129,7 @@ class Wait:
         return self._began_at + self._terms.deadline
 
     def take(self, result: Result, now: float) -> bool:
-        """
-        Process the result of a poll, and return whether `until` holds.
-
-        Raises:
-            WaitError: When it cannot hold any more, or the payment is open beyond expiry and grace.
-            PayClientError: The result, if every other lookup would fail too.
-        """
+        """Process the result of a poll, and return whether `until` holds."""
         self._lookups += 1
         self.due_at = now + self._interval * (_MIN_PART + (1 - _MIN_PART) * self._random())
         self._interval = min(self._interval * _GROWTH, self._terms.max_interval)
@@ -178,11 +147,8 @@ class Wait:
         return False
 
     def start_from(self, result: Result | None, at: float, now: float) -> bool:
-        """
-        Start from the last result of another wait, if it is younger than the shortest interval; return as `take` does.
-
-        A failure only puts the first poll off: it came before this wait, so it must not end it.
-        """
+        """Start from the last result of another wait, if it is younger than the shortest interval."""
+        # A failure only puts the first poll off: it came before this wait, so it must not end it.
         may_ask_at = at + self._terms.interval * _MIN_PART
         if result is None or may_ask_at <= now:
             return False

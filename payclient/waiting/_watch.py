@@ -81,18 +81,7 @@ async def watch(
     at_once: int,
     random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Seen]]:
-    """
-    Poll *references*, and yield their changes.
-
-    Args:
-        poll: Looks up one reference, until a time.
-        references: Read lazily, one at a time.
-        terms: The options of the waits.
-        polls: The polls of the client.
-        concurrency: Maximum of polls in flight.
-        at_once: Maximum of references watched at a time.
-        random: Draws from 0 to 1, for jitter.
-    """
+    """Poll *references*, and yield their changes."""
     run = _Watch(poll, terms, polls, concurrency, at_once, random)
     run.start(references)
     try:
