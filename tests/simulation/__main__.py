@@ -17,12 +17,15 @@ from collections import Counter
 from hashlib import blake2b
 
 from simulation import controls
+from simulation.cells import CELLS, Cells
 from simulation.plan import draw
 from simulation.shrink import shrink
 from simulation.world import run
 
 TWICE = 50
 """One in so many seeds is run twice, and must give the same trace."""
+ENOUGH = 10_000
+"""Seeds that reach every cell."""
 
 
 def main(arguments=None):
@@ -45,6 +48,7 @@ def _parser():
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no other seed after that")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--nice", type=int, default=0, help="how much to stand back behind other processes")
+    parser.add_argument("--cells", action="store_true", help="print how often each fault has met each state")
     parser.add_argument("--controls", nargs="*", help="remove guards instead, all or those named, and look for each")
     parser.add_argument("--most", type=int, default=2000, help="seeds per guard, at most")
     return parser
@@ -90,13 +94,14 @@ def attempt(seed):
 
 
 def _run_many(seeds, options):
-    began, failed, traces = time.monotonic(), [], {}
+    began, failed, traces, cells = time.monotonic(), [], {}, Cells()
     total, seconds, ticks, requests = Counter(), 0.0, 0, 0
     with multiprocessing.get_context("fork").Pool(options.jobs, gc.freeze) as pool:
         for result, is_same in pool.imap_unordered(attempt, seeds, chunksize=5):
             traces[result.seed] = result.trace
             seconds, ticks, requests = seconds + result.seconds, ticks + result.ticks, requests + result.requests
             total.update(result.counts)
+            cells.add(result)
             if result.problems or not is_same:
                 failed.append(result.seed)
                 print(f"seed {result.seed}: {result.problems or 'another trace at the second time'}", flush=True)
@@ -110,7 +115,20 @@ def _run_many(seeds, options):
         plan = draw(seed)
         _print_plan(plan)
         _explain(plan, run(plan))
-    return 1 if failed else 0
+    is_blind = _report_cells(cells, is_enough=len(traces) >= ENOUGH, is_whole=options.cells)
+    return 1 if failed or is_blind else 0
+
+
+def _report_cells(cells, *, is_enough, is_whole):
+    """Print which fault has met which state; return whether there is a cell that enough seeds have not reached."""
+    if is_whole:
+        print("\n".join(cells.lines()))
+    empty = cells.empty()
+    print(f"cells: {len(CELLS) - len(empty)} of {len(CELLS)} reached")
+    print(f"cells: the rarest {', '.join(f'{kind} at {state} {count}' for count, (kind, state) in cells.rarest(5))}")
+    for kind, state in empty if is_enough or is_whole else ():
+        print(f"cells: no {kind} at {state}")
+    return is_enough and bool(empty)
 
 
 def _report(traces, total, seconds, ticks, requests, took):

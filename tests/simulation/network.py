@@ -346,6 +346,7 @@ class Network:
     Attributes:
         on_connect: Called with the number of an attempt to connect; may return `refuse` or `hang`.
         on_write: Called with the client's end of a connection before it writes.
+        opening: Attempts to connect that are under way.
     """
 
     def __init__(self, loop, chance, accept, *, addresses, latency=(0.005, 0.03), loss=0.0, pieces=1):
@@ -359,7 +360,7 @@ class Network:
         self.dead_addresses = set()
         self.on_connect = lambda _: None
         self.on_write = lambda _: None
-        self._attempts = 0
+        self._attempts = self.opening = 0
         self._adopted = {}
         self._blocked_until = 0.0
 
@@ -407,7 +408,13 @@ class Network:
     async def connect(self, address):
         """Return the transport of a new connection."""
         self._attempts += 1
-        what = self.on_connect(self._attempts - 1)
+        self.opening += 1
+        try:
+            return await self._connect(address, self.on_connect(self._attempts - 1))
+        finally:
+            self.opening -= 1
+
+    async def _connect(self, address, what):
         if address[0] in self.dead_addresses or what == "hang":
             await asyncio.sleep(130)  # the system gives up sooner or later
             raise TimeoutError(110, "Connection timed out")

@@ -35,6 +35,12 @@ REVOKED = "revoked key"
 TICKS = ("cancel", "close", "jump")
 """By the step of the event loop."""
 
+BLOWS = ("kill", "disk full", "fsync", "stop")
+"""What ends one process of a reconciliation each: at a step of its event loop, or so many steps after its start."""
+
+LIMITS = ("limit of a bucket", "limit of a window", "limit of a cap")
+"""By the number of requests that the service takes."""
+
 AIMED = ("cancel as answered", "close as answered")
 """By the number of the request: so many seconds after its answer has been sent, spoilt or not."""
 

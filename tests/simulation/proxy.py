@@ -67,6 +67,7 @@ class Proxy:
         if fault is None:
             return None
         if fault.kind in ("proxy refuse", "proxy hang"):
+            self._world.strike(fault.kind)
             return fault.kind.removeprefix("proxy ")
         self._began[self._made] = fault.kind
         return None
@@ -86,6 +87,10 @@ class Proxy:
         self.tunnels = []
 
     # What happens to it
+
+    def strike(self, kind):
+        """Note that a fault strikes."""
+        self._world.strike(kind)
 
     def restart(self, seconds):
         """Break every tunnel, and take no connection for a while."""
@@ -128,6 +133,8 @@ class Proxy:
         if not tunnel.is_open:
             return
         tunnel.fault = "" if self._is_calm or fault is None else fault.kind
+        if tunnel.fault:
+            self._world.strike(tunnel.fault)
         if tunnel.fault in _SAYS:
             self._refuse(tunnel, *_SAYS[tunnel.fault])
         elif tunnel.fault in _DOES:
@@ -254,6 +261,7 @@ class Tunnel:
         """Do what goes wrong with the first bytes."""
         began, self._began = self._began, ""
         if began:
+            self._proxy.strike(began)
             self.end(RESET if began == "proxy reset first" else END)
         return not self.is_open
 

@@ -19,13 +19,12 @@ from payclient.reconcile import Journal, JournalWriteError, reconcile
 from payclient.report import About, ReportFiles
 from simulation import oracles
 from simulation.loop import KilledError
+from simulation.plan import BLOWS
 from simulation.service import amount_of
 from simulation.world import NOON
 
 MEMORY = "/dev/shm"
 """Where files are in memory, so that fsync takes no time; only Linux has it."""
-BLOWS = ("kill", "disk full", "fsync", "stop")
-"""What ends one process each: at a step of its event loop, or so many steps after its start."""
 _UNUSABLE = re.compile(
     rb"(about 'R\d+', and the answer cannot be used): [^\"]*"
     rb'|"error":"\w+"(?=,"findings":\[{"code":"unusable_answer")'
@@ -181,7 +180,7 @@ class _Runs:
             at += world.loop.ticks
         world.schedule({"cancel": process.cancel})
         if acts[kind] is not None:
-            world.loop.at_tick.setdefault(at, []).append(acts[kind])
+            world.loop.at_tick.setdefault(at, []).append(lambda: (world.strike(kind), acts[kind]()))
         try:
             world.run(process.run())
         except KilledError:

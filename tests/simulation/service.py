@@ -96,6 +96,7 @@ class Service:
         has_revoked: Whether it has ever refused the key.
         on_answered: Called with the number of a request and its reference as its answer is sent.
         on_reuse: Called when a request comes over a connection behind whose last answer came another.
+        on_fault: Called with the kind of a fault as it strikes.
     """
 
     def __init__(self, loop, plan, chance, wall):
@@ -108,6 +109,7 @@ class Service:
         self.exchanges, self.peers = [], []
         self.on_answered = lambda _number, _reference: None
         self.on_reuse = lambda: None
+        self.on_fault = lambda _kind: None
         self.is_calm = False
         self._down_until = -1.0
         self._revoked_until = -1.0
@@ -129,7 +131,10 @@ class Service:
         fault = self._connecting.get(number)
         if fault is not None and fault.kind in ("vanish", "reset handshake"):
             self._vanishing[len(self.peers)] = fault
-        return fault.kind if fault is not None and fault.kind in ("refuse", "hang") else None
+        if fault is None or fault.kind not in ("refuse", "hang"):
+            return None
+        self.on_fault(fault.kind)
+        return fault.kind
 
     def add(self, peer):
         """Take a new connection."""
@@ -141,8 +146,10 @@ class Service:
         if fault is None or self.is_calm:
             return
         if fault.kind == "reset handshake" and not peer.requests:
+            self.on_fault(fault.kind)
             peer.reset()
         elif fault.kind == "vanish" and peer.requests >= fault.value:
+            self.on_fault(fault.kind)
             peer.connection.vanish()
 
     def move(self, loop):
@@ -238,13 +245,16 @@ class Service:
 
     def _answer(self, peer, exchange, answer, kind, value):
         self._working = max(0, self._working - 1)
-        peer.is_busy = False
         if not peer.is_open:
+            peer.is_busy = False
             return
         reference = exchange.reference
-        self.on_answered(exchange.number, reference)
         if self.is_calm and kind != "limit":
             kind = ""
+        if kind:
+            self.on_fault(kind if kind != "limit" else f"limit of a {self._plan.limit.kind}")
+        peer.is_busy = False
+        self.on_answered(exchange.number, reference)
         prefix, peer.behind = peer.behind, b""
         if peer.lagging is not None:
             answer, peer.lagging = peer.lagging, answer

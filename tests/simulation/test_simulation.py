@@ -8,6 +8,7 @@ import random
 import pytest
 from attrs import evolve
 
+from simulation.cells import CELLS, KINDS, Cells
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.plan import TUNNELS, Fault, Limit, Plan, draw
 from simulation.shrink import names_of, shrink
@@ -101,6 +102,21 @@ def test_shrinks():
     assert smallest.faults == (Fault("late", 3, 3), Fault("late", 17, 17))
     assert (smallest.loss, smallest.is_tls, smallest.references) == (0.0, False, ("T1",))
     assert names_of(fake(smallest)) == {"slots"}
+
+
+def test_cells():
+    """A run counts which fault has met which state; what no run has reached is listed."""
+    reached = Cells()
+    reached.add(run(Plan(seed=1, faults=(Fault("stall", 1),))))
+    assert reached.counts["stall", "connection first exchange"] == 1
+    assert set(reached.empty()) == set(CELLS) - set(reached.counts)
+    assert reached.seeds["stall", "lookup sent"] == [1]
+
+
+def test_each_fault_has_cells():
+    """Each kind of fault that a plan can have is counted."""
+    kinds = {fault.kind for seed in range(300) for fault in draw(seed).faults}
+    assert kinds - set(KINDS) == set()
 
 
 def test_plan_is_text():

@@ -8,21 +8,26 @@ import logging
 import random
 import sys
 import warnings
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from unittest import mock
 
 import httpx
 from anyio._backends._asyncio import CancelScope
-from attrs import frozen
+from attrs import field, frozen
 
 import payclient._session
+import payclient._stream
 import payclient.policies._limiter
 import payclient.protocol._wire
 import payclient.transports._dial
+import payclient.waiting._watch
 from payclient import AsyncClient, RetryPolicy
+from payclient._stream import _Stream
 from payclient.transports import PooledTransport
-from simulation import host, oracles, proxy
+from payclient.waiting._watch import _Watch
+from simulation import cells, host, oracles, proxy
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.network import Network, SimulatedSocket
 from simulation.plan import AIMED, BREAKING, HARMLESS, IDLE, REVOKED, SLOW, SLOWING
@@ -50,6 +55,7 @@ class Result:
         ticks: Steps of the loop.
         requests: What the service was sent.
         counts: Of whatever the run counted.
+        cells: How often each was reached.
     """
 
     seed: int
@@ -59,6 +65,7 @@ class Result:
     ticks: int
     requests: int
     counts: dict[str, int]
+    cells: dict[tuple[str, str], int] = field(factory=dict)
 
 
 class _Log(logging.Handler):
@@ -96,13 +103,16 @@ class World:
         is_prompt: Whether nothing keeps an attempt waiting for its time-out.
         is_unbroken: Whether no connection breaks that carries a request.
         is_closing: Whether a client is closed under way.
+        streams: Every stream and batch.
+        watches: Every watch.
     """
 
     def __init__(self, plan):
         self.plan = plan
         self.problems = []
         self.limiters, self.clients = [], []
-        self.counts, self.signals = {}, {}
+        self.counts, self.signals, self.cells = {}, {}, Counter()
+        self.streams, self.watches = [], []
         self.outages, self.asked = [], {}
         self.is_closing = False
         self._graves = []
@@ -125,6 +135,7 @@ class World:
         self._new_loop(0.0)
         self.service = Service(self.loop, plan, self._chances["service"], self.wall)
         self.service.on_reuse = lambda: oracles.check_reuse(self)
+        self.service.on_fault = self.strike
         self.proxy = proxy.Proxy(self) if plan.proxy else None
         self._entry = {host.NAME: host.ADDRESSES[host.NAME]} if self.proxy is None else proxy.ADDRESSES
         self._new_network()
@@ -184,6 +195,10 @@ class World:
         """Count one more, and return how many there are."""
         self.counts[name] = self.counts.get(name, 0) + 1
         return self.counts[name]
+
+    def strike(self, kind):
+        """Count the states in which a fault finds the world."""
+        self.cells.update((kind, state) for state in {*cells.states(self)})
 
     def wall(self):
         """Return the date of this run."""
@@ -287,7 +302,7 @@ class World:
         } | ({} if self.proxy is None else self.proxy.timed())
         for fault in self.plan.faults:
             if fault.kind in timed:
-                self.loop.call_later(fault.at, self._act, timed[fault.kind], fault.value)
+                self.loop.call_later(fault.at, self._act, fault.kind, timed[fault.kind], fault.value)
             elif fault.kind == "jump":
                 self._at_tick(fault, self.loop.jump)
             elif fault.kind in acts:
@@ -300,14 +315,16 @@ class World:
         for fault in self.plan.faults:
             act = acts.get(fault.kind.partition(" as ")[0])
             if fault.kind in AIMED and fault.at == number and act is not None:
-                self.loop.call_later(fault.value, self._act, act, self.plan.references.index(reference))
+                where = self.plan.references.index(reference)
+                self.loop.call_later(fault.value, self._act, fault.kind, act, where)
 
-    def _act(self, act, value):
+    def _act(self, kind, act, value):
         if not self.service.is_calm:
+            self.strike(kind)
             act(value)
 
     def _at_tick(self, fault, act):
-        self.loop.at_tick.setdefault(int(fault.at), []).append(lambda: self._act(act, fault.value))
+        self.loop.at_tick.setdefault(int(fault.at), []).append(lambda: self._act(fault.kind, act, fault.value))
 
     def _move_wall(self, seconds):
         self._wall_offset += 100 * (seconds - 10)
@@ -340,6 +357,7 @@ class World:
         self._graves.append((self.loop, self.network, self.clients, self.limiters))
         now, trace = self.loop.time(), self.loop.trace
         self.clients, self.limiters, self.outages = [], [], []
+        self.streams, self.watches = [], []
         self._new_loop(now)
         self.loop.note(trace)
         self.service.move(self.loop)
@@ -395,6 +413,15 @@ def _make_in_order(scope, *arguments, make=CancelScope.__init__, **options):
     scope._child_scopes = _InOrder()
 
 
+def _kept(make, world, name):
+    def make_and_keep(*arguments, **options):
+        made = make(*arguments, **options)
+        getattr(world, name).append(made)
+        return made
+
+    return make_and_keep
+
+
 @contextmanager
 def _patched(world):
     log, logger = _Log(world), logging.getLogger("payclient")
@@ -404,6 +431,8 @@ def _patched(world):
         patch = mock.patch.object
         undo.enter_context(patch(payclient._session, "Limiter", lambda **o: oracles.ObservedLimiter(world, **o)))
         undo.enter_context(patch(payclient.policies._limiter, "ConcurrencyController", oracles.ObservedController))
+        undo.enter_context(patch(payclient._stream, "_Stream", _kept(_Stream, world, "streams")))
+        undo.enter_context(patch(payclient.waiting._watch, "_Watch", _kept(_Watch, world, "watches")))
         undo.enter_context(patch(payclient.protocol._wire, "datetime", _Date))
         undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
         if world.plan.proxy:
@@ -446,6 +475,7 @@ def run(plan):
                 ticks=world.loop.ticks,
                 requests=len(world.service.exchanges),
                 counts=world.counts,
+                cells={cell: count for cell, count in world.cells.items() if cell in cells.POSSIBLE},
             )
     finally:
         gc.enable()

@@ -1,0 +1,163 @@
+"""
+Which fault has met which state: one cell for each pair, counted each time.
+
+A cell that stays empty is a defect of the simulation: whatever it would show has never been looked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from simulation.plan import (
+    ANSWERS,
+    BLOWS,
+    CONNECTING,
+    LIMITS,
+    PROXY_CONNECTING,
+    PROXY_TIMED,
+    REVOKED,
+    TIMED,
+    TUNNELS,
+)
+
+LOOKUP = ("queued", "sent", "backing off", "shared", "paused", "in an outage", "probing")
+WAIT = ("asleep", "polling", "shared", "unread")
+STREAM = ("awaits input", "asks", "one by one", "defers", "full", "drains")
+KEY = ("known",)
+CONNECTION = ("opening", "handshake", "first exchange", "later exchange", "idle")
+
+_PHASES = {"attempts": "lookup sent", "backoff": "lookup backing off"}
+ANY = frozenset({"lookups", "stream", "batch", "wait", "reconcile"})
+_STATES = (
+    (LOOKUP, "lookup", ANY),
+    (("probing",), "lookup", frozenset({"lookups", "batch"})),
+    (WAIT, "wait", frozenset({"wait"})),
+    (("asks", "drains"), "stream", frozenset({"stream", "batch", "reconcile"})),
+    (("full", "awaits input", "one by one", "defers"), "stream", frozenset({"stream", "reconcile"})),
+    (KEY, "key", ANY),
+    (CONNECTION, "connection", ANY),
+)
+STATES = {f"{of} {state}": works for states, of, works in _STATES for state in states}
+"""The workloads in which there is each state."""
+
+_KINDS = (
+    ((*ANSWERS, *LIMITS, *CONNECTING, *TIMED, REVOKED, "jump", "cancel", *PROXY_CONNECTING, *TUNNELS), ANY),
+    (PROXY_TIMED, ANY),
+    (("close",), frozenset({"lookups", "stream", "wait"})),
+    (("cancel as answered",), frozenset({"lookups", "stream", "batch", "wait"})),
+    (("close as answered",), frozenset({"lookups", "stream", "wait"})),
+    (BLOWS, frozenset({"reconcile"})),
+)
+KINDS = {kind: works for kinds, works in _KINDS for kind in kinds}
+"""The workloads in which each kind of fault strikes."""
+
+CELLS = tuple((kind, state) for kind in KINDS for state in STATES if KINDS[kind] & STATES[state])
+POSSIBLE = frozenset(CELLS)
+
+
+def states(world):
+    """Yield the states of everything in the world, as it is now; some more than once."""
+    for client in world.clients:
+        yield from _of_client(client)
+    for stream in world.streams:
+        yield from _of_stream(stream)
+    for watch in world.watches:
+        if any(watched.has_unread_change for watched in watch._watched.values()):
+            yield "wait unread"
+    yield from _of_connections(world)
+
+
+def _of_client(client):
+    session, limiter, polls = client._session, client._session._limiter, client._polls
+    for phase in () if session._clock is None else session._clock.pending():
+        name = getattr(phase, "_name", None)
+        if name in _PHASES:
+            yield _PHASES[name]
+    if limiter.waiting:
+        yield "lookup queued"
+    if any(call._ended is not None for call in client._calls.values()):
+        yield "lookup shared"
+    if limiter.paused_seconds():
+        yield "lookup paused"
+    if session.refusals.outage.is_on:
+        yield "lookup in an outage"
+    if limiter._probing:
+        yield "lookup probing"
+    yield "key known"
+    yield from _of_polls(polls)
+
+
+def _of_polls(polls):
+    for reference, polled in polls._polled.items():
+        yield "wait polling" if reference in polls else "wait asleep"
+        if len(polled.listeners) > 1:
+            yield "wait shared"
+
+
+def _of_stream(stream):
+    if not stream._workers:
+        return
+    if stream._source.is_awaited:
+        yield "stream awaits input"
+    if stream._asking:
+        yield "stream asks"
+        if stream._deferral.is_one_enough:
+            yield "stream one by one"
+    if stream._deferred:
+        yield "stream defers"
+    if stream._results.full():
+        yield "stream full"
+    if stream._is_draining:
+        yield "stream drains"
+
+
+def _of_connections(world):
+    if world.network.opening:
+        yield "connection opening"
+    for peer in world.service.peers:
+        if not peer.is_open:
+            continue
+        if peer.is_busy:
+            yield "connection first exchange" if peer.requests == 1 else "connection later exchange"
+        elif peer.requests:
+            yield "connection idle"
+        else:
+            yield "connection handshake"
+
+
+class Cells:
+    """
+    The cells of many runs.
+
+    Attributes:
+        counts: How often each was reached.
+        seeds: The first seeds that have reached each.
+    """
+
+    def __init__(self):
+        self.counts = Counter()
+        self.seeds = {}
+
+    def add(self, result):
+        """Count what a run has reached."""
+        self.counts.update(result.cells)
+        for cell in result.cells:
+            seeds = self.seeds.setdefault(cell, [])
+            if len(seeds) < 3:
+                seeds.append(result.seed)
+
+    def empty(self):
+        """Return the cells that no run has reached."""
+        return [cell for cell in CELLS if not self.counts[cell]]
+
+    def rarest(self, number):
+        """Return the cells that were reached least, and at least once, with their counts."""
+        return sorted((self.counts[cell], cell) for cell in CELLS if self.counts[cell])[:number]
+
+    def lines(self):
+        """Yield a line for each kind of fault, with its count for each state."""
+        yield f"| fault | {' | '.join(STATES)} |"
+        yield "|---" * (len(STATES) + 1) + "|"
+        for kind in KINDS:
+            counts = (str(self.counts[kind, each]) if (kind, each) in CELLS else "-" for each in STATES)
+            yield f"| {kind} | {' | '.join(counts)} |"
