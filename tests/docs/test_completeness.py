@@ -29,6 +29,7 @@ REFERENCE = PROJECT / "docs" / "reference"
 MODULES = (
     "payclient",
     "payclient.blocking",
+    "payclient.drift",
     "payclient.engines",
     "payclient.engines.arrow",
     "payclient.errors",

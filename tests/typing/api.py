@@ -55,6 +55,7 @@ from payclient import (
     transports,
 )
 from payclient.blocking import Client
+from payclient.drift import Recorder, Table
 from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.ledger import (
@@ -519,6 +520,13 @@ def report(folder: Path, rows: list[Row], ledger: Ledger) -> list[str]:
     assert_type(verify_journal(folder / "journal.sqlite"), None)
     problems = assert_type(verify(folder), tuple[Problem, ...])
     return [escape_unprintable(f"{problem.file}: {problem.what}") for problem in problems]
+
+
+def memory() -> Table:
+    """What the service was seen to do, of two processes together."""
+    recorder = Recorder(known=["Paid"])
+    recorder.seed("T1", "Pending", at=0.0)
+    return assert_type(recorder.profile + Recorder().profile, Table)
 
 
 def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:
