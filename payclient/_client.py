@@ -15,11 +15,13 @@ from payclient._checks import check_count, check_seconds
 from payclient._config import (
     OnOutage,
     Options,
+    Profiling,
     resolve_api_key,
     resolve_application,
     resolve_base_url,
     resolve_environment,
     resolve_messages,
+    resolve_profile,
     resolve_rate,
     resolve_transport_object,
 )
@@ -99,6 +101,7 @@ class ClientOptions(OptionChanges, NetworkOptions, total=False):
     http_client: HttpClient | None
     not_found_messages: Iterable[str]
     application: str | None
+    profile: Profiling | None
 
 
 class AsyncClient:
@@ -136,6 +139,7 @@ class AsyncClient:
         not_found_messages: Messages of this service that mean "no such transaction", in addition to the known
             ones. Case, punctuation and the position of the reference do not matter.
         application: Name and version of your application, such as `shop/1.2`; comes first in the `User-Agent`.
+        profile: Counts what the service answers; `payclient.drift.Recorder()` is one.
         network: Proxy and TLS trust: `proxy`, `trust_env`, `trust`, `ca_file`, `client_cert`, `client_key`,
             `ssl_context`, `keylog_file`; see `payclient.transports.NetworkOptions`.
 
@@ -165,11 +169,12 @@ class AsyncClient:
         on_outage: OnOutage = "fail",
         not_found_messages: Iterable[str] = (),
         application: str | None = None,
+        profile: Profiling | None = None,
         **network: Unpack[NetworkOptions],
     ) -> None:
         is_ours = http_client is None and (transport is None or isinstance(transport, str))
         try:
-            keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
+            self._keys = Keys(None, api_key) if callable(api_key) else Keys(resolve_api_key(api_key))
             address = resolve_base_url(base_url)
             settings = resolve_network({**network}, address, is_ours=is_ours)
         finally:
@@ -180,17 +185,17 @@ class AsyncClient:
         )
         environment = resolve_environment(environment)
         self._url = endpoint(address, environment)
-        self._keys = keys
         self._label = f"{type(self).__name__}(url={self._url!r}, environment={environment.value!r}, key_fingerprint="
         self._session = Session(
             transport=_transport_for(transport, http_client, settings),
             url=self._url,
-            keys=keys,
+            keys=self._keys,
             user_agent=_user_agent(application),
             max_concurrency=check_count("max_concurrency", max_concurrency),
             max_rate=resolve_rate(max_rate),
             workers=check_count("workers", workers),
             not_found_messages=resolve_messages(not_found_messages),
+            profile=resolve_profile(profile),
             name=repr(self) if is_ours else None,
         )
         self._calls, self._polls = SingleFlight[Transaction](), Polls()

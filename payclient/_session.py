@@ -26,7 +26,7 @@ from typing import Self
 
 from attrs import asdict, define, evolve, fields_dict
 
-from payclient._config import Options
+from payclient._config import Options, Profiling
 from payclient._keys import Keys
 from payclient._lookup import Lookup, Refusal, may_end
 from payclient._refusals import Refusals
@@ -123,6 +123,7 @@ class Session:
         max_rate: float | None,
         workers: int,
         not_found_messages: frozenset[str] = frozenset(),
+        profile: Profiling | None = None,
         name: str | None = None,
         random: Callable[[], float] = random.random,
     ) -> None:
@@ -137,6 +138,7 @@ class Session:
         self._keys = keys
         self._headers = request_headers(user_agent)
         self._not_found_messages = not_found_messages
+        self._profile = profile
         self._random = random
         self._limiter = Limiter(max_concurrency=max_concurrency, max_rate=max_rate, workers=workers, random=random)
         self.refusals = Refusals(self._limiter)
@@ -364,7 +366,7 @@ class Session:
                 slot.release(signal, retry_after=pause)
             if pause:
                 self._log_pause(paused, response)
-            if lookup.observers or logger.isEnabledFor(logging.DEBUG):
+            if lookup.observers or self._profile is not None or logger.isEnabledFor(logging.DEBUG):
                 self._report(lookup, response, ticket.started_at, name, transaction)
 
     async def _admit(self, lookup: Lookup, slot: _Slot) -> tuple[Ticket, float]:
@@ -402,6 +404,10 @@ class Session:
         self, lookup: Lookup, response: Response | None, began: float, error: str, transaction: Transaction | None
     ) -> None:
         seconds = lookup.clock.now() - began
+        if self._profile is not None:
+            self._profile.add(
+                lookup.reference, response, seconds, transaction=transaction, error=error, redact=lookup.redact
+            )
         status = None if response is None else response.status_code
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug(

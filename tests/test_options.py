@@ -46,6 +46,7 @@ REFUSED = {
     "on_outage": "maybe",
     "not_found_messages": "x",
     "application": "my shop",
+    "profile": 3,
     "proxy": "socks5://proxy:1080",
     "trust_env": 1,
     "trust": "me",

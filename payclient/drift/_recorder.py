@@ -78,8 +78,8 @@ class Recorder:
         An answer takes about 5 µs. Memory is bounded.
     """
 
-    _known: frozenset[str] = field(factory=frozenset[str], converter=_words)
-    _now: Callable[[], float] = time.time
+    _known: frozenset[str] = field(factory=frozenset[str], converter=_words, alias="known")
+    _now: Callable[[], float] = field(default=time.time, alias="now")
     _common: dict[Traits, _Common] = field(factory=dict, init=False)
     _raw: dict[Key, _Tally] = field(factory=dict, init=False)
     _states: dict[int, tuple[str, int]] = field(factory=dict, init=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 MIN_REFERENCES = 3
-"""References for which a word must have been seen: what is said of one payment alone may be a name or a number of its payer."""
+"""References for which a word must have been seen: what is said of one payment may be the name of its payer."""
 
 _MAX_LENGTH = 32
 _MAX_WORDS = 12

@@ -6,8 +6,13 @@ import json
 
 import pytest
 
+from payclient import RetryPolicy
 from payclient.drift import Recorder
+from payclient.errors import ConnectionFailedError, RejectedError
+from payclient.protocol import Response
 from support.answering import DATA, HEADERS, MORNING, answer, recorded
+from support.fakes import ScriptedTransport, client, document
+from support.fakes import answer as answer_of
 
 CANARY = "SitiRahmawati"
 
@@ -159,6 +164,24 @@ def test_flood_of_names():
     assert len(recorder._raw) <= 20_000
     assert len(json.dumps(recorder.profile.as_json())) < 64 * 1024
     assert cells(recorder.profile, "name").keys() <= {(f"<mixed:{length}>", "integer") for length in range(3, 20)}
+
+
+async def test_through_a_client():
+    """A client passes each attempt on; the API key is in no profile, wherever the service repeats it."""
+    key = "CanaryOfLettersOnly"
+    body = json.dumps({"success": False, "message": f"no payment for {key}", key: key}).encode()
+    transport = ScriptedTransport(default=lambda: Response(422, {"content-type": f"a/{key}"}, body, is_fresh=True))
+    transport.script("T0", ConnectionFailedError("refused", sent="no"), answer_of(document("T0")))
+    recorder = Recorder()
+    async with client(transport, profile=recorder, api_key=key, retry=RetryPolicy(initial_backoff=0)) as pay:
+        await pay.get_transaction("T0")
+        for number in range(1, 5):
+            with pytest.raises(RejectedError):
+                await pay.get_transaction(f"T{number}")
+    table = recorder.profile
+    assert cells(table, "failure") == {("ConnectionFailedError", "none"): 1, ("RejectedError", "422"): 4}
+    assert table.answers == 6
+    assert key.lower() not in json.dumps(table.as_json()).lower()
 
 
 def test_profiles_of_processes():

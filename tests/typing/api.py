@@ -263,6 +263,7 @@ def clients() -> list[AsyncClient]:
             on_attempt=record,
             tracing=tracing,
             on_outage="wait",
+            profile=Recorder(),
         ),
         AsyncClient(environment=Environment.LIVE, retry=None, http_client=theirs),
         AsyncClient(not_found_messages=["unknown code"], application="shop/1.2"),
