@@ -65,12 +65,7 @@ def damage_refused() -> Generator[None]:
 
 
 class Archive:
-    """
-    An XLSX file, as its parts.
-
-    Raises:
-        LedgerError: When it is not a zip file.
-    """
+    """An XLSX file, as its parts."""
 
     def __init__(self, file: IO[bytes]) -> None:
         with damage_refused():
@@ -84,13 +79,7 @@ class Archive:
         return part in self._zip.NameToInfo
 
     def pieces(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[bytes]:
-        """
-        Yield the decompressed bytes of *part*.
-
-        Raises:
-            LedgerError: When it is missing, damaged or encrypted, larger than *max_bytes*, or expands
-                like a zip bomb.
-        """
+        """Yield the decompressed bytes of *part*; refuse more than *max_bytes*, and zip bombs."""
         with damage_refused():
             info = self._zip.getinfo(part)
             self._check(info, max_bytes)
@@ -108,13 +97,7 @@ class Archive:
                 yield piece
 
     def elements(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[Element]:
-        """
-        Yield the elements of *part*.
-
-        Raises:
-            LedgerError: As `pieces`; also when the part is not XML, has a document type, text beside elements, or too
-                many elements for the size of the file.
-        """
+        """Yield the elements of *part*."""
         return chain.from_iterable(self._batches(part, max_bytes))
 
     def _batches(self, part: str, max_bytes: int) -> Iterator[list[Element]]:
@@ -144,13 +127,7 @@ class Archive:
 
 
 class _Parser:
-    """
-    Turns a document into elements.
-
-    Raises:
-        LedgerError: When the input is not XML, has a document type, is nested too deeply, or has too much between
-            two elements.
-    """
+    """Turns a document into elements."""
 
     def __init__(self) -> None:
         self._elements: list[Element] = []
@@ -217,12 +194,7 @@ class _Parser:
 
 
 def check_length(characters: int) -> None:
-    """
-    Check the length of a cell.
-
-    Raises:
-        LedgerError: When there are too many *characters*.
-    """
+    """Check the length of a cell."""
     if characters > _MAX_CHARACTERS:
         message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
         raise LedgerError(message)

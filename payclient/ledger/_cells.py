@@ -56,12 +56,7 @@ def as_word(text: str) -> str:
 
 
 def read_code(cell: Any) -> str | None:
-    """
-    Return an identifier, or None for an empty cell.
-
-    Raises:
-        CellProblem: When it is not text, or a spreadsheet has changed it.
-    """
+    """Return an identifier, or None for an empty cell."""
     text = read_word(cell)
     if text is not None and _DAMAGED.fullmatch(text):
         message = f"{quote(text)} looks damaged by a spreadsheet; export the column as text"
@@ -70,12 +65,7 @@ def read_code(cell: Any) -> str | None:
 
 
 def read_word(cell: Any) -> str | None:
-    """
-    Return a word or a short text, or None for an empty cell.
-
-    Raises:
-        CellProblem: When it is not text, or has an invisible space or mark.
-    """
+    """Return a word or a short text, or None for an empty cell."""
     text = (cell if isinstance(cell, str) else _only_text(cell)).strip(BLANK)
     if hidden := invisible(text):
         raise CellProblem(hidden)
@@ -95,12 +85,7 @@ def _only_text(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """
-    Return a value that is not text, for a sentence.
-
-    Raises:
-        CellProblem: When it is unreadable.
-    """
+    """Return a value that is not text, for a sentence."""
     if isinstance(value, Unreadable):
         raise CellProblem(value.reason)
     if isinstance(value, dict | list):

@@ -69,21 +69,9 @@ def find_columns(
     known: Mapping[str, Sequence[str]] = EMPTY,
     ignored: Collection[str] = (),
 ) -> Columns:
-    """
-    Find the column of each field in *header*.
-
-    A field's own name has priority over other names for it, those of a profile over it, and *chosen* over all.
-
-    Args:
-        header: The names, as in the file.
-        chosen: The column's name by field, as chosen by the user.
-        known: The names of columns by field, as a profile has them; those that are not in the header do not matter.
-        ignored: The columns that are only used if they are chosen.
-
-    Raises:
-        LedgerError: When there is no reference column, a chosen one is missing, or two are for one field.
-        ValueError: When *chosen* names a field that does not exist.
-    """
+    """Find the column of each field in *header*; *ignored* columns are used only if they are chosen."""
+    # A field's own name has priority over other names for it, those of a profile over it, and *chosen* over all. What a
+    # profile knows and the header lacks does not matter.
     names = column_names(header)
     chosen = chosen or {}
     _check_names(chosen)

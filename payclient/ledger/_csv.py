@@ -32,16 +32,9 @@ _SEPARATOR = re.compile('"?sep=([^"\\s\\w]|\\t)"?,*', re.IGNORECASE)
 
 
 def read_csv(chunks: Iterable[bytes], find: Finder, delimiter: str | None, scope: Scope) -> Table:
-    """
-    Return the table in a CSV file, whose bytes may be split anywhere.
-
-    A delimiter that is not given is recognised from the header: comma, semicolon or tab. A first line `sep=;`, as
-    Excel reads it, declares it as well.
-
-    Raises:
-        LedgerError: When the header, the encoding or the quotes cannot be trusted; for rows, when
-            they are read.
-    """
+    """Return the table in a CSV file, whose bytes may be split anywhere."""
+    # A delimiter that is not given is recognised from the header: comma, semicolon or tab. A first line `sep=;`, as
+    # Excel reads it, declares it as well.
     dialect = scope.dialect
     lines = read_lines(chunks, dialect.encoding)
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())

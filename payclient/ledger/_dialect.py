@@ -204,18 +204,11 @@ def _trimmed(value: Any) -> Any:
 
 @frozen(kw_only=True)
 class Profile:
-    """
-    How one program or service writes a ledger.
+    """How one program or service writes a ledger."""
 
-    Attributes:
-        name: What users call it.
-        about: The program or service, in a few words.
-        dialect: What it declares, by the name of the attribute of `Dialect`.
-        columns: The names of its columns, by field, most specific first.
-        ignore_columns: Columns that are left unused, although they look like money or like a field.
-        kind: The column that says what a line is, and its words, as the rule `[lines.kind]` has them.
-        statuses: The meaning of its status words, as the rule `[statuses]` has it.
-    """
+    # `dialect` is by attribute of `Dialect`, `columns` by field, most specific first. `ignore_columns` stay unused,
+    # although they look like money or like a field. `kind` and `statuses` are as in the rules `[lines.kind]` and
+    # `[statuses]`.
 
     name: str
     about: str

@@ -36,11 +36,8 @@ _NEUTRAL = frozenset(word_list("direction", "neutral"))
 
 
 def sign_of(text: str) -> int | None:
-    """
-    Return 1 for a text that means credit, -1 for debit; None if it is neither. Case and accents do not matter.
-
-    A short text such as `Debit Transfer` means what its only word of direction does, if the others change nothing.
-    """
+    """Return 1 for a text that means credit, -1 for debit; None if it is neither. Case and accents do not matter."""
+    # A short text such as `Debit Transfer` means what its only word of direction does, if the others change nothing.
     name = normalise_name(text)
     if sign := _SIGNS.get(_bare(text)) or SIDES.get(name) or _LETTERS.get(name):
         return sign
@@ -77,13 +74,7 @@ class DirectionReader:
         """Each word in the form of a name, with the first text and its sign."""
 
     def read(self, cell: Any) -> int | None:
-        """
-        Return the sign that a cell gives to the amounts of its row, or None for an empty cell.
-
-        Raises:
-            CellProblem: When it is not known what it means.
-            LedgerError: When it is a sign and others are words, or the other way round.
-        """
+        """Return the sign that a cell gives to the amounts of its row, or None for an empty cell."""
         word = read_word(cell)
         if word is None:
             return None
@@ -104,12 +95,7 @@ class DirectionReader:
         return sign
 
     def check(self) -> None:
-        """
-        Check that no word was read that means something else beside another one, as the `C` of `A` and `C` does.
-
-        Raises:
-            LedgerError: When one was.
-        """
+        """Check that no word was read that means something else beside another one, as the `C` of `A` and `C` does."""
         are_both_known = {1, -1} <= {sign for _, sign in self._found.values()}
         if not are_both_known and (pair := opposites(self._found)):
             credit, debit = (quote(self._found[word][0]) for word in pair)

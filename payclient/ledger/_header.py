@@ -17,17 +17,8 @@ _Row = TypeVar("_Row")
 
 
 def to_header(rows: Iterator[tuple[int, _Row]], dialect: Dialect, *, empty: _Row) -> tuple[int, _Row, list[str]]:
-    """
-    Return the number and the cells of the header, and a warning about rows above it; 0 if there is no row.
-
-    Args:
-        rows: The rows that are not empty, each with its number; the rest is left for the caller.
-        dialect: Says which row it is; the first one if it does not.
-        empty: The header of a ledger without rows.
-
-    Raises:
-        LedgerError: When there is nothing in the declared row.
-    """
+    """Return the number and the cells of the header, and a warning about rows above it; 0 if there is no row."""
+    # *rows* are those that are not empty, with their numbers; those below the header are left for the caller.
     wanted, skipped = dialect.header_row, 0
     for line, row in rows:
         if wanted is None or line == wanted:

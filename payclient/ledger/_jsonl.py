@@ -27,13 +27,7 @@ from payclient.protocol import JSONProblem, is_object, kind, read_json
 
 
 def read_json_lines(chunks: Iterable[bytes], find: Finder, scope: Scope) -> Table:
-    """
-    Return the table in a JSON Lines file, whose bytes may be split anywhere.
-
-    Raises:
-        LedgerError: When the first object or the encoding cannot be trusted; for rows, when they
-            are read.
-    """
+    """Return the table in a JSON Lines file, whose bytes may be split anywhere."""
     dialect = scope.dialect
     lines = ((number, line) for number, line in enumerate(read_lines(chunks, dialect.encoding), 1) if line.strip())
     line, text = next(lines, (0, ""))

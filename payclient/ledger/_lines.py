@@ -23,20 +23,8 @@ def with_start(chunks: Iterable[bytes], size_bytes: int) -> tuple[bytes, Iterato
 
 
 def read_lines(chunks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
-    """
-    Yield the lines of a file without their line ends: LF, CR LF or CR.
-
-    Args:
-        chunks: The bytes of the file, split anywhere.
-        encoding: Their encoding. A byte order mark of UTF-8 has priority.
-
-    Note:
-        Lazy. All lines before an error are yielded first.
-
-    Raises:
-        LedgerError: At the first byte that is NUL or not in this encoding, with its offset and what to do; or
-            when a line is longer than a million characters.
-    """
+    """Yield the lines of a file without their line ends: LF, CR LF or CR; all before an error first."""
+    # A byte order mark of UTF-8 has priority over *encoding*.
     start, chunks = with_start(chunks, len(codecs.BOM_UTF8))
     is_utf_8 = encoding == UTF_8 or start.startswith(codecs.BOM_UTF8)
     decoder = _Decoder(UTF_8 if is_utf_8 else encoding, start)

@@ -38,12 +38,10 @@ _DIGITS_ONLY = "write it with digits only, or say how it is written with --decim
 
 
 class MoneyReader:
-    """
-    Reads amounts in one notation.
+    """Reads amounts in one notation."""
 
-    Without a declaration, `15000` and `15000.00` are the same; `15.000` is refused, which is fifteen to one reader and
-    fifteen thousand to another.
-    """
+    # Without a declaration, `15000` and `15000.00` are the same; `15.000` is refused, which is fifteen to one reader
+    # and fifteen thousand to another.
 
     def __init__(self, dialect: Dialect = PLAIN) -> None:
         self._dialect = dialect
@@ -52,16 +50,8 @@ class MoneyReader:
         self._pattern = _pattern(dialect)
 
     def read(self, cell: Any) -> int | None:
-        """
-        Return a whole number of the service's unit, or None for an empty cell.
-
-        Args:
-            cell: Text; an int; or a float or a Decimal that is exactly whole.
-
-        Raises:
-            CellProblem: For anything that has no or more than one reading in this notation, and for a float of more
-                than fifteen digits.
-        """
+        """Return a whole number of the service's unit, or None for an empty cell."""
+        # Refused is what has no or more than one reading in this notation, and a float of more than fifteen digits.
         if not isinstance(cell, str):
             return None if cell is None else self._number(cell)
         if not self._places and cell.isascii() and len(cell) <= _MAX_DIGITS:  # the usual cases
@@ -110,11 +100,8 @@ class MoneyReader:
 
 
 def _scaled(sign: int, whole: str, fraction: str, places: int, text: str) -> int:
-    """
-    Return a number in units of which *places* decimal places make one.
-
-    The only place where digits of any length become a number: `int` refuses long ones with a plain error.
-    """
+    """Return a number in units of which *places* decimal places make one."""
+    # The only place where digits of any length become a number: `int` refuses long ones with a plain error.
     digits = fraction.rstrip("0")
     if len(digits) > places:
         unit = f"the smaller unit, declare it with --minor-units {max(2, min(len(fraction), 4))}"

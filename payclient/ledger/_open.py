@@ -53,19 +53,7 @@ _SHOWN: Mapping[LedgerFormat, str] = {"csv": "CSV", "jsonl": "JSON Lines", "xlsx
 
 
 def recognise(name: str, first: bytes, chosen: LedgerFormat | None) -> LedgerFormat:
-    """
-    Return the format of a ledger.
-
-    The chosen format has priority, then the suffix, then the first bytes; the default is CSV.
-
-    Args:
-        name: The file name; empty for a stream.
-        first: The first bytes, at least eight if the file has that many.
-        chosen: The format chosen by the user.
-
-    Raises:
-        LedgerError: When the bytes are of another format, or of an unsupported one.
-    """
+    """Return the format of a ledger: as chosen, or else by suffix, or else by its *first* eight bytes, or else CSV."""
     if first.startswith(_OLE):
         message = "this is an old .xls file or has a password; save it as .xlsx without a password"
         raise LedgerError(message)

@@ -32,13 +32,7 @@ _UNREADABLE: tuple[type[Exception], ...] = (_arrow.ArrowException, LookupError, 
 
 
 def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> Table:
-    """
-    Return the table in a Parquet file, which must stay open. Its rows are numbered from 1.
-
-    Raises:
-        LedgerError: When the file is damaged or its columns are unusable; for rows, when they are
-            read.
-    """
+    """Return the table in a Parquet file, which must stay open. Its rows are numbered from 1."""
     try:
         parquet = _parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
         header: tuple[str, ...] = tuple(parquet.schema_arrow.names)

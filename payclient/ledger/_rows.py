@@ -73,19 +73,7 @@ _DIRECTED = ("amount", "amount_received")
 
 
 class RowReader:
-    """
-    Turns rows into entries.
-
-    Args:
-        columns: The columns by field.
-        dialect: How cells are written.
-        scope: Decides which rows are left out; none are if not given.
-
-    Attributes:
-        columns: As given.
-        warnings: Grows while rows are read.
-        unused: What the cells of each unused column may be.
-    """
+    """Turns rows into entries; its `warnings`, and the evidence in its `unused` columns, grow meanwhile."""
 
     def __init__(self, columns: Columns, dialect: Dialect = PLAIN, scope: Scope | None = None) -> None:
         self.columns = columns
@@ -103,17 +91,7 @@ class RowReader:
         self._odd_creations, self._first_odd_creation = 0, (0, "")
 
     def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
-        """
-        Return the entry, or a rejected entry with all problems; None if the row is left out.
-
-        Args:
-            line: Position of the row in the ledger.
-            cells: As many as the header has.
-
-        Raises:
-            LedgerError: When the row has another currency than those above, and none was chosen; or when the
-                directions are words above, and a sign here.
-        """
+        """Return the entry, or a rejected entry with all problems; None if the row is left out."""
         values, problems, refused = self._values(line, cells)
         if reason := self._totals.reason(values.get("reference"), values.get("amount"), cells):
             if self._scope.leaves_out_totals(line, values.get("amount")):
@@ -193,12 +171,7 @@ class RowReader:
         self._watched = self.unused = [each for each in self.unused if each.name not in ignored]
 
     def check_cells(self) -> None:
-        """
-        Check that no cell read so far says something that is not used, or means something else beside another.
-
-        Raises:
-            LedgerError: When one does; the message says which option helps.
-        """
+        """Check that no cell read so far says something that is not used, or means something else beside another."""
         self._directions.check()
         check_values(self.columns, self.unused)
 
@@ -221,12 +194,7 @@ class RowReader:
         return found
 
     def _debited(self, field: str, value: int | None, cells: Sequence[Any]) -> int | None:
-        """
-        Return *value*, or the debit in its place.
-
-        Raises:
-            CellProblem: When there are both, or the debit cannot be read.
-        """
+        """Return *value*, or the debit in its place."""
         name, place, read = self._debits[field]
         debit = read(cells[place])
         if value and debit:
@@ -252,11 +220,8 @@ class RowReader:
         return noted
 
     def _tell_odd_creation(self, line: int, problem: CellProblem) -> None:
-        """
-        Count an unreadable time of creation, in one warning for all of them.
-
-        The row is not rejected, because the column is not compared; it only has no age.
-        """
+        """Count an unreadable time of creation, in one warning for all of them."""
+        # The row is not rejected, because the column is not compared; it only has no age.
         self._odd_creations += 1
         if self._odd_creations == 1:
             self._first_odd_creation = len(self.warnings), f"{problem} (line {line})"
@@ -300,16 +265,9 @@ NO_COLUMNS = Columns({}, (), {}, ())
 
 @frozen(kw_only=True)
 class Table:
-    """
-    The columns and rows of an open ledger, in any format; an empty one if nothing is given.
+    """The columns and rows of an open ledger, in any format; an empty one if nothing is given."""
 
-    Attributes:
-        columns: The columns by field; empty if there is no header.
-        reader: Makes the rows; its warnings grow while they are read.
-        rows: Read once, in order; None for a row that is left out.
-        delimiter: The delimiter of a CSV ledger; None for other formats.
-        header_row: Line of the file, or row of the sheet, that names the columns; 0 if the format has none.
-    """
+    # `rows` is read once, in order; it has None for a row that is left out. `header_row` is 0 if the format has none.
 
     columns: Columns = NO_COLUMNS
     reader: RowReader = attrs.field(factory=partial(RowReader, NO_COLUMNS))

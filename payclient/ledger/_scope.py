@@ -71,23 +71,11 @@ class _Group:
 
 
 class Scope:
-    """
-    Decides about each row, and counts those outside.
+    """Decides about each row, and counts those outside."""
 
-    Args:
-        dialect: Which currency, time and totals rows are declared.
-        time_zone: The zone of these times, and of times in the ledger that state none.
-        is_statement: Whether a row needs no amount if it states what was received.
-
-    Attributes:
-        dialect: As given.
-        is_statement: As given.
-        totals_amount: Sum of the amounts on totals rows that are not left out.
-        on_left_out: Is given the reference of each row with another currency or time; None if not wanted.
-
-    Raises:
-        ValueError: When a time cannot be read, or the end is before the start.
-    """
+    # `time_zone` is that of the declared times, and of times in the ledger that state none. A row of a statement needs
+    # no amount if it states what was received. `on_left_out` gets the reference of each row with another currency or
+    # time.
 
     def __init__(
         self, dialect: Dialect = PLAIN, time_zone: tzinfo | None = None, *, is_statement: bool = False
@@ -103,12 +91,7 @@ class Scope:
         self.on_left_out: Callable[[str], object] | None = None
 
     def check_columns(self, used: Mapping[str, str]) -> None:
-        """
-        Check that the ledger has the columns that tell which rows are inside.
-
-        Raises:
-            LedgerError: When one is missing.
-        """
+        """Check that the ledger has the columns that tell which rows are inside."""
         needs = {"created_at": self._start or self._stop, "currency": self._wanted}
         options = {"created_at": "--from and --to need", "currency": "--only-currency needs"}
         for name, is_needed in needs.items():
@@ -129,13 +112,7 @@ class Scope:
         return self.dialect.skip_totals
 
     def leaves_out(self, line: int, values: Mapping[str, Any]) -> bool:
-        """
-        Return whether the row on *line* is outside, which is then counted.
-
-        Raises:
-            CellProblem: When it is not known if the row is inside.
-            LedgerError: When a second currency appears, and none was chosen.
-        """
+        """Return whether the row on *line* is outside, which is then counted."""
         why = self._other_currency(line, values) or self._other_time(values)
         if why:
             self._add(why, line, values.get("amount"))

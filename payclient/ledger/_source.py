@@ -24,13 +24,8 @@ _MAX_RATIO = 200
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """
-    Yield the decompressed *chunks*, in pieces of at most 256 KiB.
-
-    Raises:
-        LedgerError: When the data is damaged, truncated, followed by something else, or expands to
-            more than 8 MiB and 200 times its size.
-    """
+    """Yield the decompressed *chunks*, in pieces of at most 256 KiB."""
+    # Refused is what expands to more than 8 MiB and 200 times its size.
     packed = given = 0
     member = zlib.decompressobj(wbits=_GZIP_FORMAT)
     for chunk in chunks:
@@ -65,12 +60,7 @@ _CHUNK_BYTES = 1 << 18
 
 
 class Source:
-    """
-    The bytes of one ledger, read once from start to end.
-
-    Raises:
-        LedgerError: When the file cannot be opened.
-    """
+    """The bytes of one ledger, read once from start to end."""
 
     def __init__(self, ledger: LedgerFile) -> None:
         self._path: Path | None = None
@@ -93,12 +83,7 @@ class Source:
             yield chunk
 
     def whole(self, chunks: Iterable[bytes]) -> IO[bytes]:
-        """
-        Return all bytes as one seekable file; `close` closes it.
-
-        Raises:
-            LedgerError: When the disk has no room for a copy of a stream.
-        """
+        """Return all bytes as one seekable file; `close` closes it."""
         if self._path is not None:
             deque(chunks, maxlen=0)  # for the fingerprint
             file = cast(IO[bytes], self._stream)
@@ -129,12 +114,7 @@ class Source:
         return Fingerprint(name=self.name, size_bytes=self._size, sha256=self._digest.hexdigest())
 
     def check_unchanged(self) -> None:
-        """
-        Check that the file has not changed since it was read; a stream cannot be checked.
-
-        Raises:
-            LedgerChangedError: When it was changed, truncated, replaced or removed.
-        """
+        """Check that the file has not changed since it was read; a stream cannot be checked."""
         if self._path is None:
             return
         try:

@@ -269,14 +269,9 @@ def _options(candidate: Dialect, declared: Dialect) -> tuple[tuple[str, str], ..
 
 
 class _TimeShapes:
-    """
-    Remembers which orders of day, month and year fit every cell.
+    """Remembers which orders of day, month and year fit every cell."""
 
-    Attributes:
-        first: The first cell.
-        can_tell: Whether an order may still fit every cell.
-        example: A cell that the orders read differently; the first one if they never do.
-    """
+    # `example` is a cell that the orders read differently; the first one if they never do.
 
     def __init__(self) -> None:
         self.first = ""

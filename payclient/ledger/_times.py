@@ -72,18 +72,7 @@ _OTHERWISE = "another order is declared with --date-format"
 
 
 class TimeFormat:
-    """
-    One way to write a time.
-
-    Args:
-        text: Such as `%d/%m/%Y %H:%M`; the parts are `%Y %y %m %b %d %H %I %p %M %S %f %z`.
-
-    Attributes:
-        has_time: Whether it has a time of day.
-
-    Raises:
-        ValueError: When it has no day, month or year, or one of them twice.
-    """
+    """One way to write a time, such as `%d/%m/%Y %H:%M`; the parts are `%Y %y %m %b %d %H %I %p %M %S %f %z`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -141,24 +130,14 @@ def _hour(found: Mapping[str, str]) -> int | None:
 
 
 class TimeReader:
-    """
-    Reads times.
-
-    Args:
-        texts: The declared formats of times that are text; without one, the year is first, as in ISO 8601.
-    """
+    """Reads times in the declared formats; without one, the year is first, as in ISO 8601."""
 
     def __init__(self, texts: tuple[str, ...] = ()) -> None:
         self._formats = [TimeFormat(text) for text in texts]
 
     def read(self, cell: Any) -> datetime | None:
-        """
-        Return a time without a zone, or None for an empty cell.
-
-        Raises:
-            CellProblem: When it is not a time, fits no format or has two readings, has a zone or a fraction of a
-                second, or has no time of day.
-        """
+        """Return a time without a zone, or None for an empty cell."""
+        # Refused is a time with a zone or a fraction of a second, and one that has no time of day or two readings.
         if isinstance(cell, datetime):
             return _checked(cell)
         text = read_word(_text_of(cell))
@@ -173,14 +152,8 @@ class TimeReader:
         raise CellProblem(message)
 
     def read_creation(self, cell: Any) -> datetime | None:
-        """
-        Return the time of creation, aware if the cell states a zone, or None for an empty cell.
-
-        A date alone is the start of that day, and a fraction of a second in a text is dropped.
-
-        Raises:
-            CellProblem: When it is neither a time nor a date, fits no format or has two readings.
-        """
+        """Return the time of creation, aware if the cell states a zone, or None for an empty cell."""
+        # A date alone is the start of that day, and a fraction of a second in a text is dropped.
         if isinstance(cell, date):
             return cell if isinstance(cell, datetime) else datetime.combine(cell, time.min)
         text = read_word(_text_of(cell))

@@ -65,15 +65,9 @@ _MEANINGS: Mapping[str, Decides] = MappingProxyType(
 
 @define
 class Evidence:
-    """
-    The cells of one unused column; memory does not grow with the ledger.
+    """The cells of one unused column; memory does not grow with the ledger."""
 
-    Attributes:
-        name: Of the column.
-        place: Its position.
-        looks_for_money: Whether money is looked for in every cell, and not only words.
-        seen: Texts of cells that need not be added again.
-    """
+    # `looks_for_money`: in every cell, and not only for words. `seen`: texts that need not be added again.
 
     name: str
     place: int
@@ -299,13 +293,7 @@ def check_use(
     ignored: Collection[str],
     required: Collection[str],
 ) -> None:
-    """
-    Check that no unused column has a name like money or like a field, and that required fields have a column.
-
-    Raises:
-        LedgerError: When a column is unused or missing; the message says which option helps.
-        ValueError: When *required* has an unknown field.
-    """
+    """Check that no unused column has a name like money or like a field, and that required fields have a column."""
     if unknown := next((name for name in required if name not in COMPARED), None):
         message = f"require: there is no field {unknown!r}; the fields are {', '.join(COMPARED)}"
         raise ValueError(message)
@@ -326,12 +314,7 @@ def check_use(
 
 
 def check_values(columns: Columns, unused: Sequence[Evidence]) -> None:
-    """
-    Check that no unused column may hold money that is missing, or decides what a row means.
-
-    Raises:
-        LedgerError: When one does; the message says which option helps.
-    """
+    """Check that no unused column may hold money that is missing, or decides what a row means."""
     if flows := [each.name for each in unused if is_flow_name(each.name) and each.has_numbers]:
         _refuse(flows, "holds what looks like money and is not used", "amount", use=_sides_of(flows, columns))
     varied_first = sorted(unused, key=lambda each: each.is_constant)

@@ -57,17 +57,7 @@ class Sheet:
 
 @frozen(kw_only=True)
 class Workbook:
-    """
-    A workbook without its rows.
-
-    Attributes:
-        archive: The archive that has the rows.
-        sheets: In their order.
-        texts: The shared strings, by number.
-        time_styles: Numbers of the styles that show a time of day, with or without a date.
-        day_styles: Numbers of the styles that show a date only.
-        epoch: Day 0 of the dates in this workbook.
-    """
+    """A workbook without its rows; `texts` are its shared strings, and `epoch` is day 0 of its dates."""
 
     archive: Archive
     sheets: tuple[Sheet, ...]
@@ -77,35 +67,19 @@ class Workbook:
     epoch: datetime
 
     def text_of(self, number: str) -> str:
-        """
-        Return a shared string.
-
-        Raises:
-            ValueError: When there is none of that number.
-        """
+        """Return a shared string."""
         if not number.isdecimal() or int(number) >= len(self.texts):
             message = f"there is no text {number}"
             raise ValueError(message)
         return self.texts[int(number)]
 
     def time_of(self, serial: float) -> datetime:
-        """
-        Return the time for a date number, to the millisecond, which is its precision.
-
-        Raises:
-            OverflowError: When there is no such day.
-        """
+        """Return the time for a date number, to the millisecond, which is its precision."""
         return self.epoch + timedelta(milliseconds=round(serial * 86_400_000))
 
 
 def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) -> Table:
-    """
-    Return the table on one sheet of an XLSX file, which must stay open; on the first visible one if none is named.
-
-    Raises:
-        LedgerError: When the file is damaged, has a password or exceeds a limit, or its header is
-            unusable; for rows, when they are read.
-    """
+    """Return the table on one sheet of an XLSX file, which must stay open; the first visible one if none is named."""
     dialect = scope.dialect
     book = read_workbook(Archive(file))
     chosen = _choose(book, sheet)
@@ -129,16 +103,7 @@ FORMULA = Unreadable("is a formula")
 
 
 def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:
-    """
-    Yield the number of each filled row of a sheet with its filled cells, by column from 0.
-
-    Args:
-        file: Must stay open while the rows are read.
-        sheet: Its name.
-
-    Raises:
-        LedgerError: When the file is damaged, or has no such sheet.
-    """
+    """Yield the number of each filled row of a sheet with its filled cells, by column from 0; *file* must stay open."""
     book = read_workbook(Archive(file))
     yield from _filled(_SheetReader(book, formula=FORMULA).rows(_choose(book, sheet).part))
 
@@ -194,17 +159,9 @@ def _entries(
 
 
 class _SheetReader:
-    """
-    Reads the rows of a sheet.
+    """Reads the rows of a sheet."""
 
-    Args:
-        book: The workbook.
-        formula: The value of a cell with a formula; its stored result if not given.
-
-    Attributes:
-        hidden_row: The first hidden row; 0 if there was none.
-        merged: The merged cells, such as `A5:A7`; they come after the rows, in the file.
-    """
+    # A cell with a formula is *formula*, or else its stored result. `merged`, such as `A5:A7`, come after the rows.
 
     def __init__(self, book: Workbook, *, formula: Unreadable | None = None) -> None:
         self.hidden_row = 0
@@ -327,15 +284,8 @@ def _letters(place: int) -> str:
 
 
 def read_workbook(archive: Archive) -> Workbook:
-    """
-    Read everything of a workbook except its rows.
-
-    Note:
-        All shared strings are held in memory, because a cell may refer to any of them.
-
-    Raises:
-        LedgerError: When this is not a workbook, or a damaged one.
-    """
+    """Read everything of a workbook except its rows."""
+    # All shared strings are held in memory, because a cell may refer to any of them.
     root = "xl/workbook.xml"
     with damage_refused():
         if root not in archive:
