@@ -40,12 +40,7 @@ COMMANDS = {
 
 
 def make_app(named: Container[str]) -> App:
-    """
-    Return the table of commands.
-
-    Args:
-        named: The commands to import now. The others are registered by import path, with one line of help.
-    """
+    """Return the table of commands; those not *named* are registered by import path, with one line of help."""
     app = App(
         name="payclient",
         help="Look up transactions at the payment service, or reconcile a whole ledger with it.",
@@ -85,14 +80,8 @@ _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
 def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[], object] = lambda: None) -> int:
-    """
-    Run one command; every failure becomes one line and an exit status.
-
-    Args:
-        arguments: Those after the name of the command.
-        streams: Of the process.
-        on_imported: Called before the command begins, when its modules are imported.
-    """
+    """Run one command; every failure becomes one line and an exit status."""
+    # `on_imported` is called before the command begins, when its modules are imported.
     streams = attrs.evolve(streams, arguments=tuple(arguments))
     try:
         status = _dispatch(arguments, streams, on_imported)

@@ -71,18 +71,7 @@ class ConnectionOptions:
         not_found_messages: tuple[str, ...] = (),
         transport: Transport | None = None,
     ) -> AsyncClient:
-        """
-        Return a client for the service; the caller closes it.
-
-        Args:
-            streams: Streams of the process.
-            deadline: Seconds for one lookup; None for no limit.
-            not_found_messages: More of them, from the rules.
-            transport: Made for `network`, and closed by the caller; another if not given.
-
-        Raises:
-            ConfigurationError: When an option is missing or invalid; the message names it as on the command line.
-        """
+        """Return a client for the service; the caller closes it, and the *transport*, made for `network`."""
         self._check_address()
         return AsyncClient(
             api_key=self._api_key(streams),
@@ -98,12 +87,7 @@ class ConnectionOptions:
         )
 
     def network(self) -> NetworkOptions:
-        """
-        Return how the service is reached.
-
-        Raises:
-            ConfigurationError: When the proxy has a password.
-        """
+        """Return how the service is reached."""
         if self.proxy is not None and "@" in self.proxy:
             message = "--proxy takes no password, which others could read: set PAYCLIENT_PROXY"
             raise ConfigurationError(message)

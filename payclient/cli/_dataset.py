@@ -36,14 +36,7 @@ class Expected:
 
 @frozen(kw_only=True)
 class Dataset:
-    """
-    Both sides, and the expected result of comparing them.
-
-    Attributes:
-        ledger: Rows under the names of `COLUMNS`.
-        transactions: Those of the service, each with the ten fields.
-        expected: The expected result for each ledger row, in the same order.
-    """
+    """Both sides, and the expected result of each ledger row, in the order of the ledger."""
 
     ledger: tuple[Fields, ...]
     transactions: tuple[Fields, ...]
@@ -52,14 +45,9 @@ class Dataset:
 
 @frozen
 class _Kind:
-    """
-    One kind of row: the discrepancy to plant, and its expected result.
+    """One kind of row: the discrepancy to plant, and its expected result."""
 
-    Attributes:
-        expected: The expected result.
-        ledger: Fields to change in the ledger; a function gets the original value.
-        service: Fields to change at the service; None when it has no such transaction.
-    """
+    # Fields to change; a function gets the original value. `service` is None where it has no such transaction.
 
     expected: Expected
     ledger: Fields = _SAME
@@ -142,12 +130,7 @@ _Generated: TypeAlias = tuple[Fields, Fields | None, Expected]
 
 
 def generate(rows: int, *, seed: int) -> Dataset:
-    """
-    Return a dataset with *rows* ledger rows, most of which match. The same seed gives the same dataset.
-
-    Raises:
-        ValueError: When there is no room for one discrepancy of each kind.
-    """
+    """Return a dataset with *rows* ledger rows, most of which match. The same seed gives the same dataset."""
     if rows < MIN_ROWS:
         message = f"rows must be at least {MIN_ROWS}, got {rows}"
         raise ValueError(message)

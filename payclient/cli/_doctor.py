@@ -308,14 +308,7 @@ _NO_SANDBOX = "this service may have no sandbox: pass --environment live, or the
 
 
 class State(StrEnum):
-    """
-    What came of one check.
-
-    Attributes:
-        OK: As it should be.
-        LOOK: It works, and deserves a look.
-        WRONG: It does not work.
-    """
+    """State of a check; `LOOK` works, and needs attention."""
 
     OK = "ok"
     LOOK = "look"
@@ -398,16 +391,8 @@ def check_certificate(
     *,
     is_public: bool | None,
 ) -> None:
-    """
-    Check the certificate that the service has shown, which has been verified.
-
-    Args:
-        version: Of TLS.
-        certificate: As `ssl` describes it.
-        now: Seconds since 1970.
-        checkup: Gets the checks.
-        is_public: Whether the authorities that browsers trust vouch for it; None when that is not known.
-    """
+    """Check the certificate that the service has shown, which has been verified."""
+    # `is_public`: the authorities that browsers trust vouch for it; None when that is not known.
     issuer = _name_of(certificate.get("issuer", ()))
     if is_public is False:
         text = f"{version}, issued by {issuer}, which is not a public authority"
@@ -423,15 +408,7 @@ def check_certificate(
 
 
 def check_client_certificate(path: str, certificate: Mapping[str, Any], now: float, checkup: Checkup) -> None:
-    """
-    Check the certificate that is shown to the service.
-
-    Args:
-        path: Of its file.
-        certificate: As `read_certificate` returns it.
-        now: Seconds since 1970.
-        checkup: Gets the check.
-    """
+    """Check the certificate that is shown to the service."""
     days, state, advice = _days_left(certificate, now), State.OK, ""
     text = f"{path}, from --client-cert, issued by {_name_of(certificate.get('issuer', ()))}"
     if days < 0:
@@ -446,12 +423,9 @@ def check_client_certificate(path: str, certificate: Mapping[str, Any], now: flo
 
 
 def read_certificate(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> dict[str, Any]:
-    """
-    Return the certificate in a file as `ssl` describes one, with `issuer`, `notBefore` and `notAfter`; of any age.
-
-    `ssl` describes only what it has verified. So the certificate is shown in a handshake in memory, to a side that
-    takes it for its own authority and does not look at its times.
-    """
+    """Return the certificate in a file, of any age, as `ssl` describes one."""
+    # `ssl` describes only what it has verified. So the certificate is shown in a handshake in memory, to a side that
+    # takes it for its own authority and does not look at its times.
     asking, showing = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for context in (asking, showing):
         context.load_cert_chain(certificate, key)
@@ -473,15 +447,7 @@ def _days_left(certificate: Mapping[str, Any], now: float) -> int:
 
 
 def check_clock(date: str | None, received_at: float, seconds: float, checkup: Checkup) -> None:
-    """
-    Compare this machine's clock with the service's.
-
-    Args:
-        date: The `Date` header, in whole seconds.
-        received_at: When it came, in seconds since 1970.
-        seconds: How long the exchange took.
-        checkup: Gets the check.
-    """
+    """Compare this machine's clock with the `Date` header, which came at *received_at* after *seconds*."""
     try:
         theirs = parsedate_to_datetime(date or "").timestamp()
     except (ValueError, OverflowError):

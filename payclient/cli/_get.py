@@ -60,13 +60,10 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
 
 
 class Outcomes:
-    """
-    Writes outcomes to standard output; a context manager, at whose end the last of them are written.
+    """Writes outcomes to standard output; a context manager, at whose end the last of them are written."""
 
-    Args:
-        as_json: One line per outcome, as it comes, in ASCII: any terminal and any encoding can take
-            that. Otherwise a table in the order of the references; beyond a thousand rows, several.
-    """
+    # JSON is one line per outcome, as it comes, in ASCII: any terminal and any encoding can take that. A table is in
+    # the order of the references; beyond a thousand rows, there are several.
 
     def __init__(self, streams: Streams, *, as_json: bool) -> None:
         self._streams = streams

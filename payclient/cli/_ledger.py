@@ -254,21 +254,9 @@ class Rejections:
 
 @define
 class Overview:
-    """
-    What is known of a ledger that has been read to its end.
+    """A ledger that has been read to its end."""
 
-    Attributes:
-        first: Its first usable rows.
-        statuses: Rows and amount by status word; the words beyond the first fifty are counted under None.
-        reasons: The rejected rows, by reason.
-        totals_lines: Lines of the first totals rows, whose amounts would be counted twice.
-        totals_rows: The number of totals rows.
-        references: The number of different references.
-        repeated: The first references that are listed again, with the number of their rows.
-
-    Note:
-        Memory does not grow with the ledger; its rows wait in a temporary database, to find what is listed again.
-    """
+    # Memory does not grow with the ledger; its rows wait in a temporary database, to find what is listed again.
 
     ledger: Ledger
     first: list[Entry] = field(factory=list)
@@ -283,12 +271,7 @@ class Overview:
 
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
-        """
-        Read *ledger* to its end.
-
-        Raises:
-            LedgerError: When the rest of it cannot be trusted.
-        """
+        """Read *ledger* to its end."""
         overview = cls(ledger)
         with Journal() as journal:
             for entry in ledger:

@@ -50,12 +50,7 @@ class OutputOptions:
                 streams.write(line)
 
     def exit_status(self, summary: Summary) -> int:
-        """
-        Return the exit status of a run.
-
-        Raises:
-            ConfigurationError: When only news matter, and there is no previous run.
-        """
+        """Return the exit status of a run."""
         if self.fail_on_new is None:
             return summary.exit_status(self.fail_on)
         if summary.since is None:
@@ -119,16 +114,8 @@ class JudgingOptions:
     seed: int = 0
 
     def decided(self, rules: Rules, out: Path) -> Rules:
-        """
-        Return *rules* with what was accepted in earlier runs.
-
-        Args:
-            rules: Without decisions.
-            out: Folder of the run. A new run gets the decisions, and keeps them when it is resumed.
-
-        Raises:
-            DecisionError: When the decisions were changed.
-        """
+        """Return *rules* with what was accepted in earlier runs."""
+        # A new run gets the decisions, and keeps them when it is resumed.
         if self.decisions is not None and not self.decisions.is_dir():
             message = f"--decisions must be the folder of a run, got {self.decisions}"
             raise ConfigurationError(message)
@@ -137,16 +124,8 @@ class JudgingOptions:
         return with_decisions(rules, earlier_decisions(out))
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
-        """
-        Return what was decided, with more *not_found_messages*: they change answers, so the run is another one.
-
-        Args:
-            not_found_messages: Those of the command line.
-            without_file: The rules where no file is named.
-
-        Raises:
-            ConfigurationError: When an option or a line of the file cannot be used.
-        """
+        """Return the rules of the file or *without_file*, with these options."""
+        # `not_found_messages` change answers, so the run is another one.
         rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
             rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
@@ -158,17 +137,12 @@ class JudgingOptions:
 
     @property
     def confirm_after_seconds(self) -> float:
-        """
-        Seconds to wait before the second lookup.
-
-        Raises:
-            ConfigurationError: When it is not a duration, or an option that it needs is missing.
-        """
+        """Seconds to wait before the second lookup."""
         return duration_option("--confirm-after", self.confirm_after or "0s").total_seconds()
 
     @property
     def max_age(self) -> timedelta | None:
-        """The age up to which answers are reused; None if none are. Raises as `confirm_after_seconds`."""
+        """The age up to which answers are reused; None if none are."""
         if self.reuse is None:
             return None
         if self.previous is None:
@@ -178,7 +152,7 @@ class JudgingOptions:
 
     @property
     def rechecking(self) -> Recheck | None:
-        """Which rows of earlier runs are looked up again; None if none are. Raises as `confirm_after_seconds`."""
+        """Which rows of earlier runs are looked up again; None if none are."""
         if self.recheck is None:
             if self.sample is not None:
                 message = "--sample needs --recheck, the age of the rows that it is of"

@@ -111,11 +111,8 @@ def live_on(streams: Streams, *, is_forced: bool = False) -> Live | None:
 
 @asynccontextmanager
 async def shown(mode: ProgressMode, streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[OnProgress]:
-    """
-    Show progress while the block runs; yield the callback that receives it.
-
-    The line is refreshed by the clock and not by work done, so that a pause shows.
-    """
+    """Show progress while the block runs; yield the callback that receives it."""
+    # The line is refreshed by the clock and not by work done, so that a pause shows.
     loop, meter = asyncio.get_running_loop(), Meter()
     latest: Progress | None = None
     is_live = mode in (ProgressMode.AUTO, ProgressMode.LIVE)

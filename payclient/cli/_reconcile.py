@@ -231,18 +231,8 @@ _MODE = 0o644  # unlike a report, because a collector has another user and there
 
 
 def write_metrics(path: Path, summary: Summary, *, exit_status: int, ended_at: float) -> None:
-    """
-    Replace *path* with the metrics of one run, whole or not at all: counts, and no money.
-
-    Args:
-        path: A file that a collector reads, such as the node exporter's.
-        summary: The result.
-        exit_status: Of the command.
-        ended_at: Unix time in seconds, so that a job that no longer runs is noticed.
-
-    Raises:
-        OSError: When the file cannot be written.
-    """
+    """Replace *path* with the metrics of one run, whole or not at all: counts, and no money."""
+    # `ended_at`, in seconds since 1970, lets a collector notice a job that no longer runs.
     with AtomicFiles(path.parent, [path.name]) as files:
         files.text(path.name).writelines(f"{line}\n" for line in _lines(summary, exit_status, ended_at))
         files.commit()

@@ -48,24 +48,7 @@ _STATEMENT = "about the statement"
 
 @frozen(kw_only=True)
 class Reconciliation:
-    """
-    What is to be done.
-
-    Attributes:
-        ledger: Open, with its header read.
-        statement: The other side, open; None without one.
-        payout: What came to the bank for the statement.
-        out: Folder for the journal and the report.
-        environment: Which of the service's paths, as the report says it.
-        confirm_after: Seconds before a difference is looked up again.
-        canary: A reference that is known to exist.
-        previous: The run before; None without one.
-        max_age: The age up to which its answers are reused; None if none are.
-        recheck: Which rows that matched in earlier runs are looked up again; None if none are.
-        is_durable: Whether each commit waits for the disk.
-        output: Which files to write.
-        clock: Tells the time of each answer.
-    """
+    """A run: its sides, its folder, and how it looks up."""
 
     ledger: Ledger
     statement: Ledger | None = None
@@ -87,15 +70,9 @@ class Reconciliation:
     clock: Callable[[], datetime] = utc_now
 
     async def carry_out(self, *on_row: OnRow) -> Summary:
-        """
-        Start or resume the run, write the report, and return its summary; each *on_row* gets every row.
-
-        Raises:
-            PayClientError: When the service refuses the caller, or the ledger or the journal cannot be trusted; no
-                report is written then. What may pass makes an incomplete report instead.
-            StoppedError: When the user asked for an end.
-            OSError: When the journal or the report cannot be written.
-        """
+        """Start or resume the run, write the report, and return its summary; each *on_row* gets every row."""
+        # What may pass makes an incomplete report; when the service refuses the caller, or the ledger or the journal
+        # cannot be trusted, no report is written.
         with Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
             previous = None if self.previous is None else self.previous.note
@@ -226,16 +203,7 @@ def write_again(
     *on_row: OnRow,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
 ) -> tuple[Summary, Rules]:
-    """
-    Write the report of *folder* again from its journal: the same bytes, without a network and without a key.
-
-    Returns:
-        What it comes to, and how it was judged.
-
-    Raises:
-        JournalError: When there is no journal, or it cannot be used.
-        OSError: When a file cannot be written.
-    """
+    """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
         is_recheck = about.population is not None

@@ -53,14 +53,8 @@ _FAULTS = (
 
 
 def limit_of(rate: str) -> TokenBucket | FixedWindow:
-    """
-    Return the limit for a rate such as `50/s` or `600/min`.
-
-    Only a limit per minute sends `Retry-After` to a refused client.
-
-    Raises:
-        ConfigurationError: When *rate* is not a rate.
-    """
+    """Return the limit for a rate such as `50/s` or `600/min`."""
+    # Only a limit per minute sends `Retry-After` to a refused client.
     match = _RATE.fullmatch(rate)
     if match is None or not int(match[1]):
         message = f"--rate-limit must be like 50/s or 600/min, got {rate!r}"
@@ -77,12 +71,7 @@ def faults_of(share: float) -> list[Fault]:
 
 
 def load(service: FakeService, path: Path) -> None:
-    """
-    Load the transactions of a JSON Lines file into *service*.
-
-    Raises:
-        ConfigurationError: When a line is not an object with fields of a transaction; the message has its number.
-    """
+    """Load the transactions of a JSON Lines file into *service*."""
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -161,12 +150,7 @@ def _described(fields: dict[str, Any]) -> str:
 
 @asynccontextmanager
 async def serving(service: FakeService, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str]:
-    """
-    Serve *service* over HTTP while the block runs; yield the base URL.
-
-    Raises:
-        ConfigurationError: When the address cannot be listened on.
-    """
+    """Serve *service* over HTTP while the block runs; yield the base URL."""
     from payclient.testing import serve  # noqa: PLC0415  it needs another extra, and says so
 
     logging.getLogger("uvicorn.error").addFilter(_is_news)

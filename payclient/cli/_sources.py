@@ -92,16 +92,7 @@ class LedgerOptions:
         return list(filter(None, map(str.strip, self.require.split(","))))
 
     def declared(self, rules: Rules, how: Mapping[str, Any] | None = None) -> Rules:
-        """
-        Return *rules* with what these options declare about the ledger.
-
-        Args:
-            rules: Those of the file.
-            how: More attributes of `Dialect`, by name.
-
-        Raises:
-            ConfigurationError: When an option cannot be used.
-        """
+        """Return *rules* with what these options declare about the ledger."""
         given = {**given_options(self, _OF_A_RUN), **(how or {})}
         try:
             ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
@@ -112,13 +103,7 @@ class LedgerOptions:
         return with_profiles(attrs.evolve(rules, ledger=ledger))
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
-        """
-        Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it.
-
-        Raises:
-            LedgerError: When the ledger cannot be trusted.
-            ConfigurationError: When an option does not fit the ledger, or the rules need a column that is missing.
-        """
+        """Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it."""
         kind = rules.lines.kind
         columns = {**rules.columns, **({} if kind is None else {"kind": kind.column}), **chosen_columns(self.column)}
         try:
@@ -215,12 +200,7 @@ class StatementOptions:
     payout: str | None = None
 
     def declared(self, rules: Rules) -> Rules:
-        """
-        Return *rules* with what these options say about the statement.
-
-        Raises:
-            ConfigurationError: When an option cannot be used.
-        """
+        """Return *rules* with what these options say about the statement."""
         given = {
             "--statement-profile": self.statement_profile,
             "--statement-column": self.statement_column,
@@ -242,12 +222,7 @@ class StatementOptions:
 
     @property
     def payout_amount(self) -> int | None:
-        """
-        The amount that came to the bank; None where it was not given.
-
-        Raises:
-            ConfigurationError: When it is not a whole number.
-        """
+        """The amount that came to the bank; None where it was not given."""
         if self.payout is None:
             return None
         if not _AMOUNT.fullmatch(self.payout):
@@ -263,13 +238,7 @@ class StatementOptions:
 
     @contextmanager
     def open(self, rules: Rules, ledger: Ledger, *, allow_empty: bool = False) -> Generator[Ledger | None]:
-        """
-        Open the statement, as the rules declare it; None without one. It may have no rows if *allow_empty* says so.
-
-        Raises:
-            LedgerError: When it cannot be trusted; the message begins with the name of the file.
-            ConfigurationError: When a rule does not fit it, or the *ledger* does not tell the age of its rows.
-        """
+        """Open the statement, as the rules declare it; None without one."""
         if self.statement is None:
             yield None
             return
@@ -284,12 +253,7 @@ class StatementOptions:
 
 
 def settling_within(rules: Rules, text: str | None) -> Rules:
-    """
-    Return *rules* with the time that a payment may take to be settled; as they are if it is not given.
-
-    Raises:
-        ConfigurationError: When it is neither a duration nor a number of business days.
-    """
+    """Return *rules* with the time that a payment may take to be settled; as they are if it is not given."""
     if text is None:
         return rules
     within = read_limit(text)
@@ -337,12 +301,7 @@ def _of_statement(name: str, error: LedgerError) -> LedgerError:
 
 
 def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | RejectedEntry]:
-    """
-    Yield the lines of *statement*, after the *ledger* was read to its end.
-
-    Raises:
-        LedgerError: When the rest of it cannot be trusted, or it is in another currency than the ledger.
-    """
+    """Yield the lines of *statement*, after the *ledger* was read to its end."""
     name = statement.fingerprint.name
     try:
         yield from statement

@@ -30,18 +30,8 @@ _MAX_LINE = 64 * 1024
 
 
 async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
-    """
-    Yield the lines that are not blank, without the white space around them.
-
-    Bytes that are not UTF-8 become characters that no reference may have, so they cost their own
-    line and no other.
-
-    Note:
-        Lazy: the stream is read on when the lines so far have been taken.
-
-    Raises:
-        ConfigurationError: When a line has no end: this is not a list of references.
-    """
+    """Yield the lines that are not blank, without the white space around them; lazily."""
+    # Bytes that are not UTF-8 become characters that no reference may have: they cost their own line and no other.
     decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     rest = ""
     while chunk := await _read(stream):
@@ -57,13 +47,9 @@ async def read_references(stream: BinaryIO) -> AsyncIterator[str]:
 
 
 async def _read(stream: BinaryIO) -> bytes:
-    """
-    Return what comes next; nothing at the end.
-
-    A daemon thread waits for it, which is never joined: a terminal can block it for ever. It
-    reads from the system, because a lock of Python's own that a thread still holds at the end of
-    the interpreter is fatal.
-    """
+    """Return what comes next; nothing at the end."""
+    # A daemon thread waits for it, which is never joined: a terminal can block it for ever. It reads from the system,
+    # because a lock of Python's own that a thread still holds at the end of the interpreter is fatal.
     arrival: Future[bytes] = Future()
     arrival.set_running_or_notify_cancel()  # a cancelled caller stops waiting; the thread cannot stop
 
@@ -87,15 +73,7 @@ def _next_chunk(stream: BinaryIO) -> bytes:
 
 @frozen(kw_only=True)
 class Streams:
-    """
-    Where a command reads and writes: data on `stdout`, everything for people on `stderr`.
-
-    Attributes:
-        stdin: In bytes: a key, references or a ledger.
-        stdout: What another program, or a file, may want.
-        stderr: Narration, progress and errors.
-        arguments: What the command was called with, so that it can say how to call it again.
-    """
+    """Standard streams: data on `stdout`, everything for people on `stderr`; `arguments` is the command's call."""
 
     stdin: BinaryIO
     stdout: TextIO
@@ -150,13 +128,7 @@ def _lenient(stream: TextIO | None) -> TextIO:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
-    """
-    Return one line per row, with the cells of each column below each other.
-
-    Args:
-        rows: All of the same length, free of control characters.
-        right: Positions of the columns that end at the same place, as numbers should.
-    """
+    """Return one line per row, with the cells of each column below each other; *right* columns end at one place."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
     def cell(place: int, text: str) -> str:
@@ -185,11 +157,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stop_in_order(streams: Streams) -> Generator[asyncio.Event]:
-    """
-    Yield an event that the first SIGINT or SIGTERM sets, within a task of the running event loop.
-
-    The second signal has its usual effect. The task is cancelled if the block takes too long after the first.
-    """
+    """Yield an event that the first SIGINT or SIGTERM sets, within a task of the running event loop."""
+    # The second signal has its usual effect. The task is cancelled if the block takes too long after the first.
     loop, task, stop = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     timers: list[asyncio.TimerHandle] = []

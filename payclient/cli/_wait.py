@@ -85,12 +85,9 @@ class _Open:
 
 
 class _Lines:
-    """
-    Writes what was seen, and shows what is still open meanwhile.
+    """Writes what was seen, and shows what is still open meanwhile."""
 
-    Args:
-        as_json: One object per line for each change, as it comes. Otherwise one line per reference when it has ended.
-    """
+    # JSON is one object per line for each change, as it comes; otherwise a reference has one line when it has ended.
 
     def __init__(self, streams: Streams, *, as_json: bool, until: frozenset[str], still_open: _Open) -> None:
         self._streams = streams
