@@ -26,13 +26,7 @@ _CLOSE_SECONDS: Final = 2.0
 
 
 class BackgroundClient:
-    """
-    A client, and the thread that runs its event loop.
-
-    Args:
-        client: Must be unused; only the thread uses it, and closes it at the end.
-        loop: The event loop to run; a new one if not given.
-    """
+    """A client, and the thread that runs its event loop, uses the client alone and closes it."""
 
     def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.client = client
@@ -89,12 +83,7 @@ _registries: Final[dict[int, _ProcessRegistry]] = {}
 
 
 def background_client(spec: LookupSpec) -> BackgroundClient:
-    """
-    Return this process's client for *spec*; it lives as long as the process.
-
-    Raises:
-        ConfigurationError: When the worker has no key, or none that can be used.
-    """
+    """Return this process's client for *spec*; it lives as long as the process."""
     # The lock is per process, because a fork may have copied one that is held.
     registry = _registries.setdefault(os.getpid(), _ProcessRegistry())
     with registry.lock:

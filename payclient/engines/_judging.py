@@ -24,12 +24,7 @@ from payclient.reconcile.judge import needs_confirmation
 
 
 class BatchJudge:
-    """
-    Reads rows and judges them, by the rules of one specification.
-
-    Raises:
-        LedgerError: When the columns cannot be understood.
-    """
+    """Reads rows and judges them, by the rules of one specification."""
 
     def __init__(self, spec: ReconcileSpec, header: Sequence[str]) -> None:
         self._rules = rules_of(spec)
@@ -49,12 +44,7 @@ class BatchJudge:
         """The others, to which their values are to be added."""
 
     def check_cells(self) -> None:
-        """
-        Check that no value read so far says something that is not used.
-
-        Raises:
-            LedgerError: When one does.
-        """
+        """Check that no value read so far says something that is not used."""
         self._reader.check_cells()
         check_values(self._columns, self.unused)
 

@@ -222,12 +222,7 @@ def not_found_messages_of(spec: LookupSpec) -> tuple[str, ...]:
 
 
 def key_of(spec: LookupSpec) -> str:
-    """
-    Return the API key of this worker; do not keep it in a variable.
-
-    Raises:
-        ConfigurationError: When the worker has none.
-    """
+    """Return the API key of this worker; do not keep it in a variable."""
     if spec.key_file is None:
         if not os.environ.get(spec.key_variable, "").strip():
             message = f"no API key: this worker has no environment variable {spec.key_variable}"

@@ -39,17 +39,10 @@ _Payload = TypeVar("_Payload")
 
 @define(eq=False)
 class Batch(Generic[_Payload]):
-    """
-    Rows that are read and returned together.
+    """Rows that are read and returned together."""
 
-    Attributes:
-        payload: The owner's data, returned with the results.
-        rows: The number of rows.
-        references: The references to look up, each once.
-        entries: The ledger rows by reference; empty if nothing is compared.
-        first: By reference, what `Digest` made of the answer to the first lookup.
-        second: The same of the second lookup, where there was one.
-    """
+    # `payload` is the owner's data. `references` has each once; `entries`, by reference, is empty if nothing is
+    # compared.
 
     payload: _Payload
     rows: int
@@ -94,18 +87,10 @@ class _Feed(asyncio.Queue[str | None]):
 
 
 class Window:
-    """
-    One pass over a source of batches.
+    """One pass over a source of batches."""
 
-    Args:
-        background: The client that looks up.
-        rows: References in flight below which the next batch is read.
-        stall_timeout: Seconds without any answer after which the pass ends.
-        digest: Called with each answer, in the background thread.
-        needs_confirmation: Whether a second lookup must confirm a first answer; never if not given.
-        canary: A reference that must be found before any other is looked up.
-        clock: Returns the time of each answer; aware, in UTC.
-    """
+    # The next batch is read when fewer than `rows` references are in flight. `digest` is called with each answer, in
+    # the background thread. The pass ends after `stall_timeout` seconds without any answer.
 
     def __init__(
         self,
@@ -149,16 +134,9 @@ class Window:
     # The caller's thread
 
     def through(self, batches: Iterator[Batch[_Payload]]) -> Generator[Batch[_Payload]]:
-        """
-        Look up the references of *batches*, and yield each batch when it is answered.
-
-        Note:
-            In the order of *batches*, which is read in the caller's thread, about a window ahead. Leaving early ends
-            every lookup.
-
-        Raises:
-            PayClientError: When no further lookup can succeed; batches answered before are yielded first.
-        """
+        """Look up the references of *batches*, and yield each batch, in order, when it is answered."""
+        # *batches* is read in the caller's thread, about a window ahead. Leaving early ends every lookup. When no
+        # further lookup can succeed, the batches answered before are yielded first.
         self._background.loop.call_soon_threadsafe(self._start)
         is_more = True
         try:
