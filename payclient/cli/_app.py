@@ -37,6 +37,7 @@ COMMANDS = {
     "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",
 }
 """Each command with the first line of its docstring: `--help` imports none of them."""
+_OF_REPORT = ("report", "show", "explain", "verify", "diff", "decisions")
 
 
 def make_app(named: Container[str]) -> App:
@@ -54,10 +55,11 @@ def make_app(named: Container[str]) -> App:
         ),
     )
     for name, summary in COMMANDS.items():
-        path = f"payclient.cli._{name}"
+        path = f"payclient.cli._{'report' if name in _OF_REPORT else name}"
         if name in named:
             module = import_module(path)
-            app.command(getattr(module, name), help_format="markdown", help_epilogue=module.EXAMPLES)
+            examples = module.EXAMPLES[name] if name in _OF_REPORT else module.EXAMPLES
+            app.command(getattr(module, name), help_format="markdown", help_epilogue=examples)
         else:
             app.command(f"{path}:{name}", help=summary)
     return app

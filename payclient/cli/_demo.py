@@ -112,9 +112,8 @@ async def _run_once(
     write_again(report)
     is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest
     files = (f"{path}  {path.stat().st_size:,} bytes" for path in sorted(report.iterdir()) if path.is_file())
-    for line in (*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *check.lines()):
-        streams.write(line)
-    streams.write(_REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs.")
+    written = _REPRODUCED if is_same else "CHECK FAILED: the report written again from its journal differs."
+    streams.show([*verdict_lines(summary, worst, rules=job.rules), "", *files, "", *check.lines(), written])
     return check.is_passed and is_same
 
 

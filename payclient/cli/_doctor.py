@@ -100,11 +100,8 @@ async def doctor(
                 status = await _check_lookup(client, transport, reference, network, checkup)
         finally:
             await transport.aclose()
-    if as_json:
-        streams.write(json.dumps(checkup.as_json()))
-    else:
-        for line in aligned([tuple(map(escape_unprintable, row)) for row in checkup.as_rows()]):
-            streams.write(line)
+    rows = [tuple(map(escape_unprintable, row)) for row in checkup.as_rows()]
+    streams.show([json.dumps(checkup.as_json())] if as_json else aligned(rows))
     return status
 
 

@@ -94,8 +94,7 @@ class Outcomes:
         self._waiting.clear()
         lines = _table(rows) if rows else []
         if not self._streams.stdout.isatty():
-            for text, _ in lines:
-                self._streams.write(text)
+            self._streams.show(text for text, _ in lines)
             return
         from rich.text import Text  # noqa: PLC0415  output into a file or a pipe need not load it
 

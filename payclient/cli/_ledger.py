@@ -127,8 +127,7 @@ def ledger(
         shown = {**overview_as_json(overview), "next": following or None}
         streams.write(json.dumps(shown, indent=2, ensure_ascii=True))
     else:
-        for line in (*overview_lines(overview), *([f"next: {following}"] if following else [])):
-            streams.write(line)
+        streams.show([*overview_lines(overview), *([f"next: {following}"] if following else [])])
     return Exit.DIFFERENT if overview.rejected else Exit.DONE
 
 
@@ -355,7 +354,7 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
-    """Yield *overview* for a terminal; free of control characters."""
+    """Yield *overview* for a terminal."""
     ledger = overview.ledger
     yield f"format: {', '.join(_format(ledger))}"
     yield from _columns(ledger)
@@ -374,16 +373,16 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         yield from (f"  {line}" for line in aligned(table, right=(1, 2)))
     again = overview.rows - overview.rejected - overview.references
     yield f"listed again: {plural(again, 'row')}"
-    yield from (f"  {escape_unprintable(reference)}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
+    yield from (f"  {reference}: {plural(rows, 'row')}" for reference, rows in overview.repeated)
     yield f"rejected: {plural(overview.rejected, 'row')}"
     for group in sorted(overview.reasons.values(), key=lambda each: -each.rows):
-        yield f"  {plural(group.rows, 'row')}, first on line {group.line}: {escape_unprintable(group.reason)}"
+        yield f"  {plural(group.rows, 'row')}, first on line {group.line}: {group.reason}"
     if overview.totals_rows:
         lines = ", ".join(map(str, overview.totals_lines)) + (" …" if overview.totals_rows > _MAX_SHOWN else "")
         word = "line" if overview.totals_rows == 1 else "lines"
         yield f"totals: {ledger.totals_amount:,} on {word} {lines}, which would be counted twice"
-    yield from (f"suggestion: {escape_unprintable(str(each))}" for each in ledger.suggestions)
-    yield from (f"warning: {escape_unprintable(warning)}" for warning in ledger.warnings)
+    yield from (f"suggestion: {each}" for each in ledger.suggestions)
+    yield from (f"warning: {warning}" for warning in ledger.warnings)
 
 
 def question_lines(overview: Overview, concurrency: int) -> Iterator[str]:

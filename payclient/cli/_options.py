@@ -46,8 +46,7 @@ class OutputOptions:
         if self.as_json:
             streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
         elif not self.quiet:
-            for line in lines:
-                streams.write(line)
+            streams.show(lines)
 
     def exit_status(self, summary: Summary) -> int:
         """Return the exit status of a run."""

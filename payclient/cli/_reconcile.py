@@ -157,11 +157,9 @@ def _show(ledger: Ledger, statement: Ledger | None, declared: Declared, concurre
     overview = Overview.of(ledger)
     following = declared.following(overview) if ledger.suggestions else ""
     next_lines = [f"next: {following}"] if following else []
-    for line in (*overview_lines(overview), *next_lines, *question_lines(overview, concurrency)):
-        streams.write(line)
+    streams.show([*overview_lines(overview), *next_lines, *question_lines(overview, concurrency)])
     if statement is not None:
-        for line in ("", "the statement:", *map(about_statement, overview_lines(Overview.of(statement)))):
-            streams.write(line)
+        streams.show(["", "the statement:", *map(about_statement, overview_lines(Overview.of(statement)))])
     return 0
 
 

@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Collection, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread
@@ -91,6 +91,11 @@ class Streams:
             line = re.sub(r"[^\n\t]+", lambda match: escape_unprintable(match[0]), line)
         self.stdout.write(f"{line}\n")
         self.stdout.flush()
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Write lines of text, in which a line end or a tab is escaped too."""
+        for line in lines:
+            self.write(escape_unprintable(line))
 
     def tell(self, text: str) -> None:
         """Tell the user one line, with control characters escaped."""
