@@ -9,7 +9,7 @@ import os
 import platform
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -78,30 +78,27 @@ async def doctor(
         deadline: Seconds for the lookup.
         connection: Which service is asked, and how.
         streams: Of the process.
-
-    Returns:
-        The exit status.
     """
     check_reference(reference)
-    checkup = Checkup()
-    _check_versions(checkup)
+    checks = [_versions()]
     status = Exit.USAGE
-    network = _check_configuration(connection, checkup)
+    network = _configuration(connection, checks)
     if network is not None:
         transport = _Watched(FastTransport(ssl_context=network.ssl_context, proxy=network.proxy))
         try:
             client = connection.client(streams, deadline=deadline, transport=transport)
         except ConfigurationError as error:
-            checkup.add("API key", State.WRONG, str(error))
+            checks.append(Check("API key", State.WRONG, str(error)))
         else:
-            checkup.add("API key", State.OK, f"fingerprint {client.key_fingerprint}, from {connection.key_source}")
-            checkup.add("request", State.OK, f"POST {client.url}")
+            checks.append(
+                Check("API key", State.OK, f"fingerprint {client.key_fingerprint}, from {connection.key_source}")
+            )
+            checks.append(Check("request", State.OK, f"POST {client.url}"))
             async with client:
-                status = await _check_lookup(client, transport, reference, network, checkup)
+                status = await _look_up(client, transport, reference, network, checks)
         finally:
             await transport.aclose()
-    rows = [tuple(map(escape_unprintable, row)) for row in checkup.as_rows()]
-    streams.show([json.dumps(checkup.as_json())] if as_json else aligned(rows))
+    streams.show([json.dumps(in_json(checks))] if as_json else table(checks))
     return status
 
 
@@ -132,84 +129,109 @@ class _Watched:
         await self._inner.aclose()
 
 
-def _check_versions(checkup: Checkup) -> None:
+class State(StrEnum):
+    """State of a check, from good to bad; `LOOK` works, and needs attention."""
+
+    OK = "ok"
+    LOOK = "look"
+    WRONG = "wrong"
+
+
+@frozen
+class Check:
+    """One check: its topic and state, what was found, and what to do; "" when there is nothing to do."""
+
+    topic: str
+    state: State
+    text: str
+    advice: str = ""
+
+
+def in_json(checks: Iterable[Check]) -> dict[str, Any]:
+    """Return *checks* and the worst state in plain values."""
+    states = [*State]
+    worst = max((check.state for check in checks), key=states.index, default=State.OK)
+    return {"status": str(worst), "checks": [asdict(check) for check in checks]}
+
+
+def table(checks: Iterable[Check]) -> list[str]:
+    """Return a line for each check, and one for each advice below it."""
+    rows = [
+        row
+        for check in checks
+        for row in ((check.state, check.topic, check.text), ("", "", f"-> {check.advice}"))
+        if row[0] or check.advice
+    ]
+    return aligned([tuple(map(escape_unprintable, row)) for row in rows])
+
+
+def _versions() -> Check:
     found = [f"payclient {version('payclient')}", f"Python {platform.python_version()}", ssl.OPENSSL_VERSION]
     for name in _DEPENDENCIES:
-        try:
+        with suppress(PackageNotFoundError):  # of an extra
             found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:  # of an extra
-            continue
-    checkup.add("versions", State.OK, ", ".join(found))
+    return Check("versions", State.OK, ", ".join(found))
 
 
-def _check_configuration(connection: ConnectionOptions, checkup: Checkup) -> Network | None:
+def _configuration(connection: ConnectionOptions, checks: list[Check]) -> Network | None:
     """Check what was given and where it comes from; return how the service is reached, if nothing is wrong."""
     try:
         url = resolve_base_url(connection.base_url)
-        source = "--base-url" if connection.base_url is not None else "PAYCLIENT_BASE_URL"
-        checkup.add("address", State.OK, f"{url}, from {source}")
     except ConfigurationError as error:
-        checkup.add("address", State.WRONG, str(error), "pass --base-url https://… or set PAYCLIENT_BASE_URL")
+        checks.append(Check("address", State.WRONG, str(error), "pass --base-url https://… or set PAYCLIENT_BASE_URL"))
         return None
+    source = "--base-url" if connection.base_url is not None else "PAYCLIENT_BASE_URL"
+    checks.append(Check("address", State.OK, f"{url}, from {source}"))
     try:
-        environment = resolve_environment(connection.environment)
-        _check_environment(environment, connection, checkup)
+        checks.append(_environment(connection))
         network = resolve_network({**connection.network()}, url)
     except ConfigurationError as error:
-        checkup.add("options", State.WRONG, str(error))
+        checks.append(Check("options", State.WRONG, str(error)))
         return None
-    _check_proxy(network, checkup)
-    _check_trust(connection, url, checkup)
+    checks += [_proxy(network), *_trust(connection, url)]
     return network
 
 
-def _check_environment(environment: Environment, connection: ConnectionOptions, checkup: Checkup) -> None:
+def _environment(connection: ConnectionOptions) -> Check:
     source = "by default"
     if connection.environment is not None:
         source = "from --environment"
     elif os.environ.get("PAYCLIENT_ENVIRONMENT"):
         source = "from PAYCLIENT_ENVIRONMENT"
-    checkup.add("environment", State.OK, f"{environment.value}, {source}")
+    return Check("environment", State.OK, f"{resolve_environment(connection.environment).value}, {source}")
 
 
-def _check_proxy(network: Network, checkup: Checkup) -> None:
+def _proxy(network: Network) -> Check:
     if network.proxy is None:
         is_set = any(os.environ.get(name) or os.environ.get(name.lower()) for name in ("HTTPS_PROXY", "ALL_PROXY"))
-        checkup.add("proxy", State.OK, "none, although the environment names one" if is_set else "none")
-        return
+        return Check("proxy", State.OK, "none, although the environment names one" if is_set else "none")
     source = "--proxy" if network.proxy.source == "proxy" else network.proxy.source
     with_password = "with" if network.proxy.has_password else "without"
-    checkup.add("proxy", State.OK, f"{network.proxy.name}, {with_password} a password, from {source}")
+    return Check("proxy", State.OK, f"{network.proxy.name}, {with_password} a password, from {source}")
 
 
-def _check_trust(connection: ConnectionOptions, url: str, checkup: Checkup) -> None:
+def _trust(connection: ConnectionOptions, url: str) -> Iterator[Check]:
     if url.startswith("http:"):
-        checkup.add("authorities", State.OK, "not needed: plain http on this machine")
+        yield Check("authorities", State.OK, "not needed: plain http on this machine")
         return
-    named = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
-    trusted, wrong = "those that OpenSSL finds", ""
+    problems = {name: _unreadable(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)}
+    wrong = ""
     if connection.ca_file is not None:
         trusted = f"those in {connection.ca_file}, from --ca-file"
-    elif named:
-        problems = {name: _unreadable(name) for name in named}
+    elif problems:
         sources = (f"{os.environ[name]}, from {name}{problem}" for name, problem in problems.items())
         trusted = f"those in {' and '.join(sources)}"
         wrong = next((name for name, problem in problems.items() if problem), "")
-    elif connection.network().get("trust") == "system":
-        trusted = "those of the operating system, by truststore"
+    else:
+        is_system = connection.network().get("trust") == "system"
+        trusted = "those of the operating system, by truststore" if is_system else "those that OpenSSL finds"
     advice = f"unset {wrong}, or correct it" if wrong else ""
-    checkup.add("authorities", State.LOOK if wrong else State.OK, trusted, advice)
+    yield Check("authorities", State.LOOK if wrong else State.OK, trusted, advice)
     if connection.client_cert is not None:
-        try:
-            certificate = read_certificate(connection.client_cert, connection.client_key)
-        except ssl.SSLError as error:  # it can be shown, and does not verify as a client's
-            text = f"{connection.client_cert}, from --client-cert, cannot be read as a client's: {error.reason}"
-            checkup.add("client certificate", State.LOOK, text, "ask the service which certificates it accepts")
-        else:
-            check_client_certificate(str(connection.client_cert), certificate, time.time(), checkup)
+        yield _client_certificate(connection)
     if os.environ.get("SSLKEYLOGFILE"):
         text = "SSLKEYLOGFILE is set, which payclient does not honour"
-        checkup.add("secrets of TLS", State.LOOK, text, "unset it: other programs write secrets there")
+        yield Check("secrets of TLS", State.LOOK, text, "unset it: other programs write secrets there")
 
 
 def _unreadable(name: str) -> str:
@@ -226,56 +248,46 @@ def _unreadable(name: str) -> str:
     return ""
 
 
-async def _check_lookup(
-    client: AsyncClient,
-    transport: _Watched,
-    reference: str,
-    network: Network,
-    checkup: Checkup,
+async def _look_up(
+    client: AsyncClient, transport: _Watched, reference: str, network: Network, checks: list[Check]
 ) -> Exit:
     """Look one transaction up, and check what was seen on the way."""
     seen: Transaction | PayClientError
     try:
         seen = await client.with_options(retry=None).get_transaction(reference)
     except PayClientError as error:
-        if transport.request is None:
-            return _add_failure(error, client, checkup)
         seen = error
     connection = transport.connection
-    checkup.add("connection", State.OK, f"{connection.progress.address}, {steps_in_words(connection.progress.times)}")
-    if connection.tls is not None and transport.request is not None:
-        is_public = await is_publicly_trusted(transport.request, network.proxy)
-        certificate = connection.tls.certificate()
-        check_certificate(connection.tls.version, certificate, time.time(), checkup, is_public=is_public)
-    check_clock(transport.date, transport.received_at, transport.seconds, checkup)
-    status = _add_outcome(seen, client, checkup, transport.seconds)
-    stats = client.stats
-    is_throttled = stats.throttled > 0
-    text = f"{stats.limit:g} attempts at once after this one, {'throttled' if is_throttled else 'not throttled'}"
-    advice = "the service limits requests: set --max-rate" if is_throttled else ""
-    checkup.add("limiter", State.LOOK if is_throttled else State.OK, text, advice)
-    return status
+    if transport.request is not None:
+        progress = connection.progress
+        checks.append(Check("connection", State.OK, f"{progress.address}, {steps_in_words(progress.times)}"))
+        if connection.tls is not None:
+            is_public = await is_publicly_trusted(transport.request, network.proxy)
+            certificate = connection.tls.certificate()
+            checks += certificates(connection.tls.version, certificate, time.time(), is_public=is_public)
+        checks.append(clock(transport.date, transport.received_at, transport.seconds))
+    checks += _outcome(seen, client.url, f", answered in {transport.seconds:.3f} s")
+    if transport.request is not None:
+        stats, is_throttled = client.stats, client.stats.throttled > 0
+        text = f"{stats.limit:g} attempts at once after this one, {'throttled' if is_throttled else 'not throttled'}"
+        advice = "the service limits requests: set --max-rate" if is_throttled else ""
+        checks.append(Check("limiter", State.LOOK if is_throttled else State.OK, text, advice))
+    if isinstance(seen, Transaction | TransactionNotFoundError | RejectedError):
+        return Exit.DONE
+    return status_of(seen)
 
 
-def _add_outcome(seen: Transaction | PayClientError, client: AsyncClient, checkup: Checkup, seconds: float) -> Exit:
-    took = f", answered in {seconds:.3f} s"
+def _outcome(seen: Transaction | PayClientError, url: str, took: str) -> Iterator[Check]:
     if isinstance(seen, Transaction):
-        checkup.add("lookup", State.OK, f"found, status {seen.status}{took}")
+        yield Check("lookup", State.OK, f"found, status {seen.status}{took}")
         for deviation in seen.deviations:
-            checkup.add("lookup", State.LOOK, deviation, "the answer differs from the specification")
-        return Exit.DONE
-    if isinstance(seen, TransactionNotFoundError):
-        checkup.add("lookup", State.OK, f"the service accepts the key, and has no such transaction{took}")
-        return Exit.DONE
-    if isinstance(seen, RejectedError):
-        checkup.add("lookup", State.LOOK, str(seen), "pass the reference of a transaction that exists")
-        return Exit.DONE
-    return _add_failure(seen, client, checkup)
-
-
-def _add_failure(error: PayClientError, client: AsyncClient, checkup: Checkup) -> Exit:
-    checkup.add("lookup", State.WRONG, str(error), advice_for(error, client.url))
-    return status_of(error)
+            yield Check("lookup", State.LOOK, deviation, "the answer differs from the specification")
+    elif isinstance(seen, TransactionNotFoundError):
+        yield Check("lookup", State.OK, f"the service accepts the key, and has no such transaction{took}")
+    elif isinstance(seen, RejectedError):
+        yield Check("lookup", State.LOOK, str(seen), "pass the reference of a transaction that exists")
+    else:
+        yield Check("lookup", State.WRONG, str(seen), advice_for(seen, url))
 
 
 _FEW_DAYS = 21
@@ -302,52 +314,6 @@ _ADVICE_BY_KIND = (
 _SIGN_IN = "if this network wants you to sign in first, open a page in a browser"
 _OTHER_ADDRESS = f"check --base-url against the URL above; {_SIGN_IN}"
 _NO_SANDBOX = "this service may have no sandbox: pass --environment live, or the sandbox's own --base-url"
-
-
-class State(StrEnum):
-    """State of a check; `LOOK` works, and needs attention."""
-
-    OK = "ok"
-    LOOK = "look"
-    WRONG = "wrong"
-
-
-@frozen
-class Check:
-    """One check: its topic, what came of it, what was found, and what to do; "" when there is nothing to do."""
-
-    topic: str
-    state: State
-    text: str
-    advice: str = ""
-
-
-@define
-class Checkup:
-    """The checks in the order in which they were made."""
-
-    checks: list[Check] = field(factory=list)
-
-    def add(self, topic: str, state: State, text: str, advice: str = "") -> None:
-        """Note one check."""
-        self.checks.append(Check(topic, state, text, advice))
-
-    @property
-    def state(self) -> State:
-        """The worst of all."""
-        return max((check.state for check in self.checks), key=list(State).index, default=State.OK)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return them as one JSON object."""
-        return {"status": str(self.state), "checks": [asdict(check) for check in self.checks]}
-
-    def as_rows(self) -> list[tuple[str, str, str]]:
-        """Return a line for each check, and one for each advice below it."""
-        rows: list[tuple[str, str, str]] = []
-        for check in self.checks:
-            rows.append((str(check.state), check.topic, check.text))
-            rows += [("", "", f"-> {check.advice}")] if check.advice else []
-        return rows
 
 
 def advice_for(error: PayClientError, url: str = "") -> str:
@@ -380,32 +346,29 @@ def steps_in_words(times: Sequence[tuple[str, float]]) -> str:
     return ", ".join(f"{step} {taken:.3f} s" for step, taken in seconds)
 
 
-def check_certificate(
-    version: str,
-    certificate: Mapping[str, Any],
-    now: float,
-    checkup: Checkup,
-    *,
-    is_public: bool | None,
-) -> None:
+def certificates(
+    version: str, certificate: Mapping[str, Any], now: float, *, is_public: bool | None
+) -> Iterator[Check]:
     """Check the certificate that the service has shown, which has been verified."""
     # `is_public`: the authorities that browsers trust vouch for it; None when that is not known.
-    issuer = _name_of(certificate.get("issuer", ()))
+    text, state, advice = f"{version}, issued by {_name_of(certificate.get('issuer', ()))}", State.OK, ""
     if is_public is False:
-        text = f"{version}, issued by {issuer}, which is not a public authority"
+        text, state = f"{text}, which is not a public authority", State.LOOK
         advice = "unless it is your company's or the service's own: something in between opens TLS, and sees the key"
-        checkup.add("TLS", State.LOOK, text, advice)
-    else:
-        checkup.add("TLS", State.OK, f"{version}, issued by {issuer}")
+    yield Check("TLS", state, text, advice)
     days = _days_left(certificate, now)
-    if days < _FEW_DAYS:
-        checkup.add("certificate", State.LOOK, f"expires in {plural(days, 'day')}", "tell the service to renew it")
-    else:
-        checkup.add("certificate", State.OK, f"expires in {plural(days, 'day')}")
+    state, advice = (State.LOOK, "tell the service to renew it") if days < _FEW_DAYS else (State.OK, "")
+    yield Check("certificate", state, f"expires in {plural(days, 'day')}", advice)
 
 
-def check_client_certificate(path: str, certificate: Mapping[str, Any], now: float, checkup: Checkup) -> None:
-    """Check the certificate that is shown to the service."""
+def _client_certificate(connection: ConnectionOptions) -> Check:
+    path, now = connection.client_cert, time.time()
+    assert path is not None  # noqa: S101  asked before
+    try:
+        certificate = read_certificate(path, connection.client_key)
+    except ssl.SSLError as error:  # it can be shown, and does not verify as a client's
+        text = f"{path}, from --client-cert, cannot be read as a client's: {error.reason}"
+        return Check("client certificate", State.LOOK, text, "ask the service which certificates it accepts")
     days, state, advice = _days_left(certificate, now), State.OK, ""
     text = f"{path}, from --client-cert, issued by {_name_of(certificate.get('issuer', ()))}"
     if days < 0:
@@ -416,7 +379,7 @@ def check_client_certificate(path: str, certificate: Mapping[str, Any], now: flo
         state, advice = State.LOOK, "renew it"
     ends = f"expired on {certificate['notAfter']}" if days < 0 else f"expires in {plural(days, 'day')}"
     begins = f", valid from {certificate['notBefore']}" if state is State.WRONG and days >= 0 else ""
-    checkup.add("client certificate", state, f"{text}, {ends}{begins}", advice)
+    return Check("client certificate", state, f"{text}, {ends}{begins}", advice)
 
 
 def read_certificate(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> dict[str, Any]:
@@ -443,19 +406,16 @@ def _days_left(certificate: Mapping[str, Any], now: float) -> int:
     return int((ssl.cert_time_to_seconds(certificate["notAfter"]) - now) // _DAY)
 
 
-def check_clock(date: str | None, received_at: float, seconds: float, checkup: Checkup) -> None:
+def clock(date: str | None, received_at: float, seconds: float) -> Check:
     """Compare this machine's clock with the `Date` header, which came at *received_at* after *seconds*."""
     try:
-        theirs = parsedate_to_datetime(date or "").timestamp()
+        ahead = received_at - parsedate_to_datetime(date or "").timestamp()
     except (ValueError, OverflowError):
-        checkup.add("clock", State.OK, "not compared: the service names no date")
-        return
-    ahead = received_at - theirs
+        return Check("clock", State.OK, "not compared: the service names no date")
     if -_MAX_CLOCK_SECONDS <= ahead <= _MAX_CLOCK_SECONDS + seconds:
-        checkup.add("clock", State.OK, f"within {_MAX_CLOCK_SECONDS:.0f} s of the service's")
-        return
+        return Check("clock", State.OK, f"within {_MAX_CLOCK_SECONDS:.0f} s of the service's")
     text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the service's"
-    checkup.add("clock", State.LOOK, text, "set this machine's clock: certificates and --grace are judged by it")
+    return Check("clock", State.LOOK, text, "set this machine's clock: certificates and --grace are judged by it")
 
 
 def _name_of(name: Sequence[Sequence[tuple[str, str]]]) -> str:
