@@ -14,8 +14,10 @@ from payclient._telemetry import Attempt, OnAttempt
 from payclient.errors import (
     AttemptTimeoutError,
     DeadlineExceededError,
+    KeySourceError,
     OutageError,
     PayClientError,
+    Sent,
     TransactionNotFoundError,
     TransportError,
 )
@@ -88,6 +90,7 @@ class Lookup:
     redact: Callable[[str], str] = field(default=str, init=False)
     attempts: int = field(default=0, init=False)
     last_error: PayClientError | None = field(default=None, init=False)
+    sent: Sent = field(default="no", init=False)  # by any attempt, as in `TransportError`
     is_fresh: bool = field(default=False, init=False)  # the connection of the last response
     is_probe: bool = field(default=False, init=False)
     headers: Mapping[str, str] | None = field(default=None, init=False)  # of the trace
@@ -106,9 +109,13 @@ class Lookup:
 
     def fail(self, error: PayClientError) -> None:
         """Keep *error* as the last one; its `sent` covers the attempts before it."""
-        before, self.last_error = self.last_error, error
-        if isinstance(error, TransportError) and error.sent == "no" and before is not None:
-            error.sent = before.sent if isinstance(before, TransportError) else "yes"
+        self.last_error = error
+        if isinstance(error, TransportError):
+            if error.sent == "no":
+                error.sent = self.sent
+            self.sent = error.sent
+        elif not isinstance(error, KeySourceError):  # without a key there was no request
+            self.sent = "yes"
 
     def remaining_time(self, max_retry_after: float) -> float:
         """Return the seconds that the lookup can still wait."""

@@ -243,12 +243,13 @@ class _Stream:
 
     def _settle(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
+        error = None if worker.cancelled() else worker.exception()  # read in any case, or asyncio logs it
         if self._is_stopping:
             return
         if worker.cancelled():
             message = "a lookup of the stream was cancelled from outside"
             self._fail(RuntimeError(message))
-        elif (error := worker.exception()) is not None:
+        elif error is not None:
             self._fail(error)  # the caller's own: in the references, or in the lookup function
         self._wake_at_end()
 

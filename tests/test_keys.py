@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from payclient import (
     AuthenticationError,
     ConfigurationError,
+    ConnectionFailedError,
     DeadlineExceededError,
     Failed,
     Found,
@@ -213,6 +214,15 @@ class Failing(AsyncVault):
         if self.fails(self.asked):
             raise LookupError(self.words)
         return key
+
+
+async def test_nothing_was_sent_without_a_key():
+    """An error of a connection after a failure of the function says that nothing was sent: there was no request."""
+    vault = Failing(OLD, fails=lambda asked: asked == 1)
+    transport = ScriptedTransport(default=lambda: ConnectionFailedError("refused", sent="no"))
+    with pytest.raises(ConnectionFailedError) as caught:
+        await client(transport, api_key=vault).get_transaction("T1")
+    assert caught.value.sent == "no"
 
 
 async def test_failure_is_shared():

@@ -1,6 +1,7 @@
 """Streams: bounded, lazy, cancel-safe, and just to every row."""
 
 import asyncio
+import gc
 import random
 import tracemalloc
 
@@ -311,6 +312,27 @@ async def test_bug_in_the_lookup():
     """An exception that is not a `PayClientError` is a bug, and ends the stream unchanged."""
     with pytest.raises(ZeroDivisionError):
         await collect(failing(ZeroDivisionError()), ["T1"])
+
+
+@pytest.mark.virtual_time
+async def test_bug_while_leaving():
+    """An exception of a lookup that is cancelled with its stream is not logged by asyncio."""
+    logged = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+
+    async def lookup(reference):
+        if reference == "T0":
+            return await found(reference)
+        try:
+            await asyncio.sleep(9)
+        finally:
+            raise ZeroDivisionError
+
+    async with stream(lookup, ["T0", "T1", "T2"], concurrency=3) as outcomes:
+        await anext(outcomes)
+        await asyncio.sleep(1)
+    gc.collect()
+    assert logged == []
 
 
 @pytest.mark.virtual_time

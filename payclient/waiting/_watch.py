@@ -313,12 +313,13 @@ class _Watch:
 
     def _settle(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()  # read in any case, or asyncio logs it
         if self._is_over:
             return
         if task.cancelled():
             message = "a lookup of the watch was cancelled from outside"
             self._end(RuntimeError(message))
-        elif (error := task.exception()) is not None:
+        elif error is not None:
             self._end(error)  # the caller's own: in the references, the predicate or an observer
 
 
