@@ -12,10 +12,13 @@ from simulation.plan import (
     ANSWERS,
     BLOWS,
     CONNECTING,
+    KEYS,
     LIMITS,
     PROXY_CONNECTING,
     PROXY_TIMED,
+    RATE,
     REVOKED,
+    ROTATES,
     TIMED,
     TUNNELS,
 )
@@ -23,15 +26,15 @@ from simulation.plan import (
 LOOKUP = ("queued", "sent", "backing off", "shared", "paused", "in an outage", "probing")
 WAIT = ("asleep", "polling", "shared", "unread")
 STREAM = ("awaits input", "asks", "one by one", "defers", "full", "drains")
-KEY = ("known",)
+KEY = ("known", "not known", "asked for", "renewed")
 CONNECTION = ("opening", "handshake", "first exchange", "later exchange", "idle")
 
 _PHASES = {"attempts": "lookup sent", "backoff": "lookup backing off"}
-ANY = frozenset({"lookups", "stream", "batch", "wait", "reconcile"})
+ANY = frozenset({"lookups", "stream", "batch", "wait", "crowd", "reconcile"})
 _STATES = (
     (LOOKUP, "lookup", ANY),
-    (("probing",), "lookup", frozenset({"lookups", "batch"})),
-    (WAIT, "wait", frozenset({"wait"})),
+    (("probing",), "lookup", frozenset({"lookups", "batch", "crowd"})),
+    (WAIT, "wait", frozenset({"wait", "crowd"})),
     (("asks", "drains"), "stream", frozenset({"stream", "batch", "reconcile"})),
     (("full", "awaits input", "one by one", "defers"), "stream", frozenset({"stream", "reconcile"})),
     (KEY, "key", ANY),
@@ -43,9 +46,14 @@ STATES = {f"{of} {state}": works for states, of, works in _STATES for state in s
 _KINDS = (
     ((*ANSWERS, *LIMITS, *CONNECTING, *TIMED, REVOKED, "jump", "cancel", *PROXY_CONNECTING, *TUNNELS), ANY),
     (PROXY_TIMED, ANY),
-    (("close",), frozenset({"lookups", "stream", "wait"})),
-    (("cancel as answered",), frozenset({"lookups", "stream", "batch", "wait"})),
-    (("close as answered",), frozenset({"lookups", "stream", "wait"})),
+    (("close",), frozenset({"lookups", "stream", "wait", "crowd"})),
+    (("cancel as answered",), frozenset({"lookups", "stream", "batch", "wait", "crowd"})),
+    (("close as answered",), frozenset({"lookups", "stream", "wait", "crowd"})),
+    (("reader stalls",), frozenset({"stream", "wait", "crowd"})),
+    (("input stalls",), frozenset({"stream"})),
+    (("observer raises",), frozenset({"stream", "crowd"})),
+    (("predicate raises",), frozenset({"crowd"})),
+    ((*KEYS, ROTATES, RATE), ANY),
     (BLOWS, frozenset({"reconcile"})),
 )
 KINDS = {kind: works for kinds, works in _KINDS for kind in kinds}
@@ -83,7 +91,12 @@ def _of_client(client):
         yield "lookup in an outage"
     if limiter._probing:
         yield "lookup probing"
-    yield "key known"
+    keys = session._keys
+    yield "key known" if keys._current is not None else "key not known"
+    if keys._call is not None:
+        yield "key asked for"
+    if keys.version > 1:
+        yield "key renewed"
     yield from _of_polls(polls)
 
 

@@ -31,7 +31,7 @@ import payclient.transports._connection
 import payclient.transports._connections
 import payclient.transports._parser  # noqa: F401  one of the places
 from payclient.transports import Response
-from simulation import world
+from simulation import oracles, world
 from simulation.plan import Limit, draw
 from simulation.shrink import names_of
 
@@ -250,7 +250,7 @@ class PlainHttpx:
 
         def make_client(self):
             client, plain = original(self)
-            client._session._transport = PlainTransport(plain)
+            client._session._transport = oracles.Heard(self, PlainTransport(plain))
             client._session._discard = None
             return client, plain
 

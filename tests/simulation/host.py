@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import ssl
 from contextlib import suppress
 
@@ -69,11 +70,13 @@ class Tls:
 
 
 class Request:
-    """One request: its head, the key in it, and the reference that it asks for."""
+    """One request: its head, the reference that it asks for, and the key in it."""
 
     def __init__(self, head, body):
         self.head, self.body = head, body
         self.reference = json.loads(body)["reference"]
+        key = re.search(rb"(?im)^authorization: bearer (\S+)", head)
+        self.key = "" if key is None else key[1].decode()
 
 
 class Peer:
@@ -93,6 +96,7 @@ class Peer:
         behind: What the service sends before its next answer.
         lagging: The answer that it sends instead of the next one; None when it is in step.
         requests: How many came.
+        key: That of the last one.
     """
 
     def __init__(self, connection, *, tls, on_request, on_bytes):
@@ -106,6 +110,7 @@ class Peer:
         self.behind = b""
         self.lagging = None
         self.requests = 0
+        self.key = ""
 
     def receive(self, item):
         """Take what the client sent."""

@@ -13,10 +13,10 @@ from payclient.policies._limiter import Limiter
 from payclient.policies._retry import Signal
 from pools import pools
 from simulation import proxy
+from simulation.keys import EVERY
 from simulation.service import amount_of, is_known
-from support.fakes import KEY
 
-SECRETS = (KEY, *proxy.SPELLINGS)
+SECRETS = (*EVERY, *proxy.SPELLINGS)
 STEPS = 60
 """Steps of the loop that may lie between a moment and what follows from it at once."""
 SCAN = 0.006
@@ -24,6 +24,7 @@ SCAN = 0.006
 LATE_TIMER = 0.01
 """Seconds by which a late timer may shorten the gap after it."""
 PASSING = (
+    errors.KeySourceError,
     errors.RateLimitedError,
     errors.ServiceError,
     errors.TransportError,
@@ -184,7 +185,14 @@ class ObservedLimiter(Limiter):
                 self._world.fail("slots", f"one is free, and {self.waiting} wait")
             raise
 
+    def share(self, max_rate, workers):
+        """Change the rate, and with it what is expected."""
+        self._expected_gap = None if max_rate is None else (workers or self._workers) / max_rate
+        self._granted_at.clear()
+        super().share(max_rate, workers)
+
     def release(self, ticket, signal, *, retry_after=None):
+        before, is_answered = self.limit, self._world.hears()
         if ticket.number not in self._outstanding:
             self._world.fail("slots", f"ticket {ticket.number} was released twice")
         self._outstanding.discard(ticket.number)
@@ -194,6 +202,25 @@ class ObservedLimiter(Limiter):
         if retry_after and not any(each.pause for each in self._world.service.exchanges):
             self._world.fail("pause", "the service has asked for none")
         super().release(ticket, signal, retry_after=retry_after)
+        if self.limit > before + 1e-9 and not is_answered:
+            self._world.fail("growth", f"from {before:.3f} to {self.limit:.3f} by an attempt without an answer")
+
+
+class Heard:
+    """A transport that notes which attempts have got an answer."""
+
+    def __init__(self, world, transport):
+        self._world, self._transport = world, transport
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    async def send(self, request):
+        """Send as the transport does."""
+        self._world.hears()
+        response = await self._transport.send(request)
+        self._world.note_response()
+        return response
 
 
 def check_answer(world, reference, answer):
@@ -209,19 +236,21 @@ def check_answer(world, reference, answer):
         check_sent(world, reference, answer)
     kind = reference[0]
     if isinstance(answer, errors.AuthenticationError):
-        if not world.service.has_revoked:
+        if not world.may_be_refused():
             world.fail("error", f"the key is refused for {reference}, and the service takes it: {answer}")
     elif isinstance(answer, (errors.TransactionNotFoundError, errors.RejectedError)):
         name, truth = ("rejected", "R") if isinstance(answer, errors.RejectedError) else ("not found", "U")
         if kind != truth:
             world.fail(name, f"said of {reference}, which the service knows: {answer}")
-    elif not (_is_temporary(answer) or is_of_the_proxy(world, answer)):
+    elif not (_is_temporary(world, answer) or is_of_the_proxy(world, answer)):
         world.fail("error", f"{type(answer).__name__} for {reference}: {answer}")
     elif world.is_quiet and kind != "C":
         world.fail("unanswered", f"{type(answer).__name__} for {reference}, where nothing went wrong: {answer}")
 
 
-def _is_temporary(error):
+def _is_temporary(world, error):
+    if isinstance(error, errors.KeySourceError):
+        return world.has_bad_source
     is_elsewhere = isinstance(error, errors.UnexpectedResponseError) and "base_url" in error.message
     return isinstance(error, PASSING) and not isinstance(error, FINAL) and not is_elsewhere
 
@@ -262,14 +291,14 @@ def check_secret(world, error):
 
 def check_bytes(world, data):
     """Complain of the key in bytes that leave over TLS, before the service has decrypted them."""
-    if KEY.encode() in data:
+    if any(key.encode() in data for key in EVERY):
         world.fail("key", "in plain text over TLS")
 
 
 def check_request(world, request):
     """Complain of the key anywhere but in the header that is for it."""
     for line in (*request.head.split(b"\r\n"), request.body):
-        allowed = [KEY] if line.lower().startswith(b"authorization:") else []
+        allowed = EVERY if line.lower().startswith(b"authorization:") else []
         if any(secret.encode() in line for secret in SECRETS if secret not in allowed):
             world.fail("key", f"in {line[:20]!r}")
 

@@ -29,6 +29,18 @@ CONNECTING = ("refuse", "hang", "vanish", "reset handshake")
 TIMED = ("partition", "restart", "idle end", "wall clock", "dead address", "dead name")
 """By the virtual time."""
 
+KEYS = ("source fails", "source hangs", "source is behind")
+"""By the number of the call of a source of keys."""
+
+ROTATES = "key rotates"
+"""By the virtual time; the key before is taken for some seconds more."""
+
+CALLERS = ("reader stalls", "input stalls", "observer raises", "predicate raises")
+"""By the number of the outcome, the reference or the attempt at which code of a caller's stalls or raises."""
+
+RATE = "rate changes"
+"""By the virtual time; to so many attempts per second."""
+
 REVOKED = "revoked key"
 """By the virtual time, for some seconds; drawn apart, so that it changes no other plan."""
 
@@ -137,7 +149,7 @@ class Plan:
 
     Attributes:
         seed: Of it all.
-        work: `lookups`, `stream`, `batch`, `wait` or `reconcile`.
+        work: `lookups`, `stream`, `batch`, `wait`, `crowd` or `reconcile`.
         transport: `httpx`, `fast`, `injected` (an httpx client with its own pool), or `mounted` (one with ours).
         is_tls: Whether the service is asked over TLS.
         proxy: Whether there is a proxy on the way.
@@ -145,6 +157,7 @@ class Plan:
         concurrency: Attempts in flight of each, at most.
         connections: How many an injected client may have; as many as attempts in flight if None.
         max_rate: Attempts per second of all clients together, or None.
+        has_source: Whether a function gives the key.
         timeout: Seconds for one attempt.
         deadline: Seconds for one lookup.
         references: In the order in which they are asked for; some twice.
@@ -168,6 +181,7 @@ class Plan:
     concurrency: int = 4
     connections: int | None = None
     max_rate: float | None = None
+    has_source: bool = False
     timeout: float = 5.0
     deadline: float = 60.0
     references: tuple[str, ...] = ("T1", "T2", "T3")
@@ -193,7 +207,12 @@ TRANSPORTS = ("httpx", "httpx", "fast", "fast", "injected", "mounted")
 def draw(seed):
     """Return the plan of a seed."""
     plan = _with_proxy(Random(f"proxy {seed}"), _draw(seed))
-    return evolve(plan, faults=(*_disk_errors(Random(f"disk {seed}"), plan), *plan.faults))
+    plan = evolve(plan, faults=(*_disk_errors(Random(f"disk {seed}"), plan), *plan.faults))
+    chance = Random(f"callers {seed}")
+    if plan.work in ("lookups", "wait") and chance.random() < 0.4:
+        plan = evolve(plan, work="crowd")
+    plan = evolve(plan, has_source=chance.random() < 0.25)
+    return evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
 
 
 def _draw(seed):
@@ -362,6 +381,32 @@ def _disk_errors(chance, plan):
 def _revoked(chance):
     if chance.random() < 0.05:
         yield Fault(REVOKED, round(chance.choice((1.0, 10.0, 60.0)) * chance.random(), 3), 20 * chance.random())
+
+
+def _of_callers(chance, plan):
+    """Yield what code of callers does: stalls, raises, and changes the rate."""
+    if plan.work == "reconcile" or chance.random() < 0.5:
+        return
+    kinds = [kind for kind in CALLERS if chance.random() < 0.5]
+    for kind in kinds:
+        for _ in range(chance.choice((1, 1, 3))):
+            value = round(chance.choice((1.0, 30.0, 120.0)) * chance.random(), 3)
+            yield Fault(kind, chance.randrange(2 * len(plan.references)), value)
+    if chance.random() < 0.2:
+        for _ in range(chance.choice((1, 4))):
+            yield Fault(RATE, round(chance.choice((1.0, 30.0)) * chance.random(), 3), chance.choice((2.0, 10.0, 50.0)))
+
+
+def _of_keys(chance, plan):
+    if not plan.has_source:
+        return
+    for _ in range(chance.choice((0, 1, 1, 3))):
+        at = round(chance.choice((1.0, 10.0, 60.0)) * chance.random(), 3)
+        yield Fault(ROTATES, at, round(chance.choice((0.0, 0.0, 5.0)) * chance.random(), 3))
+    kinds = [kind for kind in KEYS if chance.random() < 0.4]
+    for number in range(6):
+        if kinds and chance.random() < 0.4:
+            yield Fault(chance.choice(kinds), number, round(chance.choice((1.0, 40.0)) * chance.random(), 3))
 
 
 def _burst(at, count, who):

@@ -7,10 +7,10 @@ from functools import partial
 from random import Random
 
 from simulation import host
+from simulation.keys import EVERY
 from simulation.network import END, READ_BYTES, RESET
 from simulation.plan import PROXY_CONNECTING, TUNNELS
 from simulation.service import MISSING, OTHER, REFUSALS, found
-from support.fakes import KEY
 from support.raw_server import head, http
 
 NAME = "proxy.example"
@@ -191,8 +191,8 @@ class Proxy:
 
     def see(self, tunnel, data):
         """Complain of the key in what came, also where it came in parts."""
-        tunnel.seen = (tunnel.seen + data)[-len(data) - len(KEY) :]
-        if KEY.encode() in tunnel.seen:
+        tunnel.seen = (tunnel.seen + data)[-len(data) - max(map(len, EVERY)) :]
+        if any(key.encode() in tunnel.seen for key in EVERY):
             self._world.fail("key", "in what the proxy sees")
         if tunnel.is_refused and data:
             self._world.fail("tunnel", f"{len(data)} bytes for a tunnel that was refused by {tunnel.fault!r}")

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 from attrs import define, frozen
 
 from simulation.plan import ANSWERS, CONNECTING, HARMLESS, MAX_FAULTS_OF_ONE
-from support.fakes import KEY, document
+from support.fakes import document
 from support.raw_server import chunked, head, http
 
 OTHER = "T9999"
@@ -30,8 +30,10 @@ def paid_at(reference):
     return 7.3 * int(reference[1:]) % 60
 
 
-def found(reference, status="Paid"):
-    return http(document(reference, amount=amount_of(reference), status=status))
+def found(reference, status="Paid", number=None):
+    """Return the answer about a transaction; *number* is that of the request, as its merchant's reference."""
+    more = {} if number is None else {"merchant_reff": str(number)}
+    return http(document(reference, amount=amount_of(reference), status=status, **more))
 
 
 def _refusal(status, message, **more):
@@ -47,9 +49,9 @@ REFUSALS = {
 }
 
 
-def _truth(reference, status):
+def _truth(reference, status, number):
     if is_known(reference):
-        return found(reference, status)
+        return found(reference, status, number)
     return MISSING if reference[0] == "U" else REFUSALS["rejected"]
 
 
@@ -96,6 +98,7 @@ class Service:
         has_revoked: Whether it has ever refused the key.
         on_answered: Called with the number of a request and its reference as its answer is sent.
         on_reuse: Called when a request comes over a connection behind whose last answer came another.
+        takes: Returns whether a key is valid.
         on_fault: Called with the kind of a fault as it strikes.
     """
 
@@ -110,6 +113,7 @@ class Service:
         self.on_answered = lambda _number, _reference: None
         self.on_reuse = lambda: None
         self.on_fault = lambda _kind: None
+        self.takes = lambda _key: True
         self.is_calm = False
         self._down_until = -1.0
         self._revoked_until = -1.0
@@ -189,24 +193,24 @@ class Service:
         self._loop.note("request", number, reference, kind)
         if throttled:
             answer, seconds = throttled[0], 0.0
-        elif self._loop.time() < self._revoked_until and not self.is_calm:
+        elif not self.takes(request.key) or (self._loop.time() < self._revoked_until and not self.is_calm):
             self.has_revoked = True
             answer, seconds, kind = REFUSALS["unauthorized"], 0.0, ""
         else:
             answer, seconds = (
-                _truth(reference, self._status(reference)),
+                _truth(reference, self._status(reference), None if self._plan.work == "reconcile" else number),
                 self._chance.uniform(0.0, self._plan.work_seconds),
             )
             if reference[0] == "C":
                 answer = _refusal("500 Internal Server Error", "Server error")
         self._working += 1
-        peer.is_busy = True
+        peer.is_busy, peer.key = True, request.key
         if peer.is_spoilt:
             self.on_reuse()
         self._loop.call_later(seconds, self._answer, peer, self.exchanges[-1], answer, kind, value)
 
     def _status(self, reference):
-        is_open = self._plan.work == "wait" and self._loop.time() < paid_at(reference)
+        is_open = self._plan.work in ("wait", "crowd") and self._loop.time() < paid_at(reference)
         return "Pending" if is_open else "Paid"
 
     def _fault(self, number, reference):
@@ -310,6 +314,9 @@ class Service:
     def _late(self, peer, _reference, answer, value):
         self._loop.call_later(value, peer.send, answer)
 
+    def _echo(self, peer, _reference, _answer, _value):
+        peer.send(_refusal("500 Internal Server Error", f"cannot serve {peer.key}"))
+
     def _fall_behind(self, peer, _reference, answer, _value):
         """Give each later request over this connection the answer of the one before."""
         peer.send(answer)
@@ -347,7 +354,7 @@ _SPOILT = {
     "error 500": _sends(_refusal("500 Internal Server Error", "Server error")),
     "gateway page": _sends(http(b"<html>Bad gateway</html>", "502 Bad Gateway", "Content-Type: text/html")),
     "maintenance": _sends(_refusal("404 Not Found", "Transaction not found: database under maintenance")),
-    "echo of the key": _sends(_refusal("500 Internal Server Error", f"cannot serve {KEY}")),
+    "echo of the key": Service._echo,
     "other not found": _sends(_refusal("404 Not Found", "Transaction not found", data={"reference": OTHER})),
     "garbage": _sends(http(b'{"success": tru')),
     "empty": _sends(http(b"")),

@@ -18,9 +18,9 @@ async def wait(world, clients):
     terms = {"until": {"Paid"}, "deadline": chance.choice((20.0, 120.0, 600.0))}
     terms |= {"interval": 2.0, "max_interval": chance.choice((2.0, 30.0))}
     if chance.random() < 0.5:
-        waits = [asyncio.create_task(_wait(world, clients.of(each), each, terms)) for each in plan.references]
+        waits = [asyncio.create_task(wait_for_one(world, clients.of(each), each, terms)) for each in plan.references]
     else:
-        waits = [asyncio.create_task(_watch(world, client, _own(world, clients, client), terms)) for client in clients]
+        waits = [asyncio.create_task(watch(world, client, _own(world, clients, client), terms)) for client in clients]
     cancelled = set()
 
     def cancel(number):
@@ -37,14 +37,14 @@ async def wait(world, clients):
                 world.fail("cancelled", "a wait that nobody cancelled")
         elif each.exception() is not None:
             world.fail("error", f"a wait raised {each.exception()!r}")
-    await _check_silence(world)
+    await check_silence(world)
 
 
 def _own(world, clients, client):
     return [each for each in world.plan.references if clients.of(each) is client]
 
 
-async def _check_silence(world):
+async def check_silence(world):
     """Nothing is polled when nobody waits; a request on its way may still arrive."""
     loop, service = world.loop, world.service
     await asyncio.sleep(
@@ -75,7 +75,8 @@ class _Stopwatch:
             self._world.fail("deadline", f"{who} ended {self._deadline - seconds:.3f} s before its deadline")
 
 
-async def _wait(world, client, reference, terms):
+async def wait_for_one(world, client, reference, terms):
+    """Wait for one reference."""
     await asyncio.sleep(world.plan.spread * world.chance.random())
     began, watch = world.loop.time(), _Stopwatch(world, terms["deadline"])
     try:
@@ -108,15 +109,22 @@ def _check_end(world, reference, answer, *, known_from, interval):
         world.fail("status", f"{reference} is {answer.status} at {now:.1f} s, and is paid at {paid} s")
 
 
-async def _watch(world, client, references, terms):
+async def watch(world, client, references, terms):
+    """Watch references."""
     watch, seen = _Stopwatch(world, terms["deadline"]), {}
-    pace = world.chance.choice((0.0, 0.0, 1.0))
+    pace, at_once = world.chance.choice((0.0, 0.0, 1.0)), world.chance.choice((1, 3, 10_000))
+    is_swift = not pace and at_once >= len(references) and not world.has("reader stalls")
+    known_from = world.loop.time() if is_swift else None
+    number = 0
     try:
-        async with client.watch(references, at_once=world.chance.choice((1, 3, 10_000)), **terms) as changes:
+        async with client.watch(references, at_once=at_once, **terms) as changes:
             async for change in changes:
                 _check_change(world, references, seen, change)
+                _check_missed(world, change, known_from, terms["max_interval"])
                 if pace:
                     await asyncio.sleep(pace * world.chance.random())
+                number += 1
+                await world.stall("reader stalls", number)
     except errors.ClientClosedError:
         if not world.is_closing:
             raise
@@ -128,8 +136,17 @@ async def _watch(world, client, references, terms):
     else:
         if missing := [each for number, each in enumerate(references) if not isinstance(seen.get(number), str)]:
             world.fail("one outcome", f"the watch of {missing} ended, and nobody said how")
-    if not pace:
+    if not (pace or world.has("reader stalls")):
         watch.check("a watch", is_over=False)
+
+
+def _check_missed(world, change, known_from, interval):
+    """Complain of the end of a reference that was paid long before, in a watch that is read at once."""
+    is_over = isinstance(getattr(change, "error", None), errors.WaitDeadlineError)
+    if is_over and known_from is not None and world.is_quiet and change.reference[0] == "T":
+        late = world.loop.time() - max(known_from, paid_at(change.reference)) - interval - world.loop.jumped
+        if late > 10 + world.plan.work_seconds + oracles.slack(world):
+            world.fail("unanswered", f"{change.reference} was paid, and its watch ended {late:.1f} s later")
 
 
 def _check_change(world, references, seen, change):

@@ -8,10 +8,15 @@ from contextlib import asynccontextmanager, suppress
 from payclient import errors
 from payclient.protocol import Failed, Found
 from simulation import oracles, waiting
+from simulation.crowd import ask, crowd
+from simulation.plan import CALLERS
 from simulation.reconciling import reconciliation
+from simulation.world import CallerError
 
 MAX_UNREACHED = 3
 """Lookups that could not connect, before any was answered, after which a stream may give up."""
+_STOPS = (errors.ConnectionFailedError, errors.AuthenticationError, errors.KeySourceError, CallerError, *oracles.FINAL)
+"""What a stream may end with."""
 HEALTHY = 600.0
 """Seconds for the lookups after all faults, pauses included."""
 
@@ -34,6 +39,11 @@ def stream(world):
 def waits(world):
     """Wait for references to be paid, or watch them."""
     world.run(_waits(world))
+
+
+def in_a_crowd(world):
+    """Ask for the same references in every way."""
+    world.run(_in_a_crowd(world))
 
 
 class _Clients:
@@ -134,27 +144,15 @@ async def _lookups(world):
 async def _user(world, clients, reference):
     await asyncio.sleep(world.plan.spread * world.chance.random())
     client = clients.of(reference)
-    loop = world.loop
-    began, jumped, asked = loop.time(), loop.jumped, world.asked.get(reference, 0.0)
-    try:
-        answer = await client.get_transaction(reference)
-    except errors.ClientClosedError as error:
-        if not world.is_closing:
-            world.fail("error", f"ClientClosedError for {reference}: {error}")
-        return
-    except errors.PayClientError as error:
-        answer = error
-    outage = world.outages[world.clients.index(client)]
-    outage.check(reference, began, world.asked.get(reference, 0.0) - asked, answer)
-    late = loop.time() - began - world.plan.deadline - (loop.jumped - jumped)
-    if late > oracles.slack(world):
-        world.fail("deadline", f"{reference} ended {late:.3f} s after its deadline, with {type(answer).__name__}")
-    early = world.plan.deadline - (loop.time() - began)
-    if isinstance(answer, errors.DeadlineExceededError) and early > 0.001:
-        world.fail("deadline", f"{reference} ended {early:.3f} s before its deadline")
-    loop.note("answer", reference, type(answer).__name__)
-    world.count(f"answer {type(answer).__name__}")
-    oracles.check_answer(world, reference, answer)
+    answer = await ask(world, client, reference, lambda: client.get_transaction(reference))
+    if answer is not None:
+        oracles.check_answer(world, reference, answer)
+
+
+async def _in_a_crowd(world):
+    clients = _Clients(world)
+    await crowd(world, clients)
+    await clients.finish()
 
 
 async def _waits(world):
@@ -185,7 +183,7 @@ async def _ask_batch(world, clients):
         if not world.is_closing:
             raise
         return
-    except (errors.ConnectionFailedError, errors.RateLimitedError, errors.AuthenticationError, *oracles.FINAL) as error:
+    except (errors.RateLimitedError, *_STOPS) as error:
         _check_stop(world, clients.clients[0], references[0], error)
         return
     _check_once(world, references, outcomes, is_complete=True)
@@ -212,6 +210,8 @@ def _check_once(world, references, outcomes, *, is_complete):
 
 def _check_stop(world, client, reference, error):
     """Allow a stream to give up on an address that it has never reached, and on what every reference would get."""
+    if isinstance(error, CallerError):
+        return
     if not isinstance(error, errors.ConnectionFailedError):
         oracles.check_answer(world, reference, error)
         return
@@ -247,7 +247,8 @@ async def _stream(world):
 
 
 async def _references(world, references):
-    for reference in references:
+    for number, reference in enumerate(references):
+        await world.stall("input stalls", number)
         await asyncio.sleep(world.plan.spread * world.chance.random() / len(references))
         yield reference
 
@@ -271,13 +272,14 @@ async def _read(world, client, references):
                     await asyncio.sleep(pace * chance.random())
             else:
                 leaves_after = None
-                _check_end(world, last_at + pace)
+                _check_end(world, last_at + pace + sum(f.value for f in world.plan.faults if f.kind in CALLERS))
     except errors.ClientClosedError:
         if not world.is_closing:
             raise
         leaves_after = 0
-    except (errors.ConnectionFailedError, errors.AuthenticationError, *oracles.FINAL) as error:
+    except _STOPS as error:
         _check_stop(world, client, references[0], error)
+        _check_drained(world, client, references, outcomes)
         leaves_after = 0
     except errors.DeadlineExceededError:
         if any(reference[0] == "T" for reference in references):  # else nothing shows that the service answers
@@ -289,6 +291,13 @@ async def _read(world, client, references):
                 await source.aclose()
         _check_once(world, references, outcomes, is_complete=False)
     _check_once(world, references, outcomes, is_complete=leaves_after is None)
+
+
+def _check_drained(world, client, references, outcomes):
+    """A stream that ends early has given every answer that it got."""
+    answered = world.answered.get(world.clients.index(client), set()) & set(references)
+    if lost := answered - {outcome.reference for outcome in outcomes}:
+        world.fail("lost", f"{sorted(lost)} were answered, and came out of no stream")
 
 
 @asynccontextmanager
@@ -319,4 +328,11 @@ def _check_row(world, outcome):
         world.fail("unanswered", f"a stream gave {outcome.reference} up: {outcome.error!r}")
 
 
-WORKLOADS = {"lookups": lookups, "stream": stream, "batch": batch, "wait": waits, "reconcile": reconciliation}
+WORKLOADS = {
+    "lookups": lookups,
+    "stream": stream,
+    "batch": batch,
+    "wait": waits,
+    "crowd": in_a_crowd,
+    "reconcile": reconciliation,
+}

@@ -28,9 +28,10 @@ from payclient._stream import _Stream
 from payclient.transports import PooledTransport
 from payclient.waiting._watch import _Watch
 from simulation import cells, host, oracles, proxy
+from simulation.keys import Keys
 from simulation.loop import SimulatedLoop, StuckError
 from simulation.network import Network, SimulatedSocket
-from simulation.plan import AIMED, BREAKING, HARMLESS, IDLE, REVOKED, SLOW, SLOWING
+from simulation.plan import AIMED, BREAKING, CALLERS, HARMLESS, IDLE, KEYS, RATE, REVOKED, ROTATES, SLOW, SLOWING
 from simulation.service import Service
 from support.fakes import KEY
 
@@ -38,7 +39,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 UNNOTICED = {"cancel", "close", "idle end", "wall clock", *HARMLESS}
-UNNOTICED |= {"proxy idle end", "proxy idle reset", "proxy announces"}
+UNNOTICED |= {*CALLERS, "proxy idle end", "proxy idle reset", "proxy announces"}
 """Faults that no lookup notices: it is answered by its first attempt."""
 
 
@@ -66,6 +67,19 @@ class Result:
     requests: int
     counts: dict[str, int]
     cells: dict[tuple[str, str], int] = field(factory=dict)
+
+
+class CallerError(Exception):
+    """
+    What code of a caller's raises.
+
+    Attributes:
+        owner: Number of the caller, if it is known as the error is raised.
+    """
+
+    def __init__(self, owner=None):
+        super().__init__()
+        self.owner = owner
 
 
 class _Log(logging.Handler):
@@ -113,6 +127,9 @@ class World:
         self.limiters, self.clients = [], []
         self.counts, self.signals, self.cells = {}, {}, Counter()
         self.streams, self.watches = [], []
+        self._hearing, self.answered = {}, {}
+        self._observed = 0
+        self.newest = {}
         self.outages, self.asked = [], {}
         self.is_closing = False
         self._graves = []
@@ -137,6 +154,11 @@ class World:
         self.service.on_reuse = lambda: oracles.check_reuse(self)
         self.service.on_fault = self.strike
         self.proxy = proxy.Proxy(self) if plan.proxy else None
+        self.keys = Keys(self)
+        self.has_bad_source = bool(kinds & {*KEYS})
+        self._is_key_doubtful = kinds & {REVOKED, *KEYS} or sum(f.kind == ROTATES for f in plan.faults) > 1
+        self._may_raise = [int(fault.at) for fault in plan.faults if fault.kind == "observer raises"]
+        self.service.takes = lambda key: key in self.keys.valid
         self._entry = {host.NAME: host.ADDRESSES[host.NAME]} if self.proxy is None else proxy.ADDRESSES
         self._new_network()
 
@@ -200,6 +222,43 @@ class World:
         """Count the states in which a fault finds the world."""
         self.cells.update((kind, state) for state in {*cells.states(self)})
 
+    def has(self, kind):
+        """Return whether the plan has a fault of that kind."""
+        return any(fault.kind == kind for fault in self.plan.faults)
+
+    async def stall(self, kind, number):
+        """Let a caller's code wait, if a fault of that kind says so."""
+        for fault in self.plan.faults:
+            if fault.kind == kind and fault.at == number and not self.service.is_calm:
+                self.strike(kind)
+                await asyncio.sleep(fault.value)
+
+    def _raise(self):
+        """Raise as an observer does, if a fault says so."""
+        self._observed += 1
+        if self._observed in self._may_raise and not self.service.is_calm:
+            self.strike("observer raises")
+            raise CallerError
+
+    def blame(self, error, number):
+        """Complain of what code of one caller has raised, and another one gets."""
+        if error.owner is None:
+            error.owner = number
+        elif error.owner != number:
+            self.fail("another's error", f"{number} got what code of {error.owner} raised")
+
+    def may_be_refused(self):
+        """Return whether a lookup may end because the service has refused the key."""
+        return self.service.has_revoked and bool(self._is_key_doubtful or not self.plan.has_source)
+
+    def note_response(self):
+        """Note that the attempt of this task has got an answer."""
+        self._hearing[asyncio.current_task(self.loop)] = True
+
+    def hears(self):
+        """Return whether the last attempt of this task has got an answer, and forget it."""
+        return self._hearing.pop(asyncio.current_task(self.loop), False)
+
     def wall(self):
         """Return the date of this run."""
         return NOON + timedelta(seconds=self.loop.time() + self._wall_offset)
@@ -221,7 +280,7 @@ class World:
                 also = httpx.AsyncClient(transport=mounted, trust_env=False)
             options["http_client"] = also
         client = AsyncClient(
-            api_key=KEY,
+            api_key=self.keys.source_of(len(self.clients)) if plan.has_source else KEY,
             base_url=self.address,
             max_concurrency=plan.concurrency,
             max_rate=plan.max_rate,
@@ -232,11 +291,14 @@ class World:
             on_attempt=self._on_attempt(len(self.limiters)),
             **options,
         )
+        client._session._transport = oracles.Heard(self, client._session._transport)
         self.clients.append(client)
         self.outages.append(oracles.KnownOutage(self))
         return client, also
 
     def _on_attempt(self, number):
+        plan_raises = self.plan.work in ("stream", "crowd")
+
         def on_attempt(attempt):
             self.loop.note("attempt", attempt.reference, attempt.status, attempt.error)
             self.count(f"{attempt.error or 'found'}")
@@ -260,6 +322,10 @@ class World:
             if attempt.status is not None:
                 self.count(f"answered by client {number}")
                 self._on_answer(attempt, self.limiters[number])
+            if plan_raises:
+                self._raise()
+            if not attempt.error:
+                self.answered.setdefault(number, set()).add(attempt.reference)
 
         return on_attempt
 
@@ -299,6 +365,8 @@ class World:
             "dead address": lambda _: self.network.dead_addresses.add(next(iter(self._entry.values()))[0]),
             "dead name": self._lose_name,
             REVOKED: self.service.revoke,
+            ROTATES: self.keys.rotate,
+            RATE: self._change_rate,
         } | ({} if self.proxy is None else self.proxy.timed())
         for fault in self.plan.faults:
             if fault.kind in timed:
@@ -325,6 +393,11 @@ class World:
 
     def _at_tick(self, fault, act):
         self.loop.at_tick.setdefault(int(fault.at), []).append(lambda: self._act(fault.kind, act, fault.value))
+
+    def _change_rate(self, rate):
+        for client in self.clients:
+            if not client._session._is_closed:
+                client.set_max_rate(rate)
 
     def _move_wall(self, seconds):
         self._wall_offset += 100 * (seconds - 10)
@@ -358,6 +431,7 @@ class World:
         now, trace = self.loop.time(), self.loop.trace
         self.clients, self.limiters, self.outages = [], [], []
         self.streams, self.watches = [], []
+        self.keys.calls.clear()
         self._new_loop(now)
         self.loop.note(trace)
         self.service.move(self.loop)

@@ -1,0 +1,74 @@
+"""The API key of a run: given once, or by a source that rotates, fails, hangs or is behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+from simulation.plan import KEYS
+from support.fakes import KEY
+
+EVERY = (KEY, *(f"sk-canary-{number}c51d2e84b6f3a" for number in range(1, 9)))
+"""The keys of a run, one after the other."""
+
+
+class SourceFailedError(Exception):
+    """What a source raises that has no key to give; its words hold one."""
+
+
+class Keys:
+    """
+    The keys of a run, and the source that gives them.
+
+    Attributes:
+        valid: Those that the service takes.
+        rotations: How often the key has changed.
+        calls: Calls of a source that are under way, by client.
+    """
+
+    def __init__(self, world):
+        self._world = world
+        self._faults = {int(fault.at): fault for fault in world.plan.faults if fault.kind in KEYS}
+        self._asked = 0
+        self.valid = {KEY}
+        self.rotations = 0
+        self.calls = {}
+
+    @property
+    def current(self):
+        return EVERY[self.rotations]
+
+    def rotate(self, seconds):
+        """Make another key; the one before is taken for *seconds* more."""
+        if self.rotations + 1 < len(EVERY):
+            former, self.rotations = self.current, self.rotations + 1
+            self.valid.add(self.current)
+            self._world.loop.call_later(seconds, self.valid.discard, former)
+
+    def source_of(self, client):
+        """Return a source for one client."""
+
+        async def give():
+            self.calls[client] = self.calls.get(client, 0) + 1
+            if self.calls[client] > 1:
+                self._world.fail("source", f"{self.calls[client]} calls at once for client {client}")
+            try:
+                return await self._give()
+            finally:
+                self.calls[client] -= 1
+
+        return give
+
+    async def _give(self):
+        fault = None if self._world.service.is_calm else self._faults.get(self._asked)
+        self._asked += 1
+        await asyncio.sleep(0.02)
+        if fault is None:
+            return self.current
+        self._world.strike(fault.kind)
+        if fault.kind == "source fails":
+            message = f"no answer of the vault for {self.current}"
+            raise SourceFailedError(message)
+        if fault.kind == "source is behind":
+            return EVERY[max(0, self.rotations - 1)]
+        await asyncio.sleep(fault.value)
+        return self.current
