@@ -34,18 +34,9 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
 
 
 def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
-    """
-    Yield what became of the breaks of the previous run, by reference.
-
-    Args:
-        journal: Of a run that has read its whole ledger.
-        rules: How differences are judged.
-        ledger_sha256: Of the ledger; what the same ledger does not say any more, the rules have settled.
-
-    Note:
-        Lazily; nothing without a previous run. Breaks that were resolved before it are among them, so that one that
-        comes back is not taken as new; after 400 runs they are forgotten.
-    """
+    """Yield the change of each break of the previous run, by reference; nothing without one."""
+    # Resolved breaks stay among them for 400 runs, so that one that comes back is not taken as new.
+    # What the same ledger does not say any more, the rules have settled: hence its checksum.
     previous = journal.previous
     if previous is None:
         return
@@ -74,23 +65,8 @@ def _judged(case: Case, rules: Rules, before: Rules | None) -> Row:
 
 
 def judge_again(journal: Journal, *, rules: Rules) -> int:
-    """
-    Turn a copy of a journal into that of a run with other rules.
-
-    Args:
-        journal: The copy. Its ledger and its answers stay as they are; what was derived from them by the rules is
-            derived again.
-        rules: How differences are judged from now on.
-
-    Returns:
-        The number of references that need a second lookup by these rules, and have none. They are unresolved; a run
-        with this journal looks them up.
-
-    Raises:
-        RulesError: When the rules count business days, and name no time zone.
-        JournalError: When the ledger was not read to its end.
-        JournalWriteError: When it cannot be written.
-    """
+    """Derive a copy of a journal again by other *rules*; return how many second lookups it lacks by them."""
+    # The ledger and the answers stay as they are. What lacks its second lookup is unresolved.
     rules.check_zone()
     if not journal.is_ledger_complete:
         message = "the run has not read its whole ledger, so there is nothing to judge; run the same command again"

@@ -17,23 +17,12 @@ _ONE_QUARTER = 4
 
 @frozen(kw_only=True)
 class Bar:
-    """
-    One bar.
-
-    Attributes:
-        label: What it stands for.
-        kind: `total`, `down`, `up`, or `both` where rows of one step add and others take off.
-        amount: A total, or what the step adds on the whole.
-        gross: What single rows of the step add and take off; empty unless they do both.
-        start: Left edge.
-        width: From there; wide enough to be seen.
-        end: Where the running total stands after it.
-    """
+    """One bar of the chart: its edges, and the running total after it."""
 
     label: str
-    kind: str
+    kind: str  # `total`, `down`, `up`, or `both` where rows of one step add and others take off
     amount: int
-    gross: tuple[int, ...] = ()
+    gross: tuple[int, ...] = ()  # both parts of the amount, for the kind `both`
     start: float
     width: float
     end: float
@@ -41,14 +30,7 @@ class Bar:
 
 @frozen(kw_only=True)
 class Chart:
-    """
-    All bars, from the ledger's total to the service's.
-
-    Attributes:
-        bars: In order; steps of nothing are left out.
-        origin: The amount at the left edge; not zero when the steps would be too small to see.
-        zero: Where zero is.
-    """
+    """All bars, from the ledger's total to the service's; the origin is the amount at the left edge."""
 
     bars: tuple[Bar, ...]
     origin: int
@@ -57,7 +39,7 @@ class Chart:
 
 def chart(lines: Iterable[BridgeLine]) -> Chart:
     """Return the chart of a bridge: both totals with the steps between them, and the residual last."""
-    first, *between, last, _ = lines  # it is nothing to see
+    first, *between, last, _ = lines  # no residual bar
     steps = [(line.label, line.step) for line in between if line.step and (line.step.added or line.step.taken_off)]
     running = list(accumulate((step.amount for _, step in steps), initial=first.amount))
     reached = [running[place] + part for place, (_, step) in enumerate(steps) for part in (step.added, step.taken_off)]

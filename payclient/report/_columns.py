@@ -48,16 +48,7 @@ class Kind(Enum):
 
 @frozen(eq=False)
 class RowColumn:
-    """
-    One column.
-
-    Attributes:
-        name: In `breaks.csv` and `rows.parquet`.
-        kind: Of its values.
-        value: Reads it from a row; None where it is not known.
-        title: In a sheet.
-        width: In a sheet, in characters.
-    """
+    """One column; title and width, in characters, are for a sheet."""
 
     name: str
     kind: Kind

@@ -22,13 +22,7 @@ DECISIONS: str = "decisions.jsonl"
 
 @frozen
 class DecisionLog:
-    """
-    The decisions in a folder.
-
-    Attributes:
-        decisions: In order.
-        head: The checksum of the last line.
-    """
+    """The decisions in a folder, in order, and the checksum of the last line."""
 
     decisions: tuple[Decision, ...] = ()
     head: str = FIRST
@@ -44,12 +38,7 @@ class DecisionLog:
 
 
 def read_log(folder: Path) -> DecisionLog:
-    """
-    Return the decisions in *folder*; none where there is no file.
-
-    Raises:
-        DecisionError: When the file was changed.
-    """
+    """Return the decisions in *folder*; none where there is no file."""
     try:
         with open(folder / DECISIONS, "rb", opener=own) as file:
             return _log(file, folder)
@@ -67,12 +56,7 @@ def _log(lines: Iterable[bytes], folder: Path) -> DecisionLog:
 
 
 def carry_log(source: Path, out: Path) -> None:
-    """
-    Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already.
-
-    Raises:
-        DecisionError: When they were changed.
-    """
+    """Copy the decisions in *source*, the folder of an earlier run, to *out*, unless it has some already."""
     if not (source / DECISIONS).exists() or (out / DECISIONS).exists():
         return
     read_log(source)
@@ -82,12 +66,7 @@ def carry_log(source: Path, out: Path) -> None:
 
 
 def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
-    """
-    Return the decisions in *folder* that were taken for other runs, and so count in this one.
-
-    Raises:
-        DecisionError: When they were changed.
-    """
+    """Return the decisions in *folder* that were taken for other runs, and so count in this one."""
     log = read_log(folder)
     try:
         run = json.loads(read_own(folder / MANIFEST))["run"]
@@ -97,15 +76,7 @@ def earlier_decisions(folder: Path) -> tuple[Decision, ...]:
 
 
 def add_decisions(folder: Path, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-    """
-    Add those of the *decisions* that say something else than is known, and wait for the disk.
-
-    Returns:
-        What was added.
-
-    Raises:
-        DecisionError: When the file was changed, or another process adds to it.
-    """
+    """Add those of the *decisions* that are not known yet, wait for the disk, and return them."""
     path = folder / DECISIONS
     with open(path, "a+b", opener=own) as file:
         if not lock(file):

@@ -41,21 +41,7 @@ _BY_REFERENCE = (
 
 
 class RunDiff:
-    """
-    What became of each break between two runs.
-
-    Args:
-        earlier: The run with the breaks that may have changed.
-        later: A run of the same service, with the same key.
-        max_in_memory: References of earlier breaks that are kept in memory, for speed; with more, none are.
-
-    Note:
-        Use it as a context manager. Both reports are only read. Memory stays within some 60 MiB; a temporary database
-        holds the rows that matter.
-
-    Raises:
-        PastRunError: When the runs are of different services, environments or keys.
-    """
+    """The state of each break between two runs; a context manager that only reads both reports."""
 
     def __init__(self, earlier: PastRun, later: PastRun, *, max_in_memory: int = 50_000) -> None:
         earlier.check_same_service(later.service, str(later.folder))
@@ -108,16 +94,7 @@ class RunDiff:
         return ", ".join(f"{self.counts[each]:,} {each.label}" for each in states if self.counts[each])
 
     def exit_status(self, fail_on: Severity = Severity.MEDIUM) -> int:
-        """
-        Return the exit status of a command.
-
-        Args:
-            fail_on: The least severe break that matters.
-
-        Returns:
-            The first that applies: 1 for breaks that matter and are new, changed or reopened; 75 when it is not known
-            what became of a break; 0.
-        """
+        """Return 1 for news at least as severe as *fail_on*, else 75 for a break whose state is not known, else 0."""
         if any(count for severity, count in self.open_findings.news.items() if severity >= fail_on):
             return 1
         return 75 if self.counts[BreakState.NOT_KNOWN] else 0

@@ -30,17 +30,7 @@ _TONES = {"news": "breaks", "not known": "incomplete", "no news": "clean"}
 
 
 def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
-    """
-    Replace *path* with a page about *diff*, whole or not at all.
-
-    Args:
-        path: A file outside of both reports.
-        diff: What became of each break.
-        room: Breaks shown in each state, the most severe; the page says how many there are.
-
-    Raises:
-        OSError: When the file cannot be written, or is a link, pipe or device.
-    """
+    """Replace *path* with a page about *diff*, whole or not at all; *room* breaks are shown in each state."""
     earlier, later = diff.earlier.note.folder, diff.later.note.folder
     runs = [*_facts("Earlier", diff.earlier), *_facts("Later", diff.later)]
     shown = {

@@ -19,14 +19,7 @@ RUN_TERM = "Run"
 
 @frozen
 class Fact:
-    """
-    One line of the block about the run.
-
-    Attributes:
-        term: What it is about.
-        values: What is known; at least one.
-        is_code: Whether to show it in a monospaced font.
-    """
+    """One line of the block about the run."""
 
     term: str
     values: tuple[str, ...]

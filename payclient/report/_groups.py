@@ -30,16 +30,7 @@ _Item = TypeVar("_Item")
 
 @define
 class Top(Generic[_Item]):
-    """
-    The items that rank highest, out of any number.
-
-    Args:
-        room: Items kept.
-        rank: What an item is ranked by; the highest come first, and equal ones in the order in which they came.
-
-    Attributes:
-        count: Of all items, kept or not.
-    """
+    """The items that rank highest out of any number; equal ones in the order in which they came."""
 
     _room: int
     _rank: Callable[[_Item], int]
@@ -60,19 +51,7 @@ class Top(Generic[_Item]):
 
 @frozen(kw_only=True)
 class Group:
-    """
-    One table of rows.
-
-    Attributes:
-        anchor: By which the page links to it.
-        title: What its rows have in common.
-        advice: What that means, and what to do.
-        code: Of the finding that they have in common; empty when there is none.
-        severity: Of that finding, in a word; empty when it does not matter.
-        total: Of all such rows.
-        rows: Those that are shown.
-        rest: The file that has all of them; empty when none was written.
-    """
+    """One table of rows, and the file that has those that are not shown."""
 
     anchor: str
     title: str
@@ -86,13 +65,7 @@ class Group:
 
 @define
 class RowGroups:
-    """
-    The rows that a person may want to look at, by kind.
-
-    Note:
-        Memory grows with *room* and the number of kinds, not with the rows. The *files* are the names of those that
-        are written beside the page.
-    """
+    """The rows that need a person's attention, by kind; memory grows with *room*, not with the rows."""
 
     _room: int
     _tops: defaultdict[Kind, Top[Row]] = field(init=False)

@@ -41,16 +41,7 @@ _TREND_HEIGHT = 40
 
 
 class HtmlReport:
-    """
-    The page of one run.
-
-    Args:
-        room: Rows shown of each kind, those with the largest amounts; the page says how many there are.
-
-    Note:
-        Give each row to `add`, in the order of the ledger, then call `write`. What is kept grows with *room*, not with
-        the rows. The same rows give the same bytes.
-    """
+    """The page of one run; *room* rows of each kind are shown, those with the largest amounts."""
 
     def __init__(self, *, room: int = ROOM) -> None:
         self._groups = RowGroups(room)
@@ -77,16 +68,7 @@ class HtmlReport:
         matrix: Matrix,
         files: Collection[str] = FILES.keys(),
     ) -> None:
-        """
-        Write the page.
-
-        Args:
-            file: Open for text, in UTF-8 and without translation of line ends.
-            summary: The figures of all rows.
-            about: The run.
-            matrix: The same rows, counted by status and method.
-            files: Names of the files that are written beside the page; it links to those it knows.
-        """
+        """Write the page, with links to those of the *files* beside it that it knows."""
         shown = {
             **_figures(summary, about),
             "grid": grid(matrix, about.rules),

@@ -37,13 +37,7 @@ def _plain(sentence: str) -> str:
 
 
 def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
-    """
-    Return the breaks to show first, the most severe and then the largest first.
-
-    Args:
-        lines: Of `rows.jsonl`, in UTF-8.
-        count: How many to return at most; memory grows with it, not with the lines.
-    """
+    """Return the first *count* breaks of `rows.jsonl`, the most severe and then the largest first."""
     return nlargest(count, (json.loads(line) for line in lines if _BREAK in line), key=_rank)
 
 

@@ -127,16 +127,7 @@ _Words: TypeAlias = tuple[str | None, str | None]
 
 @frozen(kw_only=True)
 class Line:
-    """
-    All rows with the same two status words.
-
-    Attributes:
-        ledger: The ledger's word; None where it has none.
-        service: The service's; None where it said nothing.
-        remark: What is the matter with the two words; empty when both mean the same, or one is not there.
-        cells: By method; None where there is no row.
-        total: Of the line.
-    """
+    """All rows with the same two status words, by method; None where there is no row."""
 
     ledger: str | None
     service: str | None
@@ -147,13 +138,7 @@ class Line:
 
 @frozen(kw_only=True)
 class Grid:
-    """
-    The table.
-
-    Attributes:
-        methods: The columns, the one with the most rows first; None where no method is stated.
-        lines: The line with the most rows first; `OTHER` where words were added up to make it fit.
-    """
+    """The table: lines and columns with the most rows first, `OTHER` where words were added up to make it fit."""
 
     methods: tuple[str | None, ...]
     lines: tuple[Line, ...]

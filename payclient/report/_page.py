@@ -25,14 +25,7 @@ _MAX_MARKS = 3  # no writing system needs more
 
 
 def write_page(file: IO[str], name: str, shown: Mapping[str, Any]) -> None:
-    """
-    Write a page.
-
-    Args:
-        file: Open for text, in UTF-8 and without translation of line ends.
-        name: Of the template, which extends `page.html.j2`.
-        shown: What both templates show.
-    """
+    """Write a page in UTF-8 from the template *name*, which extends `page.html.j2`."""
     file.writelines(_environment().get_template(name).generate({**shown, **_assets()}))
 
 

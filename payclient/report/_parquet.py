@@ -39,16 +39,7 @@ _COLUMNS = {column.name: _TYPES[column.kind] for column in PARQUET}
 
 
 class TableWriter:
-    """
-    The table of one run.
-
-    Args:
-        file: Open for bytes, at its start.
-
-    Note:
-        Use it as a context manager: give each row to `add`, in the order of the ledger, then call `finish`. Memory does
-        not grow with the rows. The same rows give the same bytes, with the same version of pyarrow.
-    """
+    """The table of one run, written to *file* row by row in the order of the ledger."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._output = GivenFile(file)

@@ -49,31 +49,17 @@ _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": 
 
 @frozen(kw_only=True)
 class PastRun:
-    """
-    A report that was written.
-
-    Attributes:
-        folder: Where it is; nothing in it is ever changed.
-        note: What a later run notes of it: its name, its rules, how many rows are in each bucket.
-        sha256: Of the content of its manifest.
-        service: Address, environment and fingerprint of the key.
-        rows: How many it has.
-        judged_run: Name of the run whose answers were judged again; empty where it is no second judgement.
-        is_work_list_edited: Whether its work list is another than was written; nothing is read from it.
-        has_history: Whether it has a previous run itself.
-        has_matched: Whether it remembers rows that matched in earlier runs.
-        first_observed_at: Time of its first answer; None if there was none.
-    """
+    """The report of an earlier run; nothing in its folder is ever changed."""
 
     folder: Path
     note: PreviousRun
-    sha256: str
+    sha256: str  # of its manifest
     service: Mapping[str, str]
     rows: int
-    judged_run: str
+    judged_run: str  # name of the run whose answers were judged again; empty if these are new
     is_work_list_edited: bool
-    has_history: bool
-    has_matched: bool
+    has_history: bool  # of breaks of runs before it
+    has_matched: bool  # rows of runs before it, remembered
     first_observed_at: datetime | None
 
     def lines(self) -> Iterator[RowLine]:
@@ -103,16 +89,7 @@ class PastRun:
     def records(
         self, is_listed: Callable[[str], bool], *, recheck: tuple[Recheck, datetime] | None = None
     ) -> Iterator[tuple[Earlier, Sequence[Entry]]]:
-        """
-        Yield its records for a run after it, by reference.
-
-        Args:
-            is_listed: Whether the ledger of that run has a reference.
-            recheck: Which of the rows that matched are to be asked about again, and when that run started.
-
-        Note:
-            Rows are merged on the disk, so memory does not grow with them.
-        """
+        """Yield its records for a run after it, by reference, merged on the disk."""
         with temporary_database("kept (reference TEXT, text BLOB, again INTEGER)", TABLE) as database:
             database.executemany("INSERT INTO kept VALUES (?, ?, NULL)", self._kept(is_listed))
             if recheck is not None:
@@ -197,12 +174,7 @@ class PastRun:
                 yield entries, answer
 
     def check_same_service(self, service: Mapping[str, str], whose: str) -> None:
-        """
-        Check that this run asked *service*, with the same key.
-
-        Raises:
-            PastRunError: When it did not.
-        """
+        """Check that this run asked *service*, with the same key."""
         for name, label in _WHO.items():
             if self.service[name] != service[name]:
                 message = (
@@ -213,13 +185,8 @@ class PastRun:
 
 
 def open_past_run(folder: Path) -> PastRun:
-    """
-    Check the report in *folder*, and its journal if there is one, without changing anything.
-
-    Raises:
-        PastRunError: When a file is missing or changed, the journal is damaged, or the run has not ended. The work list
-            may be edited or missing, because nothing is read from it.
-    """
+    """Check the report in *folder*, and its journal if there is one, without changing anything."""
+    # The work list may be edited or missing, because nothing is read from it.
     if not folder.is_dir():
         message = f"there is no report at {folder}"
         raise PastRunError(message)

@@ -50,16 +50,7 @@ _BITS = 60
 
 @define
 class Selection:
-    """
-    Chooses rows of one previous run.
-
-    Args:
-        database: With the `TABLE`.
-        recheck: Which rows are wanted.
-        started: When this run did.
-        salt: Of the previous run.
-        is_listed: Whether the ledger of this run has a reference.
-    """
+    """Chooses rows of one previous run; *started* is the time of this one, and *salt* names that one."""
 
     _database: sqlite3.Connection
     _recheck: Recheck

@@ -22,14 +22,7 @@ _TIMES = ("expdate", "created_at")
 
 @frozen
 class RowLine:
-    """
-    One line of `rows.jsonl`, of which only the head was read.
-
-    Attributes:
-        reference: Of the row; None if it has none.
-        bucket: Of the row.
-        text: The whole line.
-    """
+    """One line of `rows.jsonl`, of which only the head was read."""
 
     reference: str | None
     bucket: str
@@ -54,11 +47,8 @@ def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
 
 
 def row_from_json(data: dict[str, Any]) -> Row:
-    """
-    Return the row that `row_as_json` was given.
-
-    Whether it lacks a probe is not kept, nor of the statement which lines cannot be used, or are left out.
-    """
+    """Return the row that `row_as_json` was given."""
+    # Whether it lacks a probe is not kept, nor of the statement which lines cannot be used, or are left out.
     status, service = data["status"], data["service"]
     return Row(
         entry=_entry(data),

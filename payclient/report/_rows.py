@@ -22,12 +22,7 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def spreadsheet_cell(value: object) -> str | int:
-    """
-    Return *value* as a cell that no spreadsheet runs as a formula; numbers stay numbers.
-
-    Source:
-        OWASP, CSV injection.
-    """
+    """Return *value* as a cell that no spreadsheet runs as a formula; numbers stay numbers. OWASP, CSV injection."""
     if isinstance(value, str) and value[:1].isalnum() and value.isprintable():  # nearly every cell
         return value
     if isinstance(value, int) and not isinstance(value, bool):

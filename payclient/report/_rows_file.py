@@ -23,12 +23,7 @@ _GZIP = 31
 
 
 class GzipText:
-    """
-    Compresses text into a file, in UTF-8.
-
-    Args:
-        file: Open for bytes. It stays open, and is incomplete until `finish`.
-    """
+    """Compresses text into a file, in UTF-8; the file stays open, and is incomplete until `finish`."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -51,12 +46,7 @@ def rows_file(folder: Path) -> Path:
 
 @contextmanager
 def open_rows(path: Path) -> Generator[IO[bytes]]:
-    """
-    Open the file with the rows of a report for reading, line by line.
-
-    Raises:
-        OSError: When it cannot be opened, or is not what was written.
-    """
+    """Open the file with the rows of a report for reading, line by line."""
     with open(path, "rb", opener=own) as file:
         if path.suffix != ".gz":
             yield file

@@ -54,14 +54,7 @@ class Style(Enum):
 
 @frozen
 class Column:
-    """
-    One column.
-
-    Attributes:
-        title: In the header.
-        width: In characters.
-        number: How numbers are shown: with or without thousands separators.
-    """
+    """One column of a sheet; the width is in characters."""
 
     title: str
     width: int = 14
@@ -69,23 +62,10 @@ class Column:
 
 
 class SheetWriter:
-    """
-    One sheet.
+    """One sheet, with a header, up to a number of rows and bytes."""
 
-    Args:
-        sheet: An empty sheet of XlsxWriter.
-        columns: The header is their titles.
-        formats: XlsxWriter's formats by style.
-        header: The format of the header.
-        has_filter: Whether the header has filters.
-        max_rows: Rows that fit, the header included.
-        max_bytes: No row fits after this size is reached.
-        rest: The file that has the rows that do not fit.
-
-    Note:
-        The last row that fits is held back until it is known whether more rows follow. If they do, a sentence that
-        says so takes its place.
-    """
+    # The last row that fits is held back until it is known whether more rows follow. If they do, a sentence that says
+    # so, and names the file with the *rest*, takes its place.
 
     def __init__(
         self,
@@ -171,17 +151,7 @@ def shown(text: str) -> str:
 
 
 class BookWriter:
-    """
-    The sheets of one XLSX file.
-
-    Args:
-        file: Open for bytes, at its start.
-        folder: For temporary files; the caller removes what an interrupted run leaves in it.
-
-    Note:
-        Use it as a context manager: `begin` the sheets in their order, `add` rows to any of them in any order, then
-        call `finish`, which finishes the sheets too. Memory does not grow with the rows.
-    """
+    """The sheets of one XLSX file: `begin` them in their order, `add` rows to any, then `finish`."""
 
     def __init__(self, file: IO[bytes], folder: Path) -> None:
         self._output = GivenFile(file)

@@ -22,13 +22,7 @@ from payclient.reconcile.result import OpenFindings
 
 @frozen
 class Wording:
-    """
-    The label and explanation of a bucket or verdict.
-
-    Attributes:
-        title: What it is, in a few words.
-        advice: What it means and what to do next, in a sentence or two.
-    """
+    """The label and explanation of a bucket or verdict."""
 
     title: str
     advice: str = ""
@@ -86,15 +80,7 @@ BUCKETS: Mapping[Bucket, Wording] = {
 
 @frozen
 class BridgeLine:
-    """
-    One line of the bridge.
-
-    Attributes:
-        label: What it stands for.
-        meaning: What is in it.
-        amount: A total, or what the step adds on the whole.
-        step: The step; None for a total.
-    """
+    """One line of the bridge; a total has no step."""
 
     label: str
     meaning: str
@@ -143,11 +129,7 @@ def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, i
 
 
 def open_lines(found: OpenFindings) -> Iterator[tuple[str, int, int]]:
-    """
-    Yield what is open by kind and by age: label, number and amount at stake.
-
-    Each list sums to what is open; below the kinds stands what of it is the same money again.
-    """
+    """Yield the open findings by kind and by age, each list with its sum: label, number and amount at stake."""
     for code, total in found.by_code.items():
         yield (code.label, total.count, total.amount)
     yield ("All kinds", found.closing.count, found.closing.amount)

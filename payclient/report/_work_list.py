@@ -28,19 +28,7 @@ _WORK = ("Owner", "Resolution", "Comment")
 
 @frozen(kw_only=True)
 class WorkItem:
-    """
-    A row of the work list that was filled in.
-
-    Attributes:
-        sheet: The name of the sheet.
-        row: Its number there.
-        line: Line of the ledger.
-        reference: As the sheet shows it.
-        code: Of the finding; `unresolved` on the sheet of unresolved rows.
-        owner: What stands there.
-        resolution: What stands there.
-        comment: What stands there.
-    """
+    """A row of the work list that was filled in."""
 
     sheet: str
     row: int
@@ -58,17 +46,7 @@ class WorkItem:
 
 
 def read_work_list(path: Path, run: str) -> list[WorkItem]:
-    """
-    Return the rows that were filled in, in any order.
-
-    Args:
-        path: The workbook, also as another program has saved it.
-        run: The name of the run whose work list it must be.
-
-    Raises:
-        DecisionError: When it is of another run, its columns were moved or renamed, a row is there twice, or one of
-            the cells holds a formula.
-    """
+    """Return the rows that were filled in; refuse a work list of another run, or with moved columns or formulas."""
     try:
         with path.open("rb") as file:
             _check_run(file, run)
@@ -133,16 +111,7 @@ def _text(value: Any, place: str) -> str:
 
 @frozen(kw_only=True)
 class Taker:
-    """
-    Turns rows of a work list into decisions.
-
-    Attributes:
-        run: The name of the run.
-        by: Who takes them.
-        approved_by: Who approved them; empty without an approval.
-        approval: Which ones need approval; None if none does.
-        at: When.
-    """
+    """Turns rows of a work list into decisions of one person, approved or not."""
 
     run: str
     by: str
@@ -151,12 +120,7 @@ class Taker:
     at: datetime
 
     def take(self, items: Iterable[WorkItem], rows: Path) -> tuple[Decision, ...]:
-        """
-        Return the decisions, each with its evidence.
-
-        Raises:
-            DecisionError: When one of them is no row of the run, or cannot be decided like this.
-        """
+        """Return the decisions, each with its evidence; refuse one that is no row of the run, or is not allowed."""
         wanted: dict[int, list[WorkItem]] = {}
         for item in items:
             wanted.setdefault(item.line, []).append(item)

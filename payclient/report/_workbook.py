@@ -76,21 +76,7 @@ _NOTHING = ("", "", "")
 
 
 class ReportWorkbook:
-    """
-    The workbook of one run.
-
-    Args:
-        file: Open for bytes, at its start.
-        folder: For temporary files, as large as the workbook before compression.
-        has_previous: Whether there is a sheet with the breaks of earlier runs that are gone.
-        decisions: What was decided, by reference and code; the columns for work show it.
-        max_rows: Rows that fit in a sheet, the header included.
-        rows_name: Name of the file that has every row.
-
-    Note:
-        Use it as a context manager: give each row to `add`, in the order of the ledger, then call `finish`. Memory does
-        not grow with the rows. The same rows give the same bytes.
-    """
+    """The workbook of one run, with the decisions taken so far; *rows_name* is the file with every row."""
 
     def __init__(
         self,

@@ -20,12 +20,7 @@ _ANSWERS_PER_WRITE = 500
 
 
 class Answers:
-    """
-    The answers of one journal; `Journal.answers` makes it.
-
-    Note:
-        Answers are buffered, and written before any query.
-    """
+    """The answers of one journal, buffered, and written before any query."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -107,14 +102,7 @@ class Answers:
         needs_confirmation: bool = False,
         paid_reff: str | None = None,
     ) -> None:
-        """
-        Add the answer to the lookup at *position*; await `committed` before relying on it.
-
-        *paid_reff* is the merchant_reff, where the answer says paid.
-
-        Raises:
-            JournalWriteError: When it cannot be written.
-        """
+        """Add the answer to the lookup at *position*; await `committed` before relying on it."""
         # A usable answer after an unusable first one was seen only once, so it replaces the first.
         if is_second and observation.is_usable and self._value(schema.IS_UNUSABLE, 2 * position):
             is_second = False
@@ -122,12 +110,7 @@ class Answers:
         self._unwritten.add(*marks, *observation_cells(observation))
 
     async def committed(self) -> None:
-        """
-        Return when everything added so far is committed.
-
-        Raises:
-            JournalWriteError: When it cannot be.
-        """
+        """Wait until everything added so far is committed, or raise `JournalWriteError`."""
         if self._database.path is None:
             return
         loop = asyncio.get_running_loop()

@@ -29,18 +29,7 @@ _SECOND = slice(_FIRST.stop, _FIRST.stop + len(schema.ANSWER_COLUMNS))
 
 @define(kw_only=True)
 class Cases:
-    """
-    Reads the cases of one journal.
-
-    Args:
-        database: Of the journal, with the payments made twice found.
-        rules: Where they say so, the rows of one reference are the parts of one case, at the place of the first.
-        found: The number of references that were found, the canary among them.
-        ended_by: The failure that ended the run early; None when it did not.
-        previous: The run before; None without one.
-        run: The name of this run.
-        statement: The lines of the statement, if there is one.
-    """
+    """Reads the cases of one journal, in which the payments made twice are found."""
 
     database: Database
     rules: Rules
@@ -162,12 +151,9 @@ class Cases:
 
 
 def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has_statement: bool) -> None:
-    """
-    Store what the previous run says and, *after* the rows of the ledger, its rows that are to be asked about again.
-
-    *writing* is in a transaction, with the index of the references. What the statement alone had is asked about again
-    only with a statement.
-    """
+    """Store the records of the previous run and, *after* the ledger, its rows to look up again."""
+    # *writing* is in a transaction, with the index of the references. What the statement alone had is looked up again
+    # only with a statement.
     position, find = after, writing.cursor().execute
     for earlier, entries in records(
         lambda reference: find(schema.IS_LISTED, (reference, after)).fetchone() is not None
@@ -180,11 +166,8 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
 
 
 def _without_smallest(cells: Iterable[StoredCell]) -> int | None:
-    """
-    Return the sum of some amounts without the smallest; None if none is stated.
-
-    The smallest, and not that of the first row: the order of a ledger means nothing, and may be another tomorrow.
-    """
+    """Return the sum of some amounts without the smallest; None if none is stated."""
+    # Not without that of the first row: the order of a ledger means nothing, and may be another tomorrow.
     total, smallest, is_stated = 0, None, False
     for cell in cells:
         size = abs(int(cell or 0))  # text if it needs more than 64 bits, and empty bytes if it is not stated

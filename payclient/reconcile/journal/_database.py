@@ -31,18 +31,7 @@ _ANOTHER = "choose another folder for a new run"
 
 
 class Database:
-    """
-    One database, locked until it is closed.
-
-    Args:
-        path: The file; None for a temporary one.
-        is_durable: Each commit waits for the disk.
-        must_exist: Refuse to create a new one.
-
-    Raises:
-        JournalError: When it cannot be opened, is in use, damaged, of another version, or no journal.
-        JournalWriteError: When the disk is full or fails.
-    """
+    """One database, locked until it is closed; a temporary one without *path*."""
 
     def __init__(self, path: Path | None, *, is_durable: bool = False, must_exist: bool = False) -> None:
         self.path = path
@@ -104,12 +93,7 @@ class Database:
             return "another process"
 
     def read(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
-        """
-        Yield the rows of a query lazily, until the database is closed.
-
-        Raises:
-            JournalError: When they cannot be read any more.
-        """
+        """Yield the rows of a query lazily, until the database is closed; raise `JournalError` if it fails."""
         try:
             reader = self.connection.execute(query, parameters)
             self._readers.add(reader)
@@ -126,13 +110,9 @@ class Database:
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
-        """
-        Yield the connection in a transaction, and translate the write errors of SQLite.
-
-        Raises:
-            JournalWriteError: When the disk is full, read-only or fails; and on every later call, because SQLite may
-                have rolled back the transaction, which then must not count as committed.
-        """
+        """Yield the connection in a transaction, and translate the write errors of SQLite."""
+        # After one error all later calls are refused: SQLite may have rolled back the transaction, which then must not
+        # count as committed.
         if self._failure:
             raise JournalWriteError(self._failure)
         try:
@@ -226,12 +206,7 @@ def verify_journal(path: Path) -> None:
 
 
 def copy_journal(path: Path, file: IO[bytes]) -> None:
-    """
-    Copy the journal of a run that has ended, without changing anything in its folder.
-
-    Raises:
-        JournalError: When it is damaged, in use, of a run that was killed, or no journal of this version.
-    """
+    """Copy the journal of a run that has ended, without changing anything in its folder."""
     _check_ended(path)
     verify_journal(path)  # refuses what is missing, too
     try:

@@ -57,12 +57,7 @@ def add_checksum(connection: sqlite3.Connection) -> None:
 
 
 def damage_of(connection: sqlite3.Connection) -> str:
-    """
-    Read the whole database; return what is damaged, or empty text.
-
-    Raises:
-        sqlite3.DatabaseError: When the database is so damaged that SQLite cannot read it.
-    """
+    """Read the whole database; return its damage in words, or empty text."""
     if not _tables(connection) <= _known_tables():
         return "its tables are not those of a journal"
     add_checksum(connection)

@@ -23,20 +23,12 @@ _ROWS_PER_COMMIT = 10_000
 
 @frozen(kw_only=True)
 class KnownStatement:
-    """
-    A statement that was read to its end.
-
-    Attributes:
-        totals: Its sums.
-        after: The last position in the journal before the references that only the statement has.
-        ledger_rows: The rows of the ledger; those of the previous run follow.
-        left_out_after: The last position before those that the ledger has in rows that are left out.
-    """
+    """A statement that was read to its end, and where its references stand in the journal."""
 
     totals: StatementTotals
-    after: int
-    ledger_rows: int
-    left_out_after: int
+    after: int  # the last position before the references that only the statement has
+    ledger_rows: int  # the carried rows follow
+    left_out_after: int  # the last position before those that the ledger has in rows that are left out
 
 
 class StatementLines:
@@ -72,13 +64,7 @@ class StatementLines:
         self._lines = 0
 
     def add(self, line: Entry | RejectedEntry) -> None:
-        """
-        Add the next line; if an earlier run has stored it, it must be the same.
-
-        Raises:
-            JournalError: When it differs.
-            JournalWriteError: When it cannot be written.
-        """
+        """Add the next line, the same that an earlier run has stored, or raise `JournalError`."""
         self._lines += 1
         stored = next(self._stored, None)
         if stored is None and self.known is None:
@@ -87,16 +73,7 @@ class StatementLines:
             self._refuse(f"line {line.line} is different" if stored else "this one has more lines")
 
     def finish(self, totals: StatementTotals, *, ledger_rows: int, after: int) -> str | None:
-        """
-        Write what is left, and the references that no usable row of the ledger has, to be asked about as well.
-
-        Returns:
-            What the journal has to note; None if it has done so.
-
-        Raises:
-            JournalError: When an earlier run had more lines.
-            JournalWriteError: When it cannot be written.
-        """
+        """Write the rest, with the references that only the statement has; return a note, or None if there is one."""
         if next(self._stored, None) is not None:
             self._refuse("this one has fewer lines")
         if self.known is not None:

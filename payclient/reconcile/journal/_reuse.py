@@ -37,28 +37,14 @@ _ANSWERS_PER_STEP = 1_000
 
 @frozen(kw_only=True)
 class Reuse:
-    """
-    Which answers are reused.
-
-    Attributes:
-        max_age: The age of the oldest, at the start of this run.
-        answers: Those of the previous run.
-    """
+    """The answers of the previous run that stand, and the age of the oldest at the start of this run."""
 
     max_age: timedelta
     answers: EarlierAnswers
 
 
 def take_over(journal: Journal, reuse: Reuse, *, rules: Rules, now: datetime) -> Iterator[int]:
-    """
-    Store the answers that can be reused, once for each journal.
-
-    Yields:
-        How many answers were read, after some of them, so that the caller can give the event loop a turn.
-
-    Raises:
-        JournalWriteError: When they cannot be written.
-    """
+    """Store the answers that can be reused, once for each journal; yield the number read, for a turn of the loop."""
     if journal.note(NOTE) is not None:
         return
     answers, previous = reuse.answers(), journal.previous

@@ -12,15 +12,7 @@ from payclient.reconcile.values import Observation, OtherSide
 
 @frozen
 class PendingLookup:
-    """
-    A reference to look up, once for all ledger rows that have it.
-
-    Attributes:
-        reference: What the service is asked.
-        position: Of the first ledger row that has it, from 1.
-        entries: Every ledger row that has it.
-        since: What the previous run says about it; None without a previous run.
-    """
+    """A reference to look up, once for all ledger rows that have it; its position is that of the first, from 1."""
 
     reference: str
     position: int

@@ -12,12 +12,9 @@ from payclient.reconcile.values import CLOSED, Assumed, Code, Finding, Status, s
 
 
 def excuse(entry: Entry, at: datetime, rules: Rules) -> str:
-    """
-    Say why the row may still be missing, or pending on one side; empty if it may not.
-
-    A row that says nothing of its age is not excused. One from the future is excused within the grace, because
-    clocks differ, and not beyond, because a mistyped year would hide it for good.
-    """
+    """Return the reason why a row may still be missing, or pending on one side; empty if there is none."""
+    # A row that says nothing of its age is not excused. One from the future is excused within the grace, because clocks
+    # differ, and not beyond, because a mistyped year would hide it for good.
     is_young = is_younger(entry, at, rules.grace, rules)
     return f"the row is younger than the grace of {limit_text(rules.grace)}" if is_young else ""
 
@@ -105,11 +102,7 @@ def _money(ours: Status | None, theirs: Status) -> tuple[Code, str]:
 
 
 def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: tzinfo | None) -> bool:
-    """
-    Return whether the expiry has certainly passed.
-
-    The service's expiry counts, or the ledger's where the service states none. Without either, it has not.
-    """
+    """Return whether the expiry has certainly passed: the service's, or else the ledger's."""
     expiry = transaction.expdate or entry.expdate
     return isinstance(expiry, datetime) and expiry.replace(tzinfo=time_zone or LAST_ON_EARTH) < at
 

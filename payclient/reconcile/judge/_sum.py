@@ -32,13 +32,9 @@ def are_parts(entries: Sequence[Entry], rules: Rules) -> bool:
 
 
 def why_apart(lines: Iterable[Entry], rules: Rules) -> str:
-    """
-    Say why *lines* of one reference cannot be one payment; empty if they can. There may be more than memory holds.
-
-    Note:
-        Only the status must be the same, on all charges or, without a charge, on all lines: money that is paid and
-        money that is not have no sum.
-    """
+    """Return the reason why *lines* of one reference are not one payment; empty if they are. Read lazily."""
+    # Only the status must be the same, on all charges or, without a charge, on all lines: money that is paid and money
+    # that is not have no sum.
     firsts: dict[bool, Entry] = {}
     problems: dict[bool, str] = {}
     for line in lines:
@@ -78,19 +74,10 @@ def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
 
 
 def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | None = None) -> Entry:
-    """
-    Return the payment that *lines* are parts of, as one entry with the line of the first.
-
-    Args:
-        lines: At least one, all with the same reference and, but for refunds and fees, the same status.
-        rules: Which line is a charge, a refund or a fee.
-        transaction: The service's side, if it is known. Where the lines state different texts or times, the one that
-            agrees with it counts, or else the first.
-
-    Note:
-        The result does not depend on the order of the lines, but for its line and for texts that differ. A payment
-        whose refunds come to all that was charged is refunded, with the numbers of its charges.
-    """
+    """Return the payment that *lines* are parts of, as one entry with the line of the first."""
+    # The result does not depend on the order of the lines, but for its line and for texts that differ: of these, the
+    # one that agrees with the service counts, or else the first. A payment whose refunds come to all that was charged
+    # is refunded, with the numbers of its charges.
     by_kind: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
     for line in lines:
         by_kind[rules.lines.kind_of(line.kind) or Kind.CHARGE].append(line)

@@ -135,12 +135,7 @@ def resolution_text(resolution: Resolution | None, until: date | None) -> str:
 
 
 def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
-    """
-    Return what `resolution_text` was given, in any letter case and spacing.
-
-    Raises:
-        DecisionError: When it is none of the words, or *accepted* has no last day.
-    """
+    """Return what `resolution_text` was given, in any letter case and spacing."""
     words = " ".join(text.split()).casefold()
     if not words:
         return None, None
@@ -171,12 +166,7 @@ def decision_line(decision: Decision, previous: str) -> tuple[str, str]:
 
 
 def read_decisions(lines: Iterable[bytes]) -> Iterator[tuple[Decision, str]]:
-    """
-    Yield each decision with its checksum, in order.
-
-    Raises:
-        DecisionError: When a line was changed, or does not follow the one before.
-    """
+    """Yield each decision with its checksum, in order; refuse a line that was changed or moved."""
     previous = FIRST
     for number, line in enumerate(lines, 1):
         try:

@@ -36,26 +36,15 @@ _NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.F
 
 @frozen(kw_only=True)
 class Earlier:
-    """
-    What the previous run says about one reference.
-
-    Attributes:
-        reference: Of its rows.
-        breaks: Its breaks, with those that it remembers.
-        is_paid: Whether the service had it as paid.
-        settled: What its statement listed, with those before it; None if it did not.
-        is_in_ledger: Whether its ledger had the reference, and not its statement alone.
-        matched: What a row of it was when it matched, if that is looked up again.
-        remembered: A line for the run after this one, about a row that matched and is not looked up tonight.
-    """
+    """The record of the previous run about one reference."""
 
     reference: str
     breaks: tuple[KnownBreak, ...] = ()
     is_paid: bool = False
-    settled: Settled | None = None
-    is_in_ledger: bool = True
-    matched: Matched | None = None
-    remembered: str = ""
+    settled: Settled | None = None  # by its statement, with those before it
+    is_in_ledger: bool = True  # and not in its statement alone
+    matched: Matched | None = None  # of a row that is looked up again because it matched
+    remembered: str = ""  # a line for the run after this one, about a row that matched and is not looked up
 
     @property
     def is_known(self) -> bool:
@@ -78,34 +67,19 @@ returns whether today's ledger has a reference.
 
 @frozen(kw_only=True)
 class PreviousRun:
-    """
-    The run before this one.
-
-    Attributes:
-        run: Its name.
-        folder: The name of its folder.
-        last_observed_at: Time of its last answer; None if there was none.
-        rules: By which its rows were judged.
-        buckets: How many rows it had in each bucket.
-        trend: The runs before it, the oldest first: name and number of breaks.
-        ledger_sha256: Of its ledger; empty where that was not a file.
-        rows: The rows of this run's ledger; those after them in the journal are carried over.
-        open_findings: Its open findings; None where it does not say.
-        recheck: The options by which it looked rows up again that matched before it; empty without.
-        matched: How many such rows it knew of.
-    """
+    """The run before this one."""
 
     run: str
     folder: str
     last_observed_at: datetime | None
     rules: Rules = STRICT
     buckets: Mapping[str, int] = field(factory=dict[str, int])
-    trend: tuple[tuple[str, int], ...] = ()
+    trend: tuple[tuple[str, int], ...] = ()  # name and number of breaks of the runs before it, the oldest first
     ledger_sha256: str = ""
-    rows: int = 0
+    rows: int = 0  # of this run's ledger; those after them in the journal are carried over
     open_findings: FindingTotal | None = None
-    recheck: str = ""
-    matched: int = 0
+    recheck: str = ""  # the options by which it looked up rows that matched before it
+    matched: int = 0  # the number of such rows that it knew of
 
     @property
     def trend_with_itself(self) -> tuple[tuple[str, int], ...]:
@@ -128,20 +102,12 @@ _MONTHS = (
 
 @frozen(kw_only=True)
 class Since:
-    """
-    What a case knows of the previous run.
-
-    Attributes:
-        earlier: What that run says about the reference.
-        run: The name of this run.
-        previous: The name of that run.
-        is_carried: The row is one of that run, and is not in the ledger any more.
-    """
+    """What a case knows of the previous run."""
 
     earlier: Earlier
     run: str
     previous: str
-    is_carried: bool = False
+    is_carried: bool = False  # a row of the previous run that the ledger does not list any more
 
 
 def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
@@ -186,12 +152,8 @@ def with_history(row: Row, since: Since) -> Row:
 
 
 def earlier_cell(earlier: Earlier) -> str:
-    """
-    Return *earlier* as the journal stores it.
-
-    It is empty for a reference of the ledger that was paid and has neither break nor settlement. Of any other, the
-    breaks come first, so that a query can tell whether there are any.
-    """
+    """Return *earlier* as the journal stores it; of a payment alone, without break or settlement, empty text."""
+    # The breaks come first, so that a query can tell whether there are any.
     settled = earlier.settled
     of_recheck = [] if earlier.matched is None and not earlier.remembered else [as_json(earlier.matched)]
     if not earlier.breaks and settled is None and earlier.is_in_ledger and not of_recheck:

@@ -27,36 +27,20 @@ Fields: TypeAlias = tuple[tuple[object, ...], ...]
 
 @frozen(kw_only=True)
 class KnownBreak:
-    """
-    One break as a run knows it.
-
-    Attributes:
-        code: The kind of finding.
-        severity: Of the finding.
-        sentence: Of the finding.
-        sides: What the ledger and the service say, on each row of the reference that has the finding.
-        ledger: Fingerprint of the ledger's fields that the finding is about.
-        service: Fingerprint of the service's.
-        first_seen: When the first run that had it looked it up.
-        first_run: The name of that run.
-        state: What the run says of it. `RESOLVED` and `NOT_KNOWN` are memories of a break of an earlier run.
-        by: Why it is gone; None unless it is resolved.
-        gone_for: Runs since the one that resolved it.
-        at_stake: The sum of the amounts at stake, over the rows that have it; of one about all rows, once.
-    """
+    """One break as a run knows it."""
 
     code: Code
     severity: Severity
     sentence: str
-    sides: tuple[tuple[Side, Side], ...]
-    ledger: str
-    service: str
+    sides: tuple[tuple[Side, Side], ...]  # on each row of the reference that has the finding
+    ledger: str  # fingerprint of the fields that the finding is about
+    service: str  # the same, of the service
     first_seen: datetime | None
     first_run: str
-    state: BreakState = BreakState.NEW
+    state: BreakState = BreakState.NEW  # RESOLVED and NOT_KNOWN are memories of a break of an earlier run
     by: ResolvedBy | None = None
-    gone_for: int = 0
-    at_stake: int = 0
+    gone_for: int = 0  # runs since the one that resolved it
+    at_stake: int = 0  # the sum over the rows that have it; of one about all rows, once
 
     @property
     def is_resolved(self) -> bool:
@@ -71,52 +55,29 @@ class KnownBreak:
 
 @frozen(kw_only=True)
 class Seen:
-    """
-    What one run says about one reference.
-
-    Attributes:
-        reference: Of all its rows.
-        at: Time of the answer; None without one.
-        breaks: Its breaks, with those that the run remembers from earlier ones.
-        waived: Findings that do not count, each with the reason.
-        unknown: Why a row could not be judged; empty if all were.
-        has_statement: Whether the run has a statement, as far as the rows tell.
-        ledger: The compared fields of each row, in an order without meaning.
-        service: The compared fields of the answer; empty without a transaction.
-    """
+    """The rows of one reference in one run, for comparison with another run."""
 
     reference: str
     at: datetime | None
-    breaks: Mapping[Code, KnownBreak]
+    breaks: Mapping[Code, KnownBreak]  # with those that the run remembers from earlier ones
     waived: Mapping[Code, str]
-    unknown: str
-    has_statement: bool
+    unknown: str  # the reason why a row could not be judged; empty if all were
+    has_statement: bool  # as far as the rows tell
     ledger: Fields
-    service: Fields
+    service: Fields  # empty without a transaction
 
 
 @frozen(kw_only=True)
 class BreakChange:
-    """
-    One break, and what became of it.
-
-    Attributes:
-        reference: Of its rows.
-        was: The earlier run's knowledge of it; None if it is new.
-        now: The later run's knowledge of it.
-        history: Its state and age.
-        why: Why it is not known; empty unless it is not.
-        is_old: It was resolved before the earlier run already, and still is.
-        beside: The largest amount at stake in what the later run finds for the reference; None where it finds nothing.
-    """
+    """One break in two runs."""
 
     reference: str
-    was: KnownBreak | None
+    was: KnownBreak | None  # None if it is new
     now: KnownBreak
     history: History
-    why: str = ""
-    is_old: bool = False
-    beside: int | None = None
+    why: str = ""  # it is not known; empty if it is
+    is_old: bool = False  # resolved before the earlier run already, and still
+    beside: int | None = None  # the largest amount at stake that the later run finds for the reference
 
 
 MAX_GONE_FOR = 400
@@ -129,15 +90,8 @@ _OTHERS_UNKNOWN = "it was paid twice, and the later run does not know what becam
 
 
 def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterable[KnownBreak] = ()) -> Seen:
-    """
-    Return what a run says about one reference.
-
-    Args:
-        reference: Of all rows.
-        rows: All rows with the reference, in any order; none if the run has none.
-        run: The name of the run.
-        remembered: Breaks of earlier runs that the run knows more about than its rows say: their state and age.
-    """
+    """Return the view that a run has of one reference, from all its *rows* in any order."""
+    # Of a remembered break, the run knows more than its rows say: state and age.
     at = min((row.observed_at for row in rows if row.observed_at is not None), default=None)
     unjudged = (f"{row.bucket}: {row.reason}" for row in rows if row.bucket in _NOT_JUDGED)
     found: dict[Code, list[Finding]] = {}
@@ -189,16 +143,9 @@ def changes_of(
     is_judged: Callable[[str], bool] = lambda _: True,
     unchanged: Collection[ResolvedBy] = (),
 ) -> Iterator[BreakChange]:
-    """
-    Yield what became of each break of one reference, by code.
-
-    Args:
-        was: What the earlier run says.
-        now: What the later run says.
-        is_judged: Whether the later run could judge a reference: a payment made twice is gone only when the run knows
-            of the other reference too.
-        unchanged: What is the same in both runs as a whole, so that it cannot have resolved anything.
-    """
+    """Yield the change of each break of one reference, by code."""
+    # A payment made twice is gone only when the later run has judged the other reference too. What is *unchanged* as a
+    # whole cannot have resolved anything.
     for code in Code:
         before, after = was.breaks.get(code), now.breaks.get(code)
         if after is not None and after.is_present:

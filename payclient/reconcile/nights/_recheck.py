@@ -20,14 +20,7 @@ CONFIDENCE = 0.95
 
 @frozen(kw_only=True)
 class Recheck:
-    """
-    Which rows of earlier runs are looked up again.
-
-    Attributes:
-        max_age: The longest time since such a row matched, at the start of this run; whole days count.
-        sample: How many of them; None for all.
-        seed: Of the sample.
-    """
+    """Which rows of earlier runs are looked up again: their age in whole days, and the size and seed of a sample."""
 
     max_age: timedelta
     sample: int | None = None
@@ -46,15 +39,7 @@ class Recheck:
 
 @define
 class Rechecked:
-    """
-    The rows that were looked up again, and what they prove.
-
-    Attributes:
-        population: All rows of earlier runs that matched, in the time that counts, and are not in the ledger.
-        rows: How many of them this run chose.
-        unanswered: How many of these have no trustworthy answer.
-        changed: How many of these are breaks now.
-    """
+    """The rows that were looked up again, of a population that the ledger does not list, and what they prove."""
 
     population: int = 0
     rows: int = field(init=False, default=0)
@@ -90,13 +75,9 @@ class Rechecked:
 
 
 def upper_bound(changed: int, looked_at: int, *, confidence: float = CONFIDENCE) -> float:
-    """
-    Return the largest share of which a random sample may show so few, with that confidence.
-
-    Source:
-        C. J. Clopper, E. S. Pearson, 1934, one-sided; for none it is the rule of three, about 3 / *looked_at*.
-        W. Hoeffding, 1956: a sample in proportion to strata shows few at most as often.
-    """
+    """Return the largest share of which a random sample may show so few, with that confidence."""
+    # C. J. Clopper, E. S. Pearson, 1934, one-sided; for none it is the rule of three, about 3 / *looked_at*.
+    # W. Hoeffding, 1956: a sample in proportion to strata shows few at most as often.
     low, high = changed / looked_at, 1.0
     if low == high:
         return high

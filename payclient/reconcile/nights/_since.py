@@ -18,30 +18,17 @@ from payclient.reconcile.values import Bucket, Row
 
 @frozen(kw_only=True)
 class SincePrevious:
-    """
-    What changed since the previous run.
-
-    Attributes:
-        previous: That run.
-        carried: Its rows that are not in the ledger any more and were asked about again, by their bucket now.
-        changed_rules: Names of the rules that differ from those of that run.
-        removed_by_rules: Rows that would be breaks, or wait for a second lookup, by the earlier rules alone.
-        added_by_rules: Breaks that would not be breaks by the earlier rules.
-        reused: Rows that were not looked up, because an answer of an earlier run was reused.
-        oldest_reused_at: Time of the oldest such answer; None without one.
-        newest_reused_at: Time of the newest one.
-        rechecked: Rows that matched in earlier runs and were looked up again; None if none were to be.
-    """
+    """The changes since the previous run, apart from its breaks."""
 
     previous: PreviousRun
-    carried: Mapping[Bucket, int]
+    carried: Mapping[Bucket, int]  # rows dropped from the ledger since, by current bucket
     changed_rules: tuple[str, ...] = ()
-    removed_by_rules: int = 0
-    added_by_rules: int = 0
+    removed_by_rules: int = 0  # rows that only the previous rules would flag
+    added_by_rules: int = 0  # breaks that the previous rules would not flag
     reused: int = 0
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
-    rechecked: Rechecked | None = None
+    rechecked: Rechecked | None = None  # None if none were to be looked up again
 
     @property
     def reused_sentence(self) -> str:

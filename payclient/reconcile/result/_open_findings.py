@@ -22,26 +22,12 @@ AGES: Mapping[str, int | None] = MappingProxyType(
 
 @frozen(kw_only=True)
 class OpenFindings:
-    """
-    The findings that make rows breaks, with the amounts at stake in them.
+    """The findings that make rows breaks, with the amounts at stake in them, and their roll-forward."""
 
-    A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over the
-    rows, or of one about all rows the amount itself. It stays open until it is resolved, also while it is not known
-    what became of it. A payment with several findings has its money at stake in each of them.
-
-    Attributes:
-        opening: Open in the previous run.
-        new: Not in it.
-        reopened: Resolved in an earlier run, and back.
-        resolved: Open in it, and gone.
-        changed: Open in both, with another amount or word, and by how much that changed the amounts at stake.
-        closing: Open now. The count is `opening + new + reopened - resolved`, the amount is that `+ changed`.
-        by_state: Those that are open or were resolved, by state.
-        by_code: The open ones, by kind; kinds that occur.
-        by_age: The open ones, by the age that `AGES` names.
-        payments: Payments with open ones, each counted once: with the amount of its largest finding.
-        news: Number of new, changed and reopened ones, by severity.
-    """
+    # A finding is counted once for its reference and code, whatever number of rows has it; its amount is the sum over
+    # the rows, or of one about all rows the amount itself. It stays open until it is resolved, also while its state is
+    # not known. A payment with several findings has its money at stake in each of them; `payments` counts it once, with
+    # its largest. The closing count is `opening + new + reopened - resolved`, and its amount is that `+ changed`.
 
     opening: FindingTotal
     new: FindingTotal
@@ -110,11 +96,7 @@ class OpenTally:
         self._count_payment(max(row.at_stake_by_code.values(), default=0), before)
 
     def add_change(self, change: BreakChange) -> None:
-        """
-        Count a break of one reference and what became of it; not one that was resolved before.
-
-        Those of one reference come one after the other.
-        """
+        """Count a break, unless it was resolved before; those of one reference come one after the other."""
         if change.is_old:
             return
         was, now, history = change.was, change.now, change.history
@@ -134,15 +116,7 @@ class OpenTally:
         self._payments += FindingTotal(before is None, max(amount - (before or 0), 0))
 
     def open_findings(self, before: FindingTotal | None = None) -> OpenFindings:
-        """
-        Return the totals.
-
-        Args:
-            before: What was open in the previous run, as that says itself; None where it does not.
-
-        Raises:
-            TieOutError: When the roll-forward does not tie, which is a bug of payclient.
-        """
+        """Return the totals; *before* is the closing total that the previous run states itself."""
         by_state, by_code, by_age = self._by(0, list(BreakState)), self._by(2, _OPEN), self._by(3, _OPEN)
         news = self._by(1, [state for state in BreakState if state.is_news])
         found = OpenFindings(

@@ -14,15 +14,7 @@ from payclient.reconcile.values import Row
 
 @frozen(kw_only=True)
 class Period:
-    """
-    The period that a ledger covers.
-
-    Attributes:
-        first: The first creation, as the ledger has it; None if no row states one.
-        last: The last one.
-        lines: Ledger rows that state their creation.
-        without: Ledger rows that do not.
-    """
+    """The first and the last creation in a ledger, as it has them, and the number of its rows with and without one."""
 
     first: datetime | None = None
     last: datetime | None = None

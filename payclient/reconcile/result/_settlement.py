@@ -121,12 +121,7 @@ class SettlementBridge:
         self._differences.add(SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest)
 
     def settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
-        """
-        Return the bridge.
-
-        Raises:
-            TieOutError: When something is left over, which is a bug of payclient.
-        """
+        """Return the bridge; a rest is a bug of payclient, and raises `TieOutError`."""
         if statement.fee_lines:
             self._differences.add(SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
         if statement.rejected_lines:

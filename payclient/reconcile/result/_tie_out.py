@@ -133,12 +133,7 @@ class Bridge:
         self._differences.add(step_of(row), moved_by(row))
 
     def tie_out(self) -> TieOut:
-        """
-        Return the bridge.
-
-        Raises:
-            TieOutError: When something is left over, which is a bug of payclient.
-        """
+        """Return the bridge; a rest is a bug of payclient, and raises `TieOutError`."""
         paid = StateTotal(*self._states[Status.PAID])
         bridge = TieOut(
             ledger_paid_total=paid.ledger_amount,

@@ -139,12 +139,7 @@ class Calendar:
 
 
 def read_holidays(path: str | os.PathLike[str]) -> tuple[date, ...]:
-    """
-    Read a file of holidays: UTF-8, one date such as 2026-12-25 a line; what follows a `#` is a comment.
-
-    Raises:
-        RulesError: When it cannot be read, a line is no date, or there is none.
-    """
+    """Read a file of holidays: UTF-8, one date such as 2026-12-25 a line; what follows a `#` is a comment."""
     name, key = escape_unprintable(Path(path).name), ("calendar", "holidays")
     found: list[date] = []
     try:

@@ -213,16 +213,10 @@ class Invoices:
 
 @frozen(kw_only=True)
 class InvoiceTotals:
-    """
-    What is known about an invoice that is paid under several references.
-
-    Attributes:
-        paid: Sum of what the service has as paid.
-        amounts: Sum, least and greatest of what the ledger states for these references; None where a row states none.
-    """
+    """Both sides of an invoice that is paid under several references."""
 
     paid: int
-    amounts: tuple[int, int, int] | None
+    amounts: tuple[int, int, int] | None  # sum, least and greatest; None where a ledger row states none
 
     def due(self, rules: Invoices) -> int | None:
         """Return the amount of the invoice; None where the ledger does not tell."""

@@ -29,12 +29,7 @@ Key: TypeAlias = tuple[str | int, ...]
 
 
 def line_of(text: str, key: Key) -> int:
-    """
-    Return the line of *key*, from 1; for a missing key that of its table, and 0 without one.
-
-    Note:
-        Time grows with the size of the file and the logarithm of its lines.
-    """
+    """Return the line of *key*, from 1; for a missing key that of its table, and 0 without one."""
     lines = _lines(text)
     document = tomllib.loads("\n".join(lines))
     while key and not _has(document, key):
@@ -46,12 +41,7 @@ def line_of(text: str, key: Key) -> int:
 
 
 def open_line(text: str) -> int:
-    """
-    Return the line, from 1, where a value begins that is still open at the end of the file.
-
-    Note:
-        Searches the last 50 lines only; for a longer value, returns the last line.
-    """
+    """Return the line, from 1, of the value that is still open at the end of the file; of a long one the last line."""
     lines = _lines(text.rstrip("\r\n"))
     size = _beginning(lines, len(lines) - 1, at_least=max(0, len(lines) - _MAX_OPEN_LINES + 1))[0]
     return size + 1 if size >= 0 else len(lines)

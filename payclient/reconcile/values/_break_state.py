@@ -77,13 +77,7 @@ _RESOLVERS = {
 
 @frozen
 class FindingTotal:
-    """
-    Findings, and the amounts at stake in them.
-
-    Attributes:
-        count: How many.
-        amount: The sum.
-    """
+    """A number of findings, and the sum of the amounts at stake in them."""
 
     count: int = 0
     amount: int = 0

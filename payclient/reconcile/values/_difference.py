@@ -9,12 +9,7 @@ from attrs import define, field, frozen
 
 
 class BridgeStep(StrEnum):
-    """
-    A reason for a difference between two totals.
-
-    Attributes:
-        meaning: What is in the step, for reports.
-    """
+    """A reason for a difference between two totals, with its meaning for reports."""
 
     meaning: str
 

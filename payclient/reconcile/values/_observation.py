@@ -113,12 +113,7 @@ def check_canary(canary: object) -> None:
 
 
 async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIterator[Outcome]]) -> bool:
-    """
-    Return whether *canary* was found, by the stream of its lookup alone.
-
-    Raises:
-        UnknownCanaryError: When the service does not know it, so that no "not found" of it can be believed.
-    """
+    """Return whether the stream of its lookup alone finds *canary*; raise `UnknownCanaryError` if there is none."""
     async with lookups as outcomes:
         async for outcome in outcomes:
             if isinstance(outcome, Found):
@@ -131,35 +126,19 @@ async def ask_canary(canary: str, lookups: AbstractAsyncContextManager[AsyncIter
 
 @frozen(kw_only=True)
 class Matched:
-    """
-    What the service said of a row when it matched.
-
-    Attributes:
-        at: When.
-        run: The name of the run that it matched in.
-        status: The service's word.
-        amount: The service's amount.
-        amount_received: What was received; None if not stated.
-        is_chosen: Whether this run chose it, rather than carrying it over because it is a break.
-    """
+    """The service's side of a row when it matched, in an earlier run."""
 
     at: datetime
     run: str
     status: str
     amount: int
     amount_received: int | None = None
-    is_chosen: bool = True
+    is_chosen: bool = True  # by this run, rather than carried over because it is a break
 
     def changes(
         self, found: Transaction | None, meaning: Callable[[str | None], Status | None]
     ) -> tuple[str | int, str | int | None, str] | None:
-        """
-        Return both values of what has changed since a payment matched, and a sentence; None if nothing has.
-
-        Args:
-            found: The service's answer; None if it knows no such transaction.
-            meaning: Returns what a word for a status means.
-        """
+        """Return both values of what has changed since a payment matched, and a sentence; None if nothing has."""
         if meaning(self.status) is not Status.PAID:
             return None
         when = f"when the row matched on {self.at:%Y-%m-%d}"
