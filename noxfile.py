@@ -243,6 +243,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def conformance(session: nox.Session) -> None:
+    """Compare clients where the other side is wrong, slow or silent; names of clients follow `--`."""
+    install(session, "conformance")
+    session.run("python", "-m", "conformance", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})
+
+
+@nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Fuzz the parser for ten minutes, or for the number of seconds after `--`."""
     install(session, "fuzz")

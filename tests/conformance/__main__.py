@@ -1,0 +1,30 @@
+"""
+Compare clients where the other side is wrong: `python3 noxfile.py -s conformance`; names of clients follow `--`.
+
+It prints tables of Markdown. `docs/explanation/conformance.md` says what each column means.
+"""
+
+import asyncio
+import logging
+import platform
+import sys
+
+from conformance.cases import TABLES
+from conformance.clients import CLIENTS, named
+
+
+def main(names):
+    if unknown := {*names}.difference(CLIENTS):
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(CLIENTS)}")
+    logging.disable()  # of asyncio's server, which finds its clients rude
+    print(f"Python {platform.python_version()}, {platform.system()}")
+    for columns in TABLES:
+        print("\n| | " + " | ".join(columns) + " |")
+        print("|---|" + "--:|" * len(columns))
+        for name in names or CLIENTS:
+            cells = [str(asyncio.run(column(CLIENTS[name]))) for column in columns.values()]
+            print(f"| {named(name)} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
