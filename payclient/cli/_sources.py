@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import attrs
 from attrs import frozen
@@ -21,11 +21,13 @@ from payclient.ledger import (
     Entry,
     Ledger,
     LedgerError,
+    LedgerFile,
     LedgerFormat,
     MoneyReader,
     RejectedEntry,
     open_ledger,
 )
+from payclient.protocol import EMPTY
 from payclient.reconcile import Kinds, Rules, with_profiles
 from payclient.reconcile.rules import read_limit
 
@@ -104,50 +106,66 @@ class LedgerOptions:
 
     def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
         """Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it."""
-        kind = rules.lines.kind
-        columns = {**rules.columns, **({} if kind is None else {"kind": kind.column}), **chosen_columns(self.column)}
-        try:
-            found = open_ledger(
-                streams.stdin if str(ledger) == "-" else ledger,
-                columns=columns or None,
-                format=self.format,
-                sheet=self.sheet,
-                delimiter=self.delimiter,
-                ignore=(*rules.ignore_columns, *self.ignore_column),
-                require=[*rules.require, *self.required],
-                allow_empty=self.allow_empty,
-                dialect=rules.ledger,
-                time_zone=rules.time_zone,
-            )
-        except LedgerError:
-            raise
-        except ValueError as error:  # a field that does not exist, or an option that the format does not have
-            message = f"the ledger cannot be read like this: {error}"
-            raise ConfigurationError(message) from error
-        message = _unexplained_kind(found, rules.lines.kind, "lines.kind")
-        if rules.grace and found.columns.used and "created_at" not in found.columns.used:
-            message = (
-                "grace needs the age of each row, and no column of the ledger is read as created_at; "
-                "choose one with --column created_at=NAME, or leave grace out"
-            )
-        if message:
-            with found:  # closes it
-                raise ConfigurationError(message)
+        found = _opened(
+            streams.stdin if str(ledger) == "-" else ledger,
+            rules.lines.kind,
+            rules.columns,
+            "ledger",
+            "lines.kind",
+            chosen=chosen_columns(self.column),
+            format=self.format,
+            sheet=self.sheet,
+            delimiter=self.delimiter,
+            ignore=(*rules.ignore_columns, *self.ignore_column),
+            require=[*rules.require, *self.required],
+            allow_empty=self.allow_empty,
+            dialect=rules.ledger,
+            time_zone=rules.time_zone,
+        )
+        if rules.grace:
+            _check_age("grace", found)
         return found
+
+
+def _opened(
+    source: LedgerFile,
+    kinds: Kinds | None,
+    columns: Mapping[str, str],
+    what: str,
+    table: str,
+    *,
+    chosen: Mapping[str, str] = EMPTY,
+    **options: Any,
+) -> Ledger:
+    columns = {**columns, **({} if kinds is None else {"kind": kinds.column}), **chosen}
+    try:
+        found = open_ledger(source, columns=columns or None, **options)
+    except LedgerError:
+        raise
+    except ValueError as error:  # a field that does not exist, or an option that the format does not have
+        message = f"the {what} cannot be read like this: {error}"
+        raise ConfigurationError(message) from error
+    if kinds is None and (name := found.columns.used.get("kind")):
+        message = f"the column {quote(name)} is read as kind; say what its words mean in the table [{table}] of the "
+        _refuse(found, f"{message}rules file")
+    return found
+
+
+def _check_age(rule: str, ledger: Ledger) -> None:
+    if ledger.columns.used and "created_at" not in ledger.columns.used:
+        message = f"{rule} needs the age of each row, and no column of the ledger is read as created_at; "
+        _refuse(ledger, f"{message}choose one with --column created_at=NAME, or leave {rule} out")
+
+
+def _refuse(ledger: Ledger, message: str) -> NoReturn:
+    with ledger:  # closes it
+        raise ConfigurationError(message)
 
 
 def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
     """Return the values of *names* that were given; 0 is one."""
     values = {name: getattr(options, name) for name in names}
     return {name: value for name, value in values.items() if value not in (None, (), "") and value is not False}
-
-
-def _unexplained_kind(found: Ledger, kinds: Kinds | None, table: str) -> str:
-    """Return the problem of a ledger whose lines have kinds that *kinds* give no meaning; empty if there is none."""
-    if "kind" not in found.columns.used or kinds is not None:
-        return ""
-    name = quote(found.columns.used["kind"])
-    return f"the column {name} is read as kind; say what its words mean in the table [{table}] of the rules file"
 
 
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
@@ -242,13 +260,25 @@ class StatementOptions:
         if self.statement is None:
             yield None
             return
-        if rules.statement.settles_within and ledger.columns.used and "created_at" not in ledger.columns.used:
-            message = (
-                "settles_within needs the age of each row, and no column of the ledger is read as created_at; "
-                "choose one with --column created_at=NAME, or leave settles_within out"
+        if rules.statement.settles_within:
+            _check_age("settles_within", ledger)
+        how = rules.statement
+        try:
+            statement = _opened(
+                self.statement,
+                how.kind,
+                how.columns,
+                "statement",
+                "statement.kind",
+                ignore=how.ignore_columns,
+                allow_empty=allow_empty,
+                dialect=how.reading,
+                time_zone=rules.time_zone,
+                is_statement=True,
             )
-            raise ConfigurationError(message)
-        with _opened(self.statement, rules, allow_empty=allow_empty) as statement:
+        except LedgerError as error:
+            raise _of_statement(self.statement.name, error) from error
+        with statement:
             yield statement
 
 
@@ -269,30 +299,6 @@ def _profile(name: str) -> Dialect:
     except ValueError as error:
         message = f"--statement-{error}"
         raise ConfigurationError(message) from error
-
-
-def _opened(path: Path, rules: Rules, *, allow_empty: bool) -> Ledger:
-    how = rules.statement
-    kind = {} if how.kind is None else {"kind": how.kind.column}
-    try:
-        found = open_ledger(
-            path,
-            columns={**how.columns, **kind} or None,
-            ignore=how.ignore_columns,
-            allow_empty=allow_empty,
-            dialect=how.reading,
-            time_zone=rules.time_zone,
-            is_statement=True,
-        )
-    except LedgerError as error:
-        raise _of_statement(path.name, error) from error
-    except ValueError as error:
-        message = f"the statement cannot be read like this: {error}"
-        raise ConfigurationError(message) from error
-    if message := _unexplained_kind(found, how.kind, "statement.kind"):
-        with found:  # closes it
-            raise ConfigurationError(message)
-    return found
 
 
 def _of_statement(name: str, error: LedgerError) -> LedgerError:
