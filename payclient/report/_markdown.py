@@ -14,14 +14,12 @@ from heapq import nlargest
 from typing import Any
 
 from payclient._escape import escape_unprintable, plural
-from payclient.reconcile import Severity
+from payclient.reconcile import Bucket, Severity
 
 _MAX_LENGTH = 160
 _SHOWN_BY_NUMBER = re.compile("<(U\\+[0-9A-F]{4,6})>")
 _MARKUP = re.compile(r"[`|<>&\\]")
 _NOT_PLAIN = re.compile(r"[^\w ,.;:()'+/%=-]")
-_BREAK = b'"bucket":"break"'
-"""In a text, its quotes would be escaped."""
 
 
 def code_span(text: str) -> str:
@@ -38,7 +36,7 @@ def _plain(sentence: str) -> str:
 
 def worst_breaks(lines: Iterable[bytes], count: int) -> list[dict[str, Any]]:
     """Return the first *count* breaks of `rows.jsonl`, the most severe and then the largest first."""
-    return nlargest(count, (json.loads(line) for line in lines if _BREAK in line), key=_rank)
+    return nlargest(count, (row for row in map(json.loads, lines) if row["bucket"] == Bucket.BREAK), key=_rank)
 
 
 def _rank(row: dict[str, Any]) -> tuple[int, int]:

@@ -41,9 +41,7 @@ JOURNAL = "journal.sqlite"
 _CACHE_KIB = 16_384
 _NEEDED = (("summary.json",), (ROWS, GZIP_ROWS))
 _UNFINISHED = frozenset({Bucket.BREAK, Bucket.OPEN, Bucket.UNRESOLVED})
-_PAID = b'"service_meaning":"paid"'
 _PAID_ALONE = b""
-_SETTLED = b'"statement":{"is_settled":true'
 _WHO = {"base_url": "address", "environment": "environment", "key_fingerprint": "key fingerprint"}
 
 
@@ -118,8 +116,8 @@ class PastRun:
                 continue
             if line.bucket in _UNFINISHED or line.is_listed_again:
                 yield line.reference, line.text
-            elif is_listed(line.reference) and (_SETTLED in line.text or _PAID in line.text):
-                yield line.reference, line.text if _SETTLED in line.text else _PAID_ALONE
+            elif is_listed(line.reference) and (line.is_settled or line.is_paid):
+                yield line.reference, line.text if line.is_settled else _PAID_ALONE
         yield from self.memory()
 
     def _record(
@@ -165,7 +163,7 @@ class PastRun:
         for line in self.lines():
             if line.bucket != Bucket.MATCHED or line.is_listed_again:
                 continue
-            row = row_from_json(json.loads(line.text))
+            row = line.row
             at = row.confirmed_at or row.observed_at
             entries = [entry for entry in row.parts or (row.entry,) if isinstance(entry, Entry)]
             if row.transaction is not None and at is not None and entries and not row.carried_from:

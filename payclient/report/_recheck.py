@@ -69,7 +69,7 @@ class Selection:
                 continue
             if line.reference is None or self._is_listed(line.reference):
                 continue
-            row = json.loads(line.text)
+            row = line.data
             if line.bucket == Bucket.UNRESOLVED:
                 self._waiting += row.get("matched", {}).get("is_chosen", False)
             elif row["service"] is not None and row.get("statement", {}).get("is_in_ledger", True):

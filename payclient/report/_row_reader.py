@@ -1,9 +1,8 @@
-"""Read `rows.jsonl` back: the head of each line, at the cost of a regular expression, or the whole row."""
+"""Read `rows.jsonl` back."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import IO, Any
@@ -16,34 +15,44 @@ from payclient.reconcile import Bucket, Code, Finding, OtherSide, Row, Settled, 
 from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import Matched
 
-_HEAD = re.compile(rb'\{"line":-?\d+,"reference":"([^"\\]*)","bucket":"(\w+)"')
 _TIMES = ("expdate", "created_at")
 
 
 @frozen
 class RowLine:
-    """One line of `rows.jsonl`, of which only the head was read."""
+    """One line of `rows.jsonl`: its content, and its bytes."""
 
     reference: str | None
     bucket: str
+    data: dict[str, Any]
     text: bytes
 
     @property
     def is_listed_again(self) -> bool:
         """Whether other rows may have the same reference."""
-        return Code.DUPLICATE_REFERENCE.encode() in self.text
+        return any(each["code"] == Code.DUPLICATE_REFERENCE for each in self.data["findings"])
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether the service has it as paid."""
+        return bool(self.data["status"]["service_meaning"] == Status.PAID)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the statement lists it as settled."""
+        return bool("statement" in self.data and self.data["statement"]["is_settled"])
+
+    @property
+    def row(self) -> Row:
+        """The row itself."""
+        return row_from_json(self.data)
 
 
 def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
     """Yield each line of *file*, which is `rows.jsonl`."""
-    match = _HEAD.match
     for text in file:
-        if head := match(text):
-            reference, bucket = head.groups()
-            yield RowLine(str(reference, "ascii"), str(bucket, "ascii"), text)
-        else:  # an escaped reference, or none
-            data = json.loads(text)
-            yield RowLine(data["reference"], data["bucket"], text)
+        data = json.loads(text)
+        yield RowLine(data["reference"], data["bucket"], data, text)
 
 
 def row_from_json(data: dict[str, Any]) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from payclient.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile import Approval, Bucket, Decision, DecisionError, Resolution, Row
 from payclient.reconcile.nights import UNRESOLVED, read_resolution
 from payclient.report._facts import RUN_TERM
-from payclient.report._row_reader import row_from_json
+from payclient.report._row_reader import row_lines_of
 from payclient.report._rows_file import open_rows
 from payclient.report._sheet import shown
 from payclient.report._workbook import COLUMNS
@@ -187,16 +186,11 @@ class Taker:
 
 def _matching(wanted: Mapping[int, list[WorkItem]], rows: Path) -> Iterator[tuple[WorkItem, Row, bytes]]:
     """Yield each item with its row of the report, and the line that it was read from."""
-    numbers = {b'{"line":%d,' % line for line in wanted}
     with open_rows(rows) as file:
-        for text in file:
-            if text[: text.find(b",") + 1] not in numbers:
-                continue
-            line = text.rstrip(b"\n")
-            row = row_from_json(json.loads(line))
-            for item in wanted[row.line]:
-                if _is_of(item, row):
-                    yield item, row, line
+        for line in row_lines_of(file):
+            if items := wanted.get(line.data["line"]):
+                row = line.row
+                yield from ((item, row, line.text.rstrip(b"\n")) for item in items if _is_of(item, row))
 
 
 def _is_of(item: WorkItem, row: Row) -> bool:

@@ -15,9 +15,15 @@ START = datetime(2026, 11, 1, 2, tzinfo=UTC)
 
 
 def line(reference, at, amount, **matched):
-    row = {"reference": reference, "observed_at": at.isoformat(), "confirmed_at": None, "service": {"amount": amount}}
+    row = {
+        "reference": reference,
+        "findings": [],
+        "observed_at": at.isoformat(),
+        "confirmed_at": None,
+        "service": {"amount": amount},
+    }
     row |= {"matched": {"at": at.isoformat(), **matched}} if matched else {}
-    return RowLine(reference, "matched", json.dumps(row).encode())
+    return RowLine(reference, "matched", row, json.dumps(row).encode())
 
 
 def select(rows, remembered, *, since, sample, seed=0, salt="", listed=()):

@@ -36,8 +36,8 @@ def test_round_trip():
     "reference",
     ["T1", 'T"1', "T\\1", 'x","bucket":"break"', "Té", "\u202eT", "T\n1", None, ""],
 )
-def test_head(reference):
-    """The head of a line has its reference and its bucket, whatever the reference is."""
+def test_line(reference):
+    """A line has its reference and its bucket, whatever the reference is."""
     entry = Entry(line=-3, reference=reference) if reference else RejectedEntry(line=1, reason="x", reference=reference)
     row = Row(entry=entry, bucket=Bucket.UNRESOLVED)
     (line,) = row_lines_of(io.BytesIO(line_of(row) + b"\n"))
