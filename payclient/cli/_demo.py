@@ -107,7 +107,7 @@ async def _run_once(
                 progress=progress,
                 streams=streams,
             )
-            summary = await job.carry_out(worst.add, check.add)
+            summary = await job.run(worst.add, check.add)
     manifest = (report / "manifest.json").read_bytes()
     write_again(report)
     is_same = not verify(report) and (report / "manifest.json").read_bytes() == manifest

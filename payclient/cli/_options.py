@@ -151,7 +151,7 @@ class JudgingOptions:
 
     @property
     def rechecking(self) -> Recheck | None:
-        """Which rows of earlier runs are looked up again; None if none are."""
+        """Rows of earlier runs to look up again; None if there are none."""
         if self.recheck is None:
             if self.sample is not None:
                 message = "--sample needs --recheck, the age of the rows that it is of"

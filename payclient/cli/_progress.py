@@ -1,4 +1,4 @@
-"""How far a reconciliation is, in one line: rewritten in place on a terminal, or now and then a new one."""
+"""Progress line of a run: rewritten in place on a terminal, or a new one now and then."""
 
 from __future__ import annotations
 

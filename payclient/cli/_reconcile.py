@@ -122,7 +122,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 progress=progress,
                 streams=streams,
             )
-            summary = await _carry_out(job, worst := Worst())
+            summary = await _run(job, worst := Worst())
     output.write([*verdict_lines(summary, worst, rules=rules), *_next_steps(job, summary, worst)], out, streams)
     return _measured(summary, output.exit_status(summary), metrics)
 
@@ -178,14 +178,14 @@ def _check_ledger(ledger: Path, connection: ConnectionOptions) -> None:
         raise ConfigurationError(message)
 
 
-async def _carry_out(job: Reconciliation, worst: Worst) -> Summary:
+async def _run(job: Reconciliation, worst: Worst) -> Summary:
     _tell_columns({} if job.output.quiet else {"": job.ledger, " of the statement": job.statement}, job.streams)
     if job.previous is not None:
         client = job.client
         service = {"base_url": client.url, "environment": job.environment, "key_fingerprint": client.key_fingerprint}
         job.previous.check_same_service(service, "this run")
     try:
-        summary = await job.carry_out(worst.add)
+        summary = await job.run(worst.add)
     except (asyncio.CancelledError, StoppedError):
         job.streams.tell(f"the answers so far are in {job.out / JOURNAL}; to resume: {job.streams.command}")
         raise

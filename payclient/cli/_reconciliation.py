@@ -69,7 +69,7 @@ class Reconciliation:
     streams: Streams
     clock: Callable[[], datetime] = utc_now
 
-    async def carry_out(self, *on_row: OnRow) -> Summary:
+    async def run(self, *on_row: OnRow) -> Summary:
         """Start or resume the run, write the report, and return its summary; each *on_row* gets every row."""
         # What may pass makes an incomplete report; when the service refuses the caller, or the ledger or the journal
         # cannot be trusted, no report is written.

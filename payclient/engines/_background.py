@@ -22,7 +22,7 @@ from payclient._options import OPTIONS
 from payclient.engines._spec import LookupSpec, key_of, not_found_messages_of
 
 _CLOSE_SECONDS: Final = 2.0
-"""How long the exit of the process waits for connections to close."""
+"""Seconds that the exit of the process waits for connections to close."""
 
 
 class BackgroundClient:

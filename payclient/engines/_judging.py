@@ -39,7 +39,7 @@ class BatchJudge:
         self._reader = RowReader(only_used(columns), dialect)
         self._line = 0
         self.places = tuple(columns.places.values())
-        """Which columns are read, that of the reference first."""
+        """Positions of the columns that are read, that of the reference first."""
         self.unused = unused_columns(columns, ignored)
         """The others, to which their values are to be added."""
 

@@ -122,7 +122,7 @@ def _to_rules(rules: Rules | str) -> str:
 
 
 _OF_WHOLE_LEDGERS = ("debit_columns", "skip_totals", "only_currency", "created_from", "created_to")
-"""What is declared about a ledger that only `open_ledger` carries out."""
+"""Declarations about a ledger that only `open_ledger` obeys."""
 _STRICT = _to_rules(STRICT)
 
 

@@ -17,7 +17,7 @@ from attrs import frozen
 from payclient._escape import escape_unprintable, quote
 
 BLANK = " \t\r\n"
-"""What is stripped from a cell."""
+"""Characters stripped from both ends of a cell."""
 _NULL = r"\N"
 _UNSEEN = re.compile("[\u00a0\u00ad\u2007\u200b-\u200d\u202f\u2060\ufeff\ud800-\udfff]")
 _DAMAGED = re.compile(

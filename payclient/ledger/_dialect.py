@@ -1,4 +1,4 @@
-"""How a ledger is written, as its owner declares it: nothing of this is ever guessed."""
+"""Declared notation of a ledger: nothing of this is ever guessed."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _trimmed(value: Any) -> Any:
 
 @frozen(kw_only=True)
 class Profile:
-    """How one program or service writes a ledger."""
+    """Notation of one program or service."""
 
     # `dialect` is by attribute of `Dialect`, `columns` by field, most specific first. `ignore_columns` stay unused,
     # although they look like money or like a field. `kind` and `statuses` are as in the rules `[lines.kind]` and

@@ -168,7 +168,7 @@ class Ledger:
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """What would read the amounts and times that are refused; complete when all rows have been read."""
+        """Declarations for the amounts and times that are refused; complete when all rows have been read."""
         return self._table.reader.suggestions()
 
     @property

@@ -62,14 +62,14 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "currency": "word",
     },
 )
-"""What each field holds."""
+"""Kind of cell of each field."""
 
 _SUGGESTED = {"money": "amounts", "time": "times", "creation": "times"}
 """The kinds of cells for which a declaration may be suggested."""
 
 _NEEDED = frozenset({"reference", "amount"})
 _DIRECTED = ("amount", "amount_received")
-"""What changes its sign with the direction of a row; a fee does not."""
+"""Fields whose sign is the direction of the row; a fee is not one."""
 
 
 class RowReader:
@@ -88,7 +88,7 @@ class RowReader:
         self._plan = [(field, place, self._noted(field, readers)) for field, place in columns.places.items()]
         self._debits = self._debit_places(readers, dialect)
         self._totals = Totals()
-        self._odd_creations, self._first_odd_creation = 0, (0, "")
+        self._bad_created_at, self._first_bad_created_at = 0, (0, "")
 
     def read(self, line: int, cells: Sequence[Any]) -> Entry | RejectedEntry | None:
         """Return the entry, or a rejected entry with all problems; None if the row is left out."""
@@ -130,7 +130,7 @@ class RowReader:
                 if field != "created_at":
                     problems.append(f"{field}: {problem}")
                     continue
-                self._tell_odd_creation(line, problem)
+                self._warn_bad_created_at(line, problem)
                 value = None
             if value is None and field in _NEEDED:
                 problems.append(f"{field}: the cell is empty")
@@ -219,17 +219,17 @@ class RowReader:
 
         return noted
 
-    def _tell_odd_creation(self, line: int, problem: CellProblem) -> None:
+    def _warn_bad_created_at(self, line: int, problem: CellProblem) -> None:
         """Count an unreadable time of creation, in one warning for all of them."""
         # The row is not rejected, because the column is not compared; it only has no age.
-        self._odd_creations += 1
-        if self._odd_creations == 1:
-            self._first_odd_creation = len(self.warnings), f"{problem} (line {line})"
+        self._bad_created_at += 1
+        if self._bad_created_at == 1:
+            self._first_bad_created_at = len(self.warnings), f"{problem} (line {line})"
             self.warnings.append("")
-        place, first = self._first_odd_creation
+        place, first = self._first_bad_created_at
         name = quote(self.columns.used["created_at"])
         self.warnings[place] = (
-            f"{name}: {plural(self._odd_creations, 'cell')} cannot be read, such as {first}; "
+            f"{name}: {plural(self._bad_created_at, 'cell')} cannot be read, such as {first}; "
             "no grace applies to a row without a known age"
         )
 

@@ -112,8 +112,8 @@ class Suggester:
         self._first: dict[str, str] = {}
         self._rows = {"amounts": 0, "times": 0}
         self._times = _TimeShapes()
-        self._hopeless = set[str]()
-        """What has a refused cell that no declaration can make readable."""
+        self._unreadable = set[str]()
+        """Amounts or times with a refused cell that no declaration can make readable."""
 
     def add_amount(self, cell: str, *, is_needed: bool = True) -> None:
         """Remember a cell of an amount, read or refused; one that *is_needed* must not be empty."""
@@ -122,7 +122,7 @@ class Suggester:
             return
         text = cell.strip(BLANK)
         if is_needed and text and not _DIGITS.search(text):
-            self._hopeless.add("amounts")
+            self._unreadable.add("amounts")
         if len(self._shapes) <= _MAX_SHAPES and text and text not in self._dialect.null:
             self._shapes.setdefault(shape_of(text), text)
 
@@ -137,13 +137,13 @@ class Suggester:
         if isinstance(cell, str):
             self._first.setdefault(what, cell.strip(BLANK))
         else:
-            self._hopeless.add(what)
+            self._unreadable.add(what)
 
     def suggestions(self) -> Iterator[Suggestion]:
         """Yield what to declare, for amounts and for times, as far as every cell agrees."""
-        if "amounts" in self._first.keys() - self._hopeless and 0 < len(self._shapes) <= _MAX_SHAPES:
+        if "amounts" in self._first.keys() - self._unreadable and 0 < len(self._shapes) <= _MAX_SHAPES:
             yield from self._for_amounts(self._first["amounts"], list(self._shapes.values()))
-        if "times" in self._first.keys() - self._hopeless and (ways := self._times.readings()):
+        if "times" in self._first.keys() - self._unreadable and (ways := self._times.readings()):
             readings = tuple(Reading(tuple(("--date-format", each) for each in way), value) for way, value in ways)
             cell = self._times.example if len(readings) > 1 else self._times.first
             yield Suggestion(what="times", rows=self._rows["times"], cell=cell, readings=readings)

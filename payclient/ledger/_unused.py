@@ -34,7 +34,7 @@ _DECORATION = re.compile(
     r"^=?\"|\"$|^=(?=[0-9])|^\*+|\*+$|\s*\((?:cr|dr|db|c|d|h|s|k)\)$",
     re.IGNORECASE,
 )
-"""What programs put around an amount besides what can be declared."""
+"""Marks that programs put around an amount, and that cannot be declared."""
 _LETTER = re.compile(r"^[cdhsk](?=[-+]?[0-9])", re.IGNORECASE)
 _NUMERIC = "0123456789.,\u2019' "
 _CODE = re.compile(r"0\d+|\d{13,}")
@@ -51,7 +51,7 @@ _FLAGS: Mapping[str, bool] = MappingProxyType(
 
 
 class Decides(StrEnum):
-    """What the words of a column may decide."""
+    """Decisions that the words of a column may hold."""
 
     SIGN = "the sign of amounts"
     KIND = "what a line is"

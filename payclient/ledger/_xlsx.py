@@ -99,7 +99,7 @@ def read_xlsx(file: IO[bytes], find: Finder, sheet: str | None, scope: Scope) ->
 
 
 FORMULA = Unreadable("is a formula")
-"""What `read_cells` has for a cell with a formula, whatever its result."""
+"""Value of a cell with a formula in `read_cells`, whatever its result."""
 
 
 def read_cells(file: IO[bytes], sheet: str) -> Iterator[tuple[int, dict[int, Any]]]:

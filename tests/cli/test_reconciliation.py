@@ -42,7 +42,7 @@ def carry_out(tmp_path):
                 streams=streams,
                 clock=clock,
             )
-            summary = await job.carry_out()
+            summary = await job.run()
         return summary.verdict, streams.stderr.getvalue()
 
     return carry_out

@@ -116,5 +116,5 @@ async def _reconcile(path, report, url, key, last_row):
                 streams=streams,
                 clock=lambda: NOON,
             )
-            summary = await job.carry_out(on_row)
+            summary = await job.run(on_row)
     return int(summary.exit_status())

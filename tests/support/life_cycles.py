@@ -183,7 +183,7 @@ async def run_nights(nights, folder, service):
                     streams=Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=io.StringIO()),
                     clock=_clock(len(nights) - number),
                 )
-                await job.carry_out(check.add)
+                await job.run(check.add)
             previous = open_past_run(out)
             check.add_memory(previous)
             wrong.append(list(check.lines()))
