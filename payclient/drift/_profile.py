@@ -22,7 +22,10 @@ DOCUMENTED = (
 )
 LATENCIES = ("under 0.1 s", "under 0.5 s", "under 2 s", "under 10 s", "10 s or more")
 _LIMITS = (0.1, 0.5, 2.0, 10.0)
-_TOOK = (("under a minute", 1), ("under an hour", 60), ("under a day", 1440), ("under a week", 10_080))
+TIMES = ("under a minute", "under an hour", "under a day", "under a week", "a week or more")
+"""That a transition took."""
+
+_TIME_LIMITS = (1, 60, 1_440, 10_080)  # minutes
 _SHOWN_LENGTHS = ("reference", "payment_code")
 _MESSAGES = ("message", "error", "msg", "detail")
 _MAX_FIELDS = 40
@@ -145,7 +148,7 @@ def message_of(value: Any) -> str:
 
 def transition_cells(before: str, after: str, minutes: int) -> Iterator[Key]:
     """Yield the cells for a change of state that was seen *minutes* after the state before."""
-    took = next((name for name, limit in _TOOK if minutes < limit), "a week or more")
+    took = TIMES[sum(minutes >= limit for limit in _TIME_LIMITS)]
     yield "transition", _state(before), _state(after)
     yield "took", _state(before), _state(after), took
 

@@ -23,7 +23,7 @@ from payclient.drift._profile import (
 )
 from payclient.drift._relations import relations_of
 from payclient.drift._table import Key, Table, bounded
-from payclient.drift._words import MIN_REFERENCES, cleared, is_marked
+from payclient.drift._words import MIN_REFERENCES, cleared, is_marked, marked
 from payclient.protocol import Response, Transaction
 
 _MAX_TRAITS = 1_000
@@ -138,19 +138,23 @@ class Recorder:
     @property
     def profile(self) -> Table:
         """The profile up to now, safe to keep."""
-        self._fold()
-        words: dict[str, set[int]] = {}
-        for key, tally in self._raw.items():
-            for part in filter(is_marked, key):
-                words.setdefault(part, set()).update(tally.references)
-        known = {word for word, references in words.items() if len(references) >= MIN_REFERENCES}
-        known.update(f"\0{word}" for word in self._known)
+        known = self._words()
         cells: dict[Key, tuple[int, int]] = {}
         for key, tally in self._raw.items():
             safe = tuple(cleared(part, known) for part in key)
             count, first = cells.get(safe, (0, tally.first))
             cells[safe] = count + tally.count, min(first, tally.first)
         return bounded(cells)
+
+    def _words(self) -> set[str]:
+        """Return the words that may be in the clear, marked."""
+        self._fold()
+        words: dict[str, set[int]] = {}
+        for key, tally in self._raw.items():
+            for part in filter(is_marked, key):
+                words.setdefault(part, set()).update(tally.references)
+        known = {word for word, references in words.items() if len(references) >= MIN_REFERENCES}
+        return known | set(map(marked, self._known))
 
     def _learn(
         self, traits: Traits, transaction: Transaction, response: Response, names: str, redact: Callable[[str], str]

@@ -54,6 +54,11 @@ class Table:
         return ((key[1:], *cell) for key, cell in self.cells.items() if key[0] == kind)
 
     @property
+    def is_cut(self) -> bool:
+        """Whether cells are left out."""
+        return self.cut != _NO_CUT
+
+    @property
     def answers(self) -> int:
         """Responses and failures that it counts."""
         return self.cells.get(("answers",), (0, 0))[0]

@@ -50,3 +50,8 @@ def pattern(text: str) -> str:
 def phrase(text: str) -> tuple[str, ...]:
     """Return the first words of *text*, marked."""
     return tuple(marked(word.strip(".,;:!?'\"()[]")) for word in text.split()[:_MAX_WORDS])
+
+
+def shape_of(part: str) -> str:
+    """Return the shape of a kept part, whether it is one already or a word in the clear."""
+    return part if part[:1] in "<(" or " " in part else shape(part)

@@ -55,7 +55,27 @@ from payclient import (
     transports,
 )
 from payclient.blocking import Client
-from payclient.drift import Recorder, Table
+from payclient.drift import (
+    CONTRACT,
+    Acceptance,
+    AcceptanceError,
+    Comparison,
+    Contract,
+    ContractError,
+    ContractRecorder,
+    Drift,
+    GoldenAnswer,
+    Recorder,
+    Side,
+    Table,
+    Transition,
+    compare,
+    contract_from_json,
+    read_acceptances,
+)
+from payclient.drift import (
+    Severity as DriftSeverity,
+)
 from payclient.engines import LookupSpec, ReconcileSpec, ray, share_rate, spark
 from payclient.engines.arrow import lookup_batches, lookup_schema, reconcile_batches, reconcile_schema
 from payclient.ledger import (
@@ -528,6 +548,24 @@ def memory() -> Table:
     recorder = Recorder(known=["Paid"])
     recorder.seed("T1", "Pending", at=0.0)
     return assert_type(recorder.profile + Recorder().profile, Table)
+
+
+def nights(folder: Path, before: Contract, found: Transaction) -> Comparison:
+    """What changed between two runs."""
+    try:
+        contract = assert_type(contract_from_json(folder.joinpath(CONTRACT).read_text()), Contract)
+        accepted = assert_type(read_acceptances("[[accepted]]"), tuple[Acceptance, ...])
+    except (ContractError, AcceptanceError) as error:
+        message = f"{folder}: {error}"
+        raise SystemExit(message) from None
+    recorder = ContractRecorder(previous=contract)
+    recorder.offer(found)
+    assert_type((recorder.golden_references(), contract.golden), tuple[tuple[str, ...], tuple[GoldenAnswer, ...]])
+    tonight = recorder.contract(before.at, Side(payclient="1.0", environment="live"))
+    result = compare([("one", before), ("two", before + tonight)], accepted)
+    assert_type((result.news, result.transitions), tuple[tuple[Drift, ...], tuple[Transition, ...]])
+    assert_type([each.severity for each in result.drifts], list[DriftSeverity])
+    return result
 
 
 def engines(batches: list[Any], rules: Rules) -> Iterator[Any]:

@@ -1,0 +1,173 @@
+"""The contract of one run: what the service was seen to do, and from which side it was asked."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from attrs import asdict, define, evolve, field, frozen
+
+from payclient._transaction import is_object
+from payclient.drift._golden import GoldenAnswer, choose, parts_of
+from payclient.drift._recorder import Recorder
+from payclient.drift._table import Table, table_from_json
+from payclient.drift._words import cleared, marked
+from payclient.protocol import Response, Transaction
+
+CONTRACT = "contract.json"
+_SCHEMA = "payclient.contract"
+_VERSION = 1
+
+
+class ContractError(ValueError):
+    """A contract cannot be read; the text says why."""
+
+
+@frozen(kw_only=True)
+class Side:
+    """
+    Our side of the requests.
+
+    Attributes:
+        payclient: The version.
+        environment: Of the service.
+        transport: By name.
+        proxy: `none` or `proxy`.
+    """
+
+    payclient: str = ""
+    environment: str = ""
+    transport: str = ""
+    proxy: str = "none"
+
+    def changes(self, earlier: Side) -> str:
+        """Return what is not as it was *earlier*, in words; "" if nothing."""
+        mine, theirs = asdict(self), asdict(earlier)
+        return ", ".join(f"{name} {theirs[name]} → {mine[name]}" for name in mine if mine[name] != theirs[name])
+
+
+@frozen(kw_only=True)
+class Contract:
+    """
+    What one run has seen.
+
+    Attributes:
+        at: When it began.
+        side: From which it asked.
+        profile: The counts.
+        golden: The golden answers.
+        salt: Of their digests; it stays the same from run to run.
+    """
+
+    at: datetime
+    side: Side = field(factory=Side)
+    profile: Table = field(factory=Table)
+    golden: tuple[GoldenAnswer, ...] = ()
+    salt: str = ""
+
+    def __add__(self, later: Contract) -> Contract:
+        """Return what a run and its continuation have seen together."""
+        return evolve(later, at=min(self.at, later.at), profile=self.profile + later.profile)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "schema": _SCHEMA,
+            "version": _VERSION,
+            "at": self.at.isoformat(),
+            "side": asdict(self.side),
+            "profile": self.profile.as_json(),
+            "golden": [each.as_json() for each in self.golden],
+            "salt": self.salt,
+        }
+
+
+def contract_from_json(value: Any) -> Contract:
+    """
+    Return the contract that `as_json` was called on.
+
+    Raises:
+        ContractError: When it is none, or of a later version.
+    """
+    if not is_object(value) or (value.get("schema"), value.get("version")) != (_SCHEMA, _VERSION):
+        message = f"it is not version {_VERSION} of {_SCHEMA}"
+        raise ContractError(message)
+    try:
+        return Contract(
+            at=datetime.fromisoformat(value["at"]),
+            side=Side(**value["side"]),
+            profile=table_from_json(value["profile"]),
+            golden=tuple(GoldenAnswer(**each) for each in value["golden"]),
+            salt=value["salt"],
+        )
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        message = f"it is not what payclient writes ({type(error).__name__})"
+        raise ContractError(message) from None
+
+
+@define(eq=False)
+class ContractRecorder(Recorder):
+    """
+    Records the contract of one run, with golden answers that go on from the run before.
+
+    Args:
+        previous: The contract of the run before; None without one.
+    """
+
+    previous: Contract | None = field(default=None, kw_only=True)
+    salt: str = field(init=False)
+    _golden: dict[str, GoldenAnswer] = field(factory=dict[str, GoldenAnswer], init=False)
+    _candidates: dict[str, list[str]] = field(factory=dict[str, list[str]], init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.salt = (self.previous and self.previous.salt) or secrets.token_hex(16)
+        if self.previous is not None:
+            self._golden.update({each.reference: each for each in self.previous.golden})
+            self._known |= {part for key in self.previous.profile.cells for part in key[1:]}
+
+    def add(
+        self,
+        reference: str,
+        response: Response | None,
+        seconds: float,
+        *,
+        transaction: Transaction | None,
+        error: str,
+        redact: Callable[[str], str],
+    ) -> None:
+        """Count one attempt, and keep the answer if it is a golden one."""
+        Recorder.add(self, reference, response, seconds, transaction=transaction, error=error, redact=redact)
+        golden = self._golden.get(reference)
+        is_answer = transaction is not None or error == "TransactionNotFoundError"
+        if golden is not None and response is not None and is_answer:
+            self._golden[reference] = evolve(golden, parts=parts_of(response, transaction, self.salt))
+
+    def offer(self, transaction: Transaction) -> None:
+        """Offer a final transaction as a golden one."""
+        group = f"{marked(transaction.payment_method or '')} {marked(transaction.status)}"
+        each = self._candidates.setdefault(group, [])
+        if len(self._candidates) <= _MAX_GROUPS and len(each) < _MAX_EACH:
+            each.append(transaction.reference)
+
+    def golden_references(self) -> tuple[str, ...]:
+        """Return the references to ask for after the run: those of the run before, and new ones where there is room."""
+        known = self._words()
+        candidates = (
+            (reference, " ".join(cleared(part, known) for part in group.split(" ")))
+            for group, each in self._candidates.items()
+            for reference in each
+            if reference not in self._golden
+        )
+        for new in choose(candidates, self.profile.answers, already=len(self._golden)):
+            self._golden[new.reference] = new
+        return tuple(self._golden)
+
+    def contract(self, at: datetime, side: Side) -> Contract:
+        """Return what was recorded, for a run that began at *at*."""
+        return Contract(at=at, side=side, profile=self.profile, golden=tuple(self._golden.values()), salt=self.salt)
+
+
+_MAX_GROUPS = 50
+_MAX_EACH = 20
