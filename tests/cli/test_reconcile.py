@@ -571,8 +571,10 @@ PAGES = [
 ]
 
 
-def test_names_no_reference(reconcile, server, service, report):
+def test_names_no_reference(reconcile, server, service, report, monkeypatch):
     """What names no reference is no answer about one: unresolved, and asked again by the same command."""
+    for wait in ("_deferral._FIRST_WAIT", "_deferral._OUTAGE_WAIT", "_concurrency._MAX_GAP"):
+        monkeypatch.setattr(f"payclient.policies.{wait}", 0.02)  # seconds between passes, and between attempts
     broken, rows = FakeService(), len(PAGES)
     broken.add(reference="T1", amount=15000, status="Paid")
     for number, page in enumerate(PAGES):
