@@ -19,9 +19,9 @@ ASKING = attrs.evolve(READING, phase=Phase.ASKING, total=10000)
 QUIET = Stats(lookups=0, attempts=0, retries=0, throttled=0, in_flight=4, limit=4.0, paused_seconds=0.0)
 
 
-@pytest.mark.parametrize(
-    ("progress", "stats", "rate", "line"),
-    [
+def test_line(subtests):
+    """The line has what is known, and nothing that is not."""
+    for progress, stats, rate, line in [
         (READING, QUIET, 0.0, "reading 1,200"),
         (ASKING, QUIET, 0.0, "asking 1,200/10,000; 4 in flight"),
         (ASKING, QUIET, 88.0, "asking 1,200/10,000; 88/s; 1 min 40 s left; 4 in flight"),
@@ -38,21 +38,22 @@ QUIET = Stats(lookups=0, attempts=0, retries=0, throttled=0, in_flight=4, limit=
             "asking 1,200/10,000; paused 40 s by the service; 4 in flight; 2 unresolved; 7 retries; 1,500 throttled",
         ),
         (attrs.evolve(ASKING, phase=Phase.JUDGING), QUIET, 88.0, "judging 1,200/10,000"),
-    ],
-    ids=["reading", "no rate yet", "asking", "confirming", "pause", "judging"],
-)
-def test_line(progress, stats, rate, line):
-    """The line has what is known, and nothing that is not."""
-    assert progress_line(progress, stats, rate) == line
+    ]:
+        with subtests.test(progress=progress):
+            assert progress_line(progress, stats, rate) == line
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3599.9, "1 h 0 min"), (7500, "2 h 5 min")],
-)
-def test_duration(seconds, text):
+def test_duration(subtests):
     """A duration is said in its two largest units."""
-    assert duration(seconds) == text
+    for seconds, text in [
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (3599.9, "1 h 0 min"),
+        (7500, "2 h 5 min"),
+    ]:
+        with subtests.test(seconds=seconds):
+            assert duration(seconds) == text
 
 
 def test_rate():

@@ -11,9 +11,9 @@ from payclient.reconcile import RulesError
 from payclient.reconcile.values import UnknownCanaryError
 
 
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
+def test_status(subtests):
+    """Refused, unanswered, answered with no, and used wrongly are four different things."""
+    for error, status in [
         (errors.ConfigurationError("x"), Exit.USAGE),
         (LedgerError("x"), Exit.USAGE),
         (RulesError("x"), Exit.USAGE),
@@ -35,12 +35,9 @@ from payclient.reconcile.values import UnknownCanaryError
         (errors.AttemptTimeoutError("x"), Exit.AGAIN),
         (errors.DeadlineExceededError("x"), Exit.AGAIN),
         (errors.ClientClosedError("x"), Exit.BUG),
-    ],
-    ids=lambda value: f"{type(value).__name__}-{getattr(value, 'status_code', '')}",
-)
-def test_status(error, status):
-    """Refused, unanswered, answered with no, and used wrongly are four different things."""
-    assert status_of(error) is status
+    ]:
+        with subtests.test(error=error):
+            assert status_of(error) is status
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ async def collect(content):
     return [line async for line in read_references(io.BytesIO(content))]
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
+async def test_lines(subtests):
+    """Lines come without line ends, blanks and byte order mark, and bytes that are no text stay tellable."""
+    for content, expected in [
         (b"", []),
         (b"a", ["a"]),
         (b"a\nb\n", ["a", "b"]),
@@ -48,11 +48,9 @@ async def collect(content):
         (b"\xef\xbb\xbfa\n", ["a"]),
         (b"\xc3\xa9\n\xff\n", ["é", "\udcff"]),
         (b"\xc3", ["\udcc3"]),
-    ],
-)
-async def test_lines(content, expected):
-    """Lines come without line ends, blanks and byte order mark, and bytes that are no text stay tellable."""
-    assert await collect(content) == expected
+    ]:
+        with subtests.test(content=content):
+            assert await collect(content) == expected
 
 
 async def test_across_chunks():

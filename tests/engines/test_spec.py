@@ -69,9 +69,9 @@ def test_rules(rules):
     assert (rules_of(spec), ReconcileSpec(base_url=URL, rules=spec.rules)) == (rules, spec)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refused(subtests):
+    """What cannot be used is refused where it is made, and not in a thousand workers."""
+    for options, message in [
         ({"base_url": "http://pay.example"}, "base_url must begin with https://"),
         ({"environment": "test"}, "environment must be 'live' or 'sandbox'"),
         ({"transport": "aiohttp"}, "transport must be 'httpx', 'httpx2' or 'fast'"),
@@ -95,12 +95,10 @@ def test_rules(rules):
         ({"rules": "{"}, "rules must be Rules, or the JSON of rules_as_json"),
         ({"rules": 5}, "rules must be Rules, or the JSON of rules_as_json"),
         ({"rules": json.dumps({"grace": "soon"})}, "grace must be"),
-    ],
-)
-def test_refused(options, message):
-    """What cannot be used is refused where it is made, and not in a thousand workers."""
-    with pytest.raises(ConfigurationError, match=message):
-        ReconcileSpec(**{"base_url": URL, **options})
+    ]:
+        with subtests.test(options=options):
+            with pytest.raises(ConfigurationError, match=message):
+                ReconcileSpec(**{"base_url": URL, **options})
 
 
 def test_key_in_the_wrong_place():
@@ -133,18 +131,15 @@ def test_no_key(monkeypatch, tmp_path):
         key_of(LookupSpec(base_url=URL, key_file=tmp_path / "none"))
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
+def test_rows_left_out(subtests):
+    """An engine leaves no row out, so rules that declare it are refused instead of being overlooked."""
+    for declared in [
         {"only_currency": "IDR"},
         {"skip_totals": True},
         {"created_from": "2026-11-01"},
         {"created_to": "2026-11-30"},
         {"debit_columns": {"amount": "Debit"}},
-    ],
-    ids=lambda declared: next(iter(declared)),
-)
-def test_rows_left_out(declared):
-    """An engine leaves no row out, so rules that declare it are refused instead of being overlooked."""
-    with pytest.raises(ConfigurationError, match=f"must not declare {next(iter(declared))}"):
-        ReconcileSpec(base_url=URL, rules=Rules(ledger=Dialect(**declared)))
+    ]:
+        with subtests.test(declared=declared):
+            with pytest.raises(ConfigurationError, match=f"must not declare {next(iter(declared))}"):
+                ReconcileSpec(base_url=URL, rules=Rules(ledger=Dialect(**declared)))

@@ -13,9 +13,9 @@ from payclient.ledger._times import TimeReader
 read_money, read_time, read_creation = MoneyReader().read, TimeReader().read, TimeReader().read_creation
 
 
-@pytest.mark.parametrize(
-    ("cell", "amount"),
-    [
+def test_money(subtests):
+    """Money is a whole number in digits; decimals of nothing but zeros change nothing."""
+    for cell, amount in [
         ("15000", 15000),
         (" 15000 ", 15000),
         ("15000.00", 15000),
@@ -29,11 +29,9 @@ read_money, read_time, read_creation = MoneyReader().read, TimeReader().read, Ti
         ("999999999999999999", 10**18 - 1),
         ("", None),
         ("   ", None),
-    ],
-)
-def test_money(cell, amount):
-    """Money is a whole number in digits; decimals of nothing but zeros change nothing."""
-    assert read_money(cell) == amount
+    ]:
+        with subtests.test(cell=cell):
+            assert read_money(cell) == amount
 
 
 @pytest.mark.parametrize(
@@ -67,9 +65,9 @@ def test_ambiguous_point():
         read_money("15.000")
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
+def test_damaged_code(subtests):
+    """An identifier that a spreadsheet has converted to a number is refused, and the reason says so."""
+    for cell in [
         "1.23457E+15",
         "1,23457E+15",
         "1.23457E15",
@@ -82,45 +80,43 @@ def test_ambiguous_point():
         "########",
         '="0012"',
         "'0012",
-    ],
-)
-def test_damaged_code(cell):
-    """An identifier that a spreadsheet has converted to a number is refused, and the reason says so."""
-    with pytest.raises(CellProblem, match="damaged by a spreadsheet"):
-        read_code(cell)
+    ]:
+        with subtests.test(cell=cell):
+            with pytest.raises(CellProblem, match="damaged by a spreadsheet"):
+                read_code(cell)
 
 
-@pytest.mark.parametrize("cell", ["T0000000033KGJ0D", "12E5", "1.5", "v1.0", "0012", "A-1", "#1", "Ünï", "1 2", "'a'"])
-def test_code(cell):
+def test_code(subtests):
     """An identifier that only looks odd is kept as it is."""
-    assert read_code(cell) == cell
+    for cell in ["T0000000033KGJ0D", "12E5", "1.5", "v1.0", "0012", "A-1", "#1", "Ünï", "1 2", "'a'"]:
+        with subtests.test(cell=cell):
+            assert read_code(cell) == cell
 
 
-@pytest.mark.parametrize("mark", ["\u00a0", "\u202f", "\u200b", "\ufeff", "\u00ad"])
-def test_unseen(mark):
+def test_unseen(subtests):
     """An invisible space or mark is refused with its code point, even at the end of a cell."""
-    with pytest.raises(CellProblem, match=f"U\\+{ord(mark):04X}"):
-        read_word(f"Paid{mark}")
+    for mark in ["\u00a0", "\u202f", "\u200b", "\ufeff", "\u00ad"]:
+        with subtests.test(mark=mark):
+            with pytest.raises(CellProblem, match=f"U\\+{ord(mark):04X}"):
+                read_word(f"Paid{mark}")
 
 
-@pytest.mark.parametrize(
-    ("cell", "time"),
-    [
+def test_time(subtests):
+    """A time is written as the service writes it, or nearly so."""
+    for cell, time in [
         ("2026-11-21 10:00:05", datetime.fromisoformat("2026-11-21 10:00:05")),
         ("2026-11-21T10:00:05", datetime.fromisoformat("2026-11-21 10:00:05")),
         ("2026-11-21 10:00", datetime.fromisoformat("2026-11-21 10:00:00")),
         ("2026-11-21 10:00:05.000", datetime.fromisoformat("2026-11-21 10:00:05")),
         ("", None),
-    ],
-)
-def test_time(cell, time):
-    """A time is written as the service writes it, or nearly so."""
-    assert read_time(cell) == time
+    ]:
+        with subtests.test(cell=cell):
+            assert read_time(cell) == time
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
+def test_time_is_not_guessed(subtests):
+    """Another order of day and month, a missing time of day, an impossible day and a zone are refused."""
+    for cell in [
         "21/11/2026 10:00",
         "2026-11-21",
         "2026-02-31 10:00:00",
@@ -129,17 +125,15 @@ def test_time(cell, time):
         "2026-11-21 10:00:05+07:00",
         "46347.41",
         "2026-11-21 10:00.0",
-    ],
-)
-def test_time_is_not_guessed(cell):
-    """Another order of day and month, a missing time of day, an impossible day and a zone are refused."""
-    with pytest.raises(CellProblem):
-        read_time(cell)
+    ]:
+        with subtests.test(cell=cell):
+            with pytest.raises(CellProblem):
+                read_time(cell)
 
 
-@pytest.mark.parametrize(
-    ("cell", "time", "offset"),
-    [
+def test_creation(subtests):
+    """A time of creation may state its zone, leave the time of day out, or hold a fraction of a second."""
+    for cell, time, offset in [
         ("2026-11-21 22:16:00", "2026-11-21 22:16:00", None),
         ("2026-11-21T22:16:00.123456789", "2026-11-21 22:16:00", None),
         ("2026-11-21", "2026-11-21 00:00:00", None),
@@ -149,20 +143,24 @@ def test_time_is_not_guessed(cell):
         ("2026-11-21T22:16:00+00:00", "2026-11-21 22:16:00", 0),
         ("2026-11-21T22:16+0700", "2026-11-21 22:16:00", 420),
         ("2026-11-21 22:16:00 -03", "2026-11-21 22:16:00", -180),
-    ],
-)
-def test_creation(cell, time, offset):
-    """A time of creation may state its zone, leave the time of day out, or hold a fraction of a second."""
-    found = read_creation(cell)
-    assert found.replace(tzinfo=None) == datetime.fromisoformat(time)
-    assert found.utcoffset() == (None if offset is None else timedelta(minutes=offset))
+    ]:
+        with subtests.test(cell=cell):
+            found = read_creation(cell)
+            assert found.replace(tzinfo=None) == datetime.fromisoformat(time)
+            assert found.utcoffset() == (None if offset is None else timedelta(minutes=offset))
 
 
-@pytest.mark.parametrize(
-    "cell",
-    ["21/11/2026", "11/21/2026 22:16", "2026-02-31", "2026-11-21 WIB", "2026-11-21Z", "1795299360", "20261121"],
-)
-def test_creation_is_not_guessed(cell):
+def test_creation_is_not_guessed(subtests):
     """Another order of day and month, an unknown zone and a bare number are refused."""
-    with pytest.raises(CellProblem, match="is not a time such as"):
-        read_creation(cell)
+    for cell in [
+        "21/11/2026",
+        "11/21/2026 22:16",
+        "2026-02-31",
+        "2026-11-21 WIB",
+        "2026-11-21Z",
+        "1795299360",
+        "20261121",
+    ]:
+        with subtests.test(cell=cell):
+            with pytest.raises(CellProblem, match="is not a time such as"):
+                read_creation(cell)

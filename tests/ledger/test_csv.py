@@ -55,9 +55,9 @@ def test_line_numbers():
     assert [row.line for row in read("\n\nreference,amount\r\n\r\nT1,1\n,\n \nT2,2")] == [5, 8]
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
+def test_rejected(subtests):
+    """A row that cannot be used is rejected with its line and why; the rows around it are read."""
+    for row, reason in [
         ("T1,1", "has 2 cells where the header has 3"),
         ("T1,1,Paid,x", "has 4 cells where the header has 3"),
         (",1,Paid", "reference: the cell is empty"),
@@ -67,13 +67,11 @@ def test_line_numbers():
         ("T1,15.000,Paid", "amount: '15.000' may mean 15 or 15000"),
         ("1001.0,1.5,Paid", "amount: '1.5' is not a whole number"),
         ("reference,amount,status", "is the header again; were two files joined?"),
-    ],
-)
-def test_rejected(row, reason):
-    """A row that cannot be used is rejected with its line and why; the rows around it are read."""
-    before, rejected, after = read(f"reference,amount,status\nT0,1,Paid\n{row}\nT9,9,Paid\n")
-    assert (before.reference, after.reference) == ("T0", "T9")
-    assert (rejected.line, reason in rejected.reason) == (3, True), rejected.reason
+    ]:
+        with subtests.test(row=row):
+            before, rejected, after = read(f"reference,amount,status\nT0,1,Paid\n{row}\nT9,9,Paid\n")
+            assert (before.reference, after.reference) == ("T0", "T9")
+            assert (rejected.line, reason in rejected.reason) == (3, True), rejected.reason
 
 
 def test_rejected_keeps_what_can_be_read():
@@ -83,9 +81,9 @@ def test_rejected_keeps_what_can_be_read():
     assert (rejected.reference, rejected.amount) == ("T1", 500)
 
 
-@pytest.mark.parametrize(
-    "note",
-    [
+def test_stray_quote(subtests):
+    """A quote that does not close on its own line is refused with that line; no row is swallowed."""
+    for note in [
         '"stray',
         '"two\nlines"',
         '"a"b',
@@ -93,15 +91,13 @@ def test_rejected_keeps_what_can_be_read():
         '"stray' + "\nT3,1,x" * 2000,
         '"stray' + "\nT3,1,x" * 20_000,
         '"stray\nT3,1,x"',
-    ],
-)
-def test_stray_quote(note):
-    """A quote that does not close on its own line is refused with that line; no row is swallowed."""
-    with pytest.raises(LedgerError) as caught:
-        read(f"reference,amount,note\nT1,1,fine\nT2,1,{note}\n")
-    assert caught.value.line in (3, 4)
-    assert f"line {caught.value.line}: " in str(caught.value)
-    assert caught.value.line == (4 if note.startswith("x") else 3)
+    ]:
+        with subtests.test(note=note):
+            with pytest.raises(LedgerError) as caught:
+                read(f"reference,amount,note\nT1,1,fine\nT2,1,{note}\n")
+            assert caught.value.line in (3, 4)
+            assert f"line {caught.value.line}: " in str(caught.value)
+            assert caught.value.line == (4 if note.startswith("x") else 3)
 
 
 def test_quotes_that_pair():

@@ -90,9 +90,9 @@ def test_any_table(rows, dialect, delimiter):
     ]
 
 
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
+def test_refused(subtests):
+    """A declaration that cannot be used is refused by its name."""
+    for declared, message in [
         ({"decimal": ";"}, "decimal must be one of . and , got ';'"),
         ({"thousands": "_"}, "thousands must be one of ,, ., space, apostrophe, got '_'"),
         ({"decimal": ",", "thousands": ","}, "decimal and thousands must differ, got ',' for both"),
@@ -120,12 +120,10 @@ def test_any_table(rows, dialect, delimiter):
             {"encoding": "idna"},
             "encoding must be one that ledgers have, such as cp1252, iso-8859-1 or utf-16, got 'idna'",
         ),
-    ],
-)
-def test_refused(declared, message):
-    """A declaration that cannot be used is refused by its name."""
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        Dialect(**declared)
+    ]:
+        with subtests.test(declared=declared):
+            with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+                Dialect(**declared)
 
 
 def test_as_json():

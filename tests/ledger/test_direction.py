@@ -79,10 +79,11 @@ def test_far_below():
         read(text)
 
 
-@pytest.mark.parametrize("cells", [("C", "C"), ("-", "-"), ("S", "M"), ("M", "E"), ("", ""), ("CR", "")])
-def test_no_sign(cells):
+def test_no_sign(subtests):
     """Words that leave every amount as it is, or that are sizes, grades and dashes, decide nothing."""
-    assert len(read("reference,amount,x\n" + "".join(f"T1,5,{cell}\n" for cell in cells))) == 2
+    for cells in [("C", "C"), ("-", "-"), ("S", "M"), ("M", "E"), ("", ""), ("CR", "")]:
+        with subtests.test(cells=cells):
+            assert len(read("reference,amount,x\n" + "".join(f"T1,5,{cell}\n" for cell in cells))) == 2
 
 
 def test_one_list():
@@ -103,13 +104,16 @@ def test_words_and_signs():
     assert (kept.amount, rejected.amount, rejected.reason[:28]) == (5, None, "direction: the cell is empty")
 
 
-@pytest.mark.parametrize(("credit", "debit"), [("A", "C"), ("M", "K"), ("D", "W"), ("R", "D"), ("E", "S")])
-def test_other_pair(credit, debit):
+def test_other_pair(subtests):
     """Letters that mean credit and debit as a pair, of which one is not known or means the other, refuse the ledger."""
-    text = f"reference,amount,x\nT1,5,{debit}\nT2,7,{credit}\nT3,7,\n"
-    with pytest.raises(LedgerError, match=rf"'{credit}' and '{debit}', which may be credit and debit.*\[lines.kind\]"):
-        read(f"{text}T4,7,X\n", columns={"direction": "x"})
-    assert len(read(f"{text}T4,7,Credit\nT5,7,Debit\n", columns={"direction": "x"})) == 5
+    for credit, debit in [("A", "C"), ("M", "K"), ("D", "W"), ("R", "D"), ("E", "S")]:
+        with subtests.test(credit=credit):
+            text = f"reference,amount,x\nT1,5,{debit}\nT2,7,{credit}\nT3,7,\n"
+            with pytest.raises(
+                LedgerError, match=rf"'{credit}' and '{debit}', which may be credit and debit.*\[lines.kind\]"
+            ):
+                read(f"{text}T4,7,X\n", columns={"direction": "x"})
+            assert len(read(f"{text}T4,7,Credit\nT5,7,Debit\n", columns={"direction": "x"})) == 5
 
 
 def test_received_only():

@@ -10,12 +10,13 @@ import pytest
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 
 
-@pytest.mark.parametrize("value", [15000.0, "15000", Decimal(15000), True])
-@pytest.mark.parametrize("name", ["amount", "fee", "amount_received"])
-def test_money_is_int(name, value):
+def test_money_is_int(subtests):
     """Money is an int and nothing that only looks like one."""
-    with pytest.raises(TypeError, match=f"{name} must be an int"):
-        Entry(line=1, reference="T1", **{name: value})
+    for value in [15000.0, "15000", Decimal(15000), True]:
+        for name in ["amount", "fee", "amount_received"]:
+            with subtests.test(value=value, name=name):
+                with pytest.raises(TypeError, match=f"{name} must be an int"):
+                    Entry(line=1, reference="T1", **{name: value})
 
 
 def test_amount_is_not_empty():
@@ -51,11 +52,12 @@ def test_absent():
     assert (entry.amount, entry.fee) == (ABSENT, None)
 
 
-@pytest.mark.parametrize("name", ["reference", "merchant_reff", "status", "payment_method", "payment_code"])
-def test_text_can_be_written(name):
+def test_text_can_be_written(subtests):
     """Half a surrogate pair, which UTF-8 cannot hold, is refused before a journal or report meets it."""
-    with pytest.raises(ValueError, match=f"{name} holds half a surrogate pair"):
-        Entry(line=1, **{"reference": "T1", name: "a\udfff"})
+    for name in ["reference", "merchant_reff", "status", "payment_method", "payment_code"]:
+        with subtests.test(name=name):
+            with pytest.raises(ValueError, match=f"{name} holds half a surrogate pair"):
+                Entry(line=1, **{"reference": "T1", name: "a\udfff"})
 
 
 @pytest.mark.parametrize("name", ["reference", "reason"])

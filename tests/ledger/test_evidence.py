@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,12 +54,22 @@ def test_one_source(number, mark, decimal):
         assert may_be_money(_cell(number, mark, decimal))
 
 
-@pytest.mark.parametrize(
-    "cell", ["INV-15000", "T 15000", "2026-11-21", "21.11.2026", "A1", "15000 items", "12:30", "po_17", "1.2.3", "n/a"]
-)
-def test_not_money(cell):
+def test_not_money(subtests):
     """A code, a day and a count with a word are not amounts."""
-    assert not may_be_money(cell)
+    for cell in [
+        "INV-15000",
+        "T 15000",
+        "2026-11-21",
+        "21.11.2026",
+        "A1",
+        "15000 items",
+        "12:30",
+        "po_17",
+        "1.2.3",
+        "n/a",
+    ]:
+        with subtests.test(cell=cell):
+            assert not may_be_money(cell)
 
 
 FLOWS = (

@@ -53,9 +53,9 @@ def test_columns_chosen():
         assert ledger.columns.ignored == ("note",)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+def test_rejected(subtests):
+    """A line that cannot be used is rejected with its number and why; the lines around it are read."""
+    for line, reason in [
         ('{"reference": "T1", "amount": 1, "amount": 2}', "the key 'amount' is duplicated"),
         ('{"reference": "T1", "amount": NaN}', "NaN is not JSON"),
         ('{"reference": "T1", "amount": Infinity}', "Infinity is not JSON"),
@@ -81,13 +81,11 @@ def test_columns_chosen():
         ('{"reference": "T1\u00a0", "amount": 1}', "reference: 'T1<U+00A0>' holds U+00A0"),
         ('{"reference": "1.23457E+15", "amount": 1}', "damaged by a spreadsheet"),
         ('{"reference": "T1", "amount": 1, "fee": 5}', "has 'fee', which the first row does not have"),
-    ],
-)
-def test_rejected(line, reason):
-    """A line that cannot be used is rejected with its number and why; the lines around it are read."""
-    row = after_first(line)
-    assert isinstance(row, RejectedEntry)
-    assert (row.line, reason in row.reason) == (2, True), row.reason
+    ]:
+        with subtests.test(line=line):
+            row = after_first(line)
+            assert isinstance(row, RejectedEntry)
+            assert (row.line, reason in row.reason) == (2, True), row.reason
 
 
 @pytest.mark.parametrize("number", ["1.5e4", "15E3", "15000.0", "15000"])
@@ -102,12 +100,13 @@ def test_rejected_keeps_what_can_be_read():
     assert (row.reference, row.amount) == ("T1", 500)
 
 
-@pytest.mark.parametrize("text", ["{", '["T1"]', "[]", "[{}]", '[\n{"reference": "T1"}\n]', "5", '{"a": 1, "a": 2}'])
-def test_first_line(text):
+def test_first_line(subtests):
     """A first line that is not a complete object refuses the file, with the line and the remedy."""
-    with pytest.raises(LedgerError, match=r"line 2: .* jq -c") as caught:
-        read(f"\n{text}\n")
-    assert caught.value.line == 2
+    for text in ["{", '["T1"]', "[]", "[{}]", '[\n{"reference": "T1"}\n]', "5", '{"a": 1, "a": 2}']:
+        with subtests.test(text=text):
+            with pytest.raises(LedgerError, match=r"line 2: .* jq -c") as caught:
+                read(f"\n{text}\n")
+            assert caught.value.line == 2
 
 
 @pytest.mark.parametrize(

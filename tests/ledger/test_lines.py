@@ -14,10 +14,11 @@ def read(data, size=1 << 16):
     return list(read_lines(data[i : i + size] for i in range(0, len(data), size)))
 
 
-@pytest.mark.parametrize("data", [b"a\nb", b"a\nb\n", b"a\r\nb\r\n", b"a\rb\r", b"a\r\nb", b"\xef\xbb\xbfa\nb"])
-def test_line_ends(data):
+def test_line_ends(subtests):
     """All kinds of line ends are recognised, the last may be missing, and a byte order mark is skipped."""
-    assert read(data) == ["a", "b"]
+    for data in [b"a\nb", b"a\nb\n", b"a\r\nb\r\n", b"a\rb\r", b"a\r\nb", b"\xef\xbb\xbfa\nb"]:
+        with subtests.test(data=data):
+            assert read(data) == ["a", "b"]
 
 
 def test_mixed_line_ends():
@@ -33,9 +34,9 @@ def test_chunks(text, size):
     assert read(text.encode(), size) == (expected if expected[-1] else expected[:-1])
 
 
-@pytest.mark.parametrize(
-    ("data", "offset", "line", "remedy"),
-    [
+def test_refused(subtests):
+    """For any chunks, a byte that is not UTF-8 is refused, and the message says what to do."""
+    for data, offset, line, remedy in [
         ("a\nb".encode("utf-16"), 0, 1, "--encoding utf-16"),
         ("a\nb".encode("utf-16-le"), 1, 1, "--encoding utf-16"),
         ("a\nb".encode("utf-16-be"), 0, 1, "--encoding utf-16"),
@@ -44,15 +45,13 @@ def test_chunks(text, size):
         ("a\nToko \u201eX\u201c\n".encode("cp1252"), 7, 2, "byte 0x84 at offset 7"),
         (b"a\n\xed\xa0\x80\n", 2, 2, "not UTF-8"),
         (b"a\nb\n\xe2\x82", 4, 3, "it is truncated"),
-    ],
-)
-@pytest.mark.parametrize("size", [1, 3, 1 << 16])
-def test_refused(data, offset, line, remedy, size):
-    """For any chunks, a byte that is not UTF-8 is refused, and the message says what to do."""
-    with pytest.raises(LedgerError) as caught:
-        read(data, size)
-    assert (caught.value.offset, caught.value.line) == (offset, line)
-    assert remedy in str(caught.value)
+    ]:
+        for size in [1, 3, 1 << 16]:
+            with subtests.test(data=data, size=size):
+                with pytest.raises(LedgerError) as caught:
+                    read(data, size)
+                assert (caught.value.offset, caught.value.line) == (offset, line)
+                assert remedy in str(caught.value)
 
 
 def test_lines_before_a_fault():
@@ -67,34 +66,37 @@ def test_endless_line():
         read(b"x" * 3_000_000)
 
 
-@pytest.mark.parametrize("size", [1, 3, 65536])
-@pytest.mark.parametrize("encoding", ["cp1252", "iso8859-1", "utf-16", "utf-16-le", "cp437", "shift_jis", "utf-8"])
-def test_declared_encoding(encoding, size):
+def test_declared_encoding(subtests):
     """A file in the declared encoding is read like one in UTF-8, wherever its bytes are split."""
-    text = "reference,note\r\nT1,caf\u00e9\nT2,x\n" if encoding != "shift_jis" else "reference,note\nT1,\u30c6\n"
-    data = text.encode(encoding)
-    chunks = [data[i : i + size] for i in range(0, len(data), size)]
-    assert list(read_lines(chunks, encoding)) == text.splitlines()
+    for size in [1, 3, 65536]:
+        for encoding in ["cp1252", "iso8859-1", "utf-16", "utf-16-le", "cp437", "shift_jis", "utf-8"]:
+            with subtests.test(size=size, encoding=encoding):
+                text = (
+                    "reference,note\r\nT1,caf\u00e9\nT2,x\n"
+                    if encoding != "shift_jis"
+                    else "reference,note\nT1,\u30c6\n"
+                )
+                data = text.encode(encoding)
+                chunks = [data[i : i + size] for i in range(0, len(data), size)]
+                assert list(read_lines(chunks, encoding)) == text.splitlines()
 
 
-@pytest.mark.parametrize("size", [1, 3, 65536])
-@pytest.mark.parametrize(
-    ("data", "encoding", "offset", "line", "reason"),
-    [
-        (b"a\nb\x81c\n", "cp1252", 3, 2, "byte 0x81 at offset 3 (line 2) is not cp1252"),
-        (b"a\nb\xff\xff", "shift_jis", 3, 2, "is not shift_jis"),
-        ("a\nb".encode("utf-16-le"), "utf-16", 0, 1, "no byte order mark of UTF-16"),
-        (b"\xff\xfea\x00\n\x00b", "utf-16", 6, 2, "the file is truncated"),
-        (b"a\nb\0c\n", "cp1252", None, 2, "NUL character (line 2): it is not cp1252"),
-    ],
-)
-def test_not_as_declared(data, encoding, offset, line, reason, size):
+def test_not_as_declared(subtests):
     """Bytes that the declared encoding does not have are refused, with their place."""
-    with pytest.raises(LedgerError) as caught:
-        list(read_lines([data[i : i + size] for i in range(0, len(data), size)], encoding))
-    assert reason in str(caught.value)
-    assert caught.value.line == line
-    assert offset is None or caught.value.offset == offset
+    for size in [1, 3, 65536]:
+        for data, encoding, offset, line, reason in [
+            (b"a\nb\x81c\n", "cp1252", 3, 2, "byte 0x81 at offset 3 (line 2) is not cp1252"),
+            (b"a\nb\xff\xff", "shift_jis", 3, 2, "is not shift_jis"),
+            ("a\nb".encode("utf-16-le"), "utf-16", 0, 1, "no byte order mark of UTF-16"),
+            (b"\xff\xfea\x00\n\x00b", "utf-16", 6, 2, "the file is truncated"),
+            (b"a\nb\0c\n", "cp1252", None, 2, "NUL character (line 2): it is not cp1252"),
+        ]:
+            with subtests.test(size=size, data=data):
+                with pytest.raises(LedgerError) as caught:
+                    list(read_lines([data[i : i + size] for i in range(0, len(data), size)], encoding))
+                assert reason in str(caught.value)
+                assert caught.value.line == line
+                assert offset is None or caught.value.offset == offset
 
 
 def test_byte_order_mark_has_priority():

@@ -24,9 +24,9 @@ def read(cell, **declared):
     return MoneyReader(Dialect(**declared)).read(cell)
 
 
-@pytest.mark.parametrize(
-    ("cell", "declared", "amount"),
-    [
+def test_declared(subtests):
+    """What is declared is read."""
+    for cell, declared, amount in [
         ("15.000,00", GERMAN, 15000),
         ("15.000", GERMAN, 15000),
         ("15000,00", GERMAN, 15000),
@@ -65,16 +65,14 @@ def read(cell, **declared):
         ("15.5", {"minor_units": 2}, 1550),
         ("-0.05", {"minor_units": 2}, -5),
         ("", GERMAN, None),
-    ],
-)
-def test_declared(cell, declared, amount):
-    """What is declared is read."""
-    assert read(cell, **declared) == amount
+    ]:
+        with subtests.test(cell=cell):
+            assert read(cell, **declared) == amount
 
 
-@pytest.mark.parametrize(
-    ("cell", "declared", "option"),
-    [
+def test_refused(subtests):
+    """What is not declared is refused, and the reason names the option that would declare it."""
+    for cell, declared, option in [
         ("15.000,00", {}, "--decimal and --thousands"),
         ("1,250,000.00", {}, "--decimal and --thousands"),
         ("15.000", {}, "--decimal . or --thousands ."),
@@ -101,12 +99,10 @@ def test_declared(cell, declared, amount):
         ("1.23457E+15", GERMAN, "damaged by a spreadsheet"),
         ("9" * 19, {}, "18 digits"),
         ("9" * 17, {"minor_units": 2}, "18 digits"),
-    ],
-)
-def test_refused(cell, declared, option):
-    """What is not declared is refused, and the reason names the option that would declare it."""
-    with pytest.raises(CellProblem, match=option.replace(".", r"\.").replace("(", r"\(")):
-        read(cell, **declared)
+    ]:
+        with subtests.test(cell=cell):
+            with pytest.raises(CellProblem, match=option.replace(".", r"\.").replace("(", r"\(")):
+                read(cell, **declared)
 
 
 LONG = "9" * 4301
@@ -127,12 +123,13 @@ def test_any_number_of_digits():
     assert read(f"15.{'0' * 5000}") == 15
 
 
-@pytest.mark.parametrize("cell", ["\u0661\u0665", "1_000", "0x10", "1e3", "1..000", ".", "1.000,0,", "1.000..", "-."])
-def test_not_digits(cell):
+def test_not_digits(subtests):
     """Digits of other scripts, and marks without digits beside them, are refused in every notation."""
-    for declared in ({}, GERMAN, {"decimal": ".", "thousands": ","}):
-        with pytest.raises(CellProblem):
-            read(cell, **declared)
+    for cell in ["\u0661\u0665", "1_000", "0x10", "1e3", "1..000", ".", "1.000,0,", "1.000..", "-."]:
+        with subtests.test(cell=cell):
+            for declared in ({}, GERMAN, {"decimal": ".", "thousands": ","}):
+                with pytest.raises(CellProblem):
+                    read(cell, **declared)
 
 
 def test_typed_numbers():
@@ -243,9 +240,9 @@ def test_side_ahead_refused():
             read(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "remedy"),
-    [
+def test_remedy(subtests):
+    """The refusal of an amount with other marks says what to do."""
+    for text, remedy in [
         ("CR 15000", "letters for credit and debit are declared with --negative debit"),
         ("D15000", "letters for credit and debit are declared with --negative debit"),
         ('="15000"', "is a formula of a spreadsheet; export the values of the column, as whole numbers"),
@@ -253,9 +250,7 @@ def test_side_ahead_refused():
         ("15000**", "'**' may say something about the amount; export it in a column by itself"),
         ("15000 *", "'*' may say something about the amount; export it in a column by itself"),
         ("#15000", "'#' may say something about the amount; export it in a column by itself"),
-    ],
-)
-def test_remedy(text, remedy):
-    """The refusal of an amount with other marks says what to do."""
-    with pytest.raises(CellProblem, match=re.escape(remedy)):
-        MoneyReader().read(text)
+    ]:
+        with subtests.test(text=text):
+            with pytest.raises(CellProblem, match=re.escape(remedy)):
+                MoneyReader().read(text)

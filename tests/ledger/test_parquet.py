@@ -44,20 +44,17 @@ def test_entries():
     ]
 
 
-@pytest.mark.parametrize(
-    "amounts",
-    [
+def test_money(subtests):
+    """Whole numbers of every type are money, and the scale of a decimal is not a thousands separator."""
+    for amounts in [
         *(pa.array([15000], kind) for kind in (pa.int16(), pa.int64(), pa.uint64(), pa.float32(), pa.float64())),
         *(pa.array([Decimal(15000)], pa.decimal128(18, scale)) for scale in (0, 2, 3)),
         pa.array(["15000"]),
         pa.array(["15000"], pa.large_string()),
         pa.array(["15000"]).dictionary_encode(),
-    ],
-    ids=lambda array: str(array.type)[:30],
-)
-def test_money(amounts):
-    """Whole numbers of every type are money, and the scale of a decimal is not a thousands separator."""
-    assert one(amount=amounts) == Entry(line=1, reference="T1", amount=15000)
+    ]:
+        with subtests.test(amounts=amounts):
+            assert one(amount=amounts) == Entry(line=1, reference="T1", amount=15000)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -88,9 +85,9 @@ def test_nothing_but_null():
     assert one(fee=pa.nulls(1)) == Entry(line=1, reference="T1", fee=None)
 
 
-@pytest.mark.parametrize(
-    ("columns", "reason"),
-    [
+def test_rejected(subtests):
+    """A row that cannot be used is rejected with why."""
+    for columns, reason in [
         ({"reference": [12]}, "reference: 12 is a number, so leading zeros or digits may be lost"),
         ({"reference": pa.array([None], pa.string())}, "reference: the cell is empty"),
         ({"reference": [b"T1"]}, "reference: binary data is not text"),
@@ -111,12 +108,10 @@ def test_nothing_but_null():
         ({"expdate": [date(2026, 11, 21)]}, "a date without a time of day"),
         ({"expdate": [1795000000]}, "expdate: 1795000000 is not a time"),
         ({"expdate": pa.array([2**61], pa.timestamp("us"))}, "expdate: cannot be read"),
-    ],
-)
-def test_rejected(columns, reason):
-    """A row that cannot be used is rejected with why."""
-    row = one(**columns)
-    assert (type(row), row.line, reason in row.reason) == (RejectedEntry, 1, True), row.reason
+    ]:
+        with subtests.test(columns=columns):
+            row = one(**columns)
+            assert (type(row), row.line, reason in row.reason) == (RejectedEntry, 1, True), row.reason
 
 
 def test_rows_around_one_that_cannot_be_read():

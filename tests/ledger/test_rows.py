@@ -15,9 +15,9 @@ read_money, read_time, read_creation = MoneyReader().read, TimeReader().read, Ti
 TIME = datetime.fromisoformat("2026-11-21 10:00:05")
 
 
-@pytest.mark.parametrize(
-    ("value", "amount"),
-    [
+def test_money(subtests):
+    """A number of any type that is exactly whole is money, and the result is an int."""
+    for value, amount in [
         (15000, 15000),
         (15000.0, 15000),
         (-1.0, -1),
@@ -29,11 +29,9 @@ TIME = datetime.fromisoformat("2026-11-21 10:00:05")
         (10.0**15 - 1, 10**15 - 1),
         (None, None),
         ("", None),
-    ],
-)
-def test_money(value, amount):
-    """A number of any type that is exactly whole is money, and the result is an int."""
-    assert (read_money(value), type(read_money(value))) == (amount, type(amount))
+    ]:
+        with subtests.test(value=value):
+            assert (read_money(value), type(read_money(value))) == (amount, type(amount))
 
 
 @pytest.mark.parametrize(
@@ -59,12 +57,13 @@ def test_money_is_not_guessed(value):
         read_money(value)
 
 
-@pytest.mark.parametrize("read", [read_code, read_word])
-@pytest.mark.parametrize("value", [12, 12.0, Decimal(12), True, [], {}, b"T1", TIME], ids=repr)
-def test_only_text(read, value):
+def test_only_text(subtests):
     """A code or a word must be text, because a number may have lost leading zeros."""
-    with pytest.raises(CellProblem, match="store the column as text"):
-        read(value)
+    for read in [read_code, read_word]:
+        for value in [12, 12.0, Decimal(12), True, [], {}, b"T1", TIME]:
+            with subtests.test(read=read, value=value):
+                with pytest.raises(CellProblem, match="store the column as text"):
+                    read(value)
 
 
 @pytest.mark.parametrize("read", [read_code, read_word, read_time, read_creation])
@@ -79,22 +78,19 @@ def test_time(read):
     assert (read(TIME), read("2026-11-21 10:00:05")) == (TIME, TIME)
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
+def test_time_is_not_guessed(subtests):
+    """A zone, a date alone and a number are refused."""
+    for value, reason in [
         (TIME.replace(tzinfo=UTC), "has a time zone"),
         (date(2026, 11, 21), "a date without a time of day"),
         (46347.41, "46347.41 is not a time"),
         (True, "True is not a time"),
         ("21/11/2026", "not a time"),
         (Unreadable("broken"), "broken"),
-    ],
-    ids=repr,
-)
-def test_time_is_not_guessed(value, reason):
-    """A zone, a date alone and a number are refused."""
-    with pytest.raises(CellProblem, match=reason):
-        read_time(value)
+    ]:
+        with subtests.test(value=value):
+            with pytest.raises(CellProblem, match=reason):
+                read_time(value)
 
 
 @pytest.mark.parametrize("value", [46347.41, True, "21/11/2026", Unreadable("broken")], ids=repr)

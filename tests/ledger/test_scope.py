@@ -63,22 +63,20 @@ def test_nothing_is_left(declared, why):
     assert (rows, len(ledger.warnings)) == ([], 1)
 
 
-@pytest.mark.parametrize(
-    ("bounds", "inside"),
-    [
+def test_span(subtests):
+    """From and to include their days; every other row is counted as before or after."""
+    for bounds, inside in [
         ({"created_from": "2026-11-01", "created_to": "2026-11-30"}, ["T2", "T3"]),
         ({"created_from": "2026-11-01 00:00:01"}, ["T3", "T4"]),
         ({"created_to": "2026-10-31 23:59:59"}, ["T1"]),
         ({"created_to": "2026-10-31 23:59:58"}, []),
         ({"created_from": "2026-12-01", "created_to": "2026-12-01"}, ["T4"]),
-    ],
-)
-def test_span(bounds, inside):
-    """From and to include their days; every other row is counted as before or after."""
-    rows, ledger = read(DAYS, **bounds)
-    assert [row.reference for row in rows] == inside
-    assert sum(each.rows for each in ledger.excluded) + len(rows) == 4
-    assert sum(each.amount for each in ledger.excluded) + sum(row.amount for row in rows) == 10
+    ]:
+        with subtests.test(bounds=bounds):
+            rows, ledger = read(DAYS, **bounds)
+            assert [row.reference for row in rows] == inside
+            assert sum(each.rows for each in ledger.excluded) + len(rows) == 4
+            assert sum(each.amount for each in ledger.excluded) + sum(row.amount for row in rows) == 10
 
 
 def test_zones():
@@ -119,20 +117,18 @@ def test_missing_column(declared, message):
         read("reference\nT1\n", **declared)
 
 
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
+def test_unusable(subtests):
+    """Bounds that cannot be used are refused."""
+    for declared, message in [
         ({"created_from": "01/11/2026"}, "from must be a day or a time such as 2026-11-01"),
         ({"created_to": "2026-11-01T00:00:00Z"}, "to must be a day or a time such as 2026-11-01"),
         ({"created_from": "2026-11-02", "created_to": "2026-11-01"}, "to must not be before from"),
         ({"skip_totals": 1}, "skip_totals must be true or false, got 1"),
         ({"created_to": 3}, "created_to must be text"),
-    ],
-)
-def test_unusable(declared, message):
-    """Bounds that cannot be used are refused."""
-    with pytest.raises(ValueError, match=message):
-        read("reference,date\nT1,2026-11-01\n", **declared)
+    ]:
+        with subtests.test(declared=declared):
+            with pytest.raises(ValueError, match=message):
+                read("reference,date\nT1,2026-11-01\n", **declared)
 
 
 def test_totals():

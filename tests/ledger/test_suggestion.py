@@ -26,9 +26,9 @@ def suggested(*cells, column="amount", **declared):
         return [str(each) for each in ledger.suggestions]
 
 
-@pytest.mark.parametrize(
-    ("cells", "options"),
-    [
+def test_amounts(subtests):
+    """One notation that reads every amount is suggested with what it makes of the first."""
+    for cells, options in [
         (("15.000,00", "7.000,00"), "--decimal , --thousands ."),
         (("15.000", "1.250.000"), "--thousands ."),
         (("1,250,000.00", "15000"), "--thousands ,"),
@@ -42,12 +42,10 @@ def suggested(*cells, column="amount", **declared):
         (("15000,00",), "--decimal ,"),
         (("1,250,000 CR", "7 DB"), "--thousands , --negative debit"),
         (("1,250,000 DB", "7 DB"), "--thousands , --negative debit"),
-    ],
-)
-def test_amounts(cells, options):
-    """One notation that reads every amount is suggested with what it makes of the first."""
-    (text,) = suggested(*cells)
-    assert f"all can be read with {options} (first: " in text
+    ]:
+        with subtests.test(cells=cells):
+            (text,) = suggested(*cells)
+            assert f"all can be read with {options} (first: " in text
 
 
 def test_sentence():
@@ -78,20 +76,18 @@ def test_ambiguous_amount():
     )
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
+def test_no_suggestion(subtests):
+    """Rows that no notation reads together get none."""
+    for cells in [
         ("15.000,00", "7,000.00"),
         ("Rp 15.000", "USD 7.000"),
         ("15.000,50", "1.000"),
         ("1.23457E+15",),
         ("abc", "15.0000,0"),
         ("1.2.3", "15,000"),
-    ],
-)
-def test_no_suggestion(cells):
-    """Rows that no notation reads together get none."""
-    assert suggested(*cells) == []
+    ]:
+        with subtests.test(cells=cells):
+            assert suggested(*cells) == []
 
 
 def test_no_need():
@@ -106,9 +102,9 @@ def test_beyond_what_is_declared():
     assert "all can be read with --decimal , (first: " in text
 
 
-@pytest.mark.parametrize(
-    ("cells", "options"),
-    [
+def test_times(subtests):
+    """One order of day, month and year that fits every time is suggested."""
+    for cells, options in [
         (("20/11/2026", "01/02/2026"), "--date-format %d/%m/%Y"),
         (("11/20/2026 2:05 PM",), "--date-format '%m/%d/%Y %I:%M %p'"),
         (("20.11.2026", "20.11.2026 14:05"), "--date-format %d.%m.%Y --date-format '%d.%m.%Y %H:%M'"),
@@ -117,12 +113,10 @@ def test_beyond_what_is_declared():
         (("20-Nov-26",), "--date-format %d-%b-%y"),
         (("2026/11/20",), "--date-format %Y/%m/%d"),
         (("31/12/99",), "--date-format %d/%m/%y"),
-    ],
-)
-def test_times(cells, options):
-    """One order of day, month and year that fits every time is suggested."""
-    (text,) = suggested(*cells, column="created_at")
-    assert f"all can be read with {options} (first: " in text
+    ]:
+        with subtests.test(cells=cells):
+            (text,) = suggested(*cells, column="created_at")
+            assert f"all can be read with {options} (first: " in text
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from support.chance import examples
 NAIVE = datetime.fromisoformat
 
 
-@pytest.mark.parametrize(
-    ("text", "cell", "time"),
-    [
+def test_formats(subtests):
+    """Each part is read by its own rule, with the months of five languages."""
+    for text, cell, time in [
         ("%d/%m/%Y", "20/11/2026", NAIVE("2026-11-20")),
         ("%d/%m/%Y", "1/2/2026", NAIVE("2026-02-01")),
         ("%m/%d/%y %I:%M %p", "11/20/26 2:05 PM", NAIVE("2026-11-20 14:05")),
@@ -30,29 +30,34 @@ NAIVE = datetime.fromisoformat
         ("%Y%m%d%H%M%S", "20261120140509", NAIVE("2026-11-20 14:05:09")),
         ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T14:05:09Z", datetime(2026, 11, 20, 14, 5, 9, tzinfo=UTC)),
         ("%Y-%m-%d %H:%M:%S.%f", "2026-11-20 14:05:09.123456789", NAIVE("2026-11-20 14:05:09.123456")),
-    ],
-)
-def test_formats(text, cell, time):
-    """Each part is read by its own rule, with the months of five languages."""
-    assert TimeFormat(text).read(cell) == time
+    ]:
+        with subtests.test(text=text):
+            assert TimeFormat(text).read(cell) == time
 
 
-@pytest.mark.parametrize(
-    "cell", ["31/02/2026", "20/13/2026", "20-11-2026", "20/11/26", "20/11/2026 10:00", "\u0662/1/2026"]
-)
-def test_other_texts(cell):
+def test_other_texts(subtests):
     """A day that does not exist, and anything written in another way, is not read."""
-    assert TimeFormat("%d/%m/%Y").read(cell) is None
+    for cell in ["31/02/2026", "20/13/2026", "20-11-2026", "20/11/26", "20/11/2026 10:00", "\u0662/1/2026"]:
+        with subtests.test(cell=cell):
+            assert TimeFormat("%d/%m/%Y").read(cell) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["%d/%m", "%d/%m/%Y %d", "%d/%m/%Y %I:%M", "%d/%m/%Y %M", "%d/%m/%Y %p", "%Y/%y/%m/%d", "%d/%m/%Y %", "%q", ""],
-)
-def test_unusable_formats(text):
+def test_unusable_formats(subtests):
     """A format without a whole date, or with a part of doubtful meaning, is refused."""
-    with pytest.raises(ValueError, match="date_format"):
-        TimeFormat(text)
+    for text in [
+        "%d/%m",
+        "%d/%m/%Y %d",
+        "%d/%m/%Y %I:%M",
+        "%d/%m/%Y %M",
+        "%d/%m/%Y %p",
+        "%Y/%y/%m/%d",
+        "%d/%m/%Y %",
+        "%q",
+        "",
+    ]:
+        with subtests.test(text=text):
+            with pytest.raises(ValueError, match="date_format"):
+                TimeFormat(text)
 
 
 def test_two_formats():

@@ -31,14 +31,12 @@ def test_money_by_name(name):
     assert read(f"reference,{name}\nT1,5\n", columns={"amount": name})[0].amount == 5
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["amount_currency", "fee type", "total_items", "net date", "paid_at", "branch", "note"],
-)
-def test_other_names(name):
+def test_other_names(subtests):
     """A name with a word for a time, a code or a count is not money."""
-    assert not is_money_name(name)
-    assert len(read(f"reference,amount,{name}\nT1,5,x\n")) == 1
+    for name in ["amount_currency", "fee type", "total_items", "net date", "paid_at", "branch", "note"]:
+        with subtests.test(name=name):
+            assert not is_money_name(name)
+            assert len(read(f"reference,amount,{name}\nT1,5,x\n")) == 1
 
 
 def test_all_are_named():
@@ -71,9 +69,9 @@ def test_two_candidates(header, field):
     assert len(read(f"{header}\nT1,5,5\n", ignore=[header.rpartition(",")[2]])) == 1
 
 
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
+def test_money_by_values(subtests):
+    """Without an amount column, any column full of amounts is money; codes, years and counts are not."""
+    for cells, expected in [
         (["15000", "7000"], True),
         (["150.00", "7.50"], True),
         (["Rp 15.000", "Rp 7.000"], True),
@@ -89,17 +87,15 @@ def test_two_candidates(header, field):
         (["2026-11-21"], False),
         (["x", "5000"], True),
         (["", " "], False),
-    ],
-)
-def test_money_by_values(cells, expected):
-    """Without an amount column, any column full of amounts is money; codes, years and counts are not."""
-    text = "reference,wert\n" + "".join(f'T{n},"{cell}"\n' for n, cell in enumerate(cells))
-    if expected:
-        with pytest.raises(LedgerError, match="'wert' holds what looks like money and is not used"):
-            read(text)
-        assert len(read(text, ignore=["wert"])) == len(cells)
-    else:
-        assert len(read(text)) == len(cells)
+    ]:
+        with subtests.test(cells=cells):
+            text = "reference,wert\n" + "".join(f'T{n},"{cell}"\n' for n, cell in enumerate(cells))
+            if expected:
+                with pytest.raises(LedgerError, match="'wert' holds what looks like money and is not used"):
+                    read(text)
+                assert len(read(text, ignore=["wert"])) == len(cells)
+            else:
+                assert len(read(text)) == len(cells)
 
 
 def test_values_with_an_amount():

@@ -52,9 +52,9 @@ def test_row_numbers():
     assert [row.line for row in read(data)] == [5, 7]
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
+def test_rejected(subtests):
+    """A row that cannot be used is rejected with its number and why; the rows around it are read."""
+    for row, reason in [
         ((12, 1, None), "reference: 12 is a number, so leading zeros or digits may be lost"),
         ((1234567890123456, 1, None), "is a number, so leading zeros or digits may be lost"),
         (("1.23457E+15", 1, None), "reference: '1.23457E+15' looks damaged by a spreadsheet"),
@@ -75,13 +75,13 @@ def test_row_numbers():
         (("T1", "#N/A", None), "amount: '#N/A' is an error of the spreadsheet"),
         (("T1", 1, None, "note"), "has a value in column D, to the right of the header"),
         (HEADER, "is the header again; were two files joined?"),
-    ],
-)
-def test_rejected(row, reason):
-    """A row that cannot be used is rejected with its number and why; the rows around it are read."""
-    before, rejected, after = read(by_openpyxl(HEADER, ("T0", 1, None), row, ("T9", 9, None)))
-    assert (before.reference, after.reference) == ("T0", "T9")
-    assert (type(rejected), rejected.line, reason in rejected.reason) == (RejectedEntry, 3, True), rejected.reason
+    ]:
+        with subtests.test(row=row):
+            before, rejected, after = read(by_openpyxl(HEADER, ("T0", 1, None), row, ("T9", 9, None)))
+            assert (before.reference, after.reference) == ("T0", "T9")
+            assert (type(rejected), rejected.line, reason in rejected.reason) == (RejectedEntry, 3, True), (
+                rejected.reason
+            )
 
 
 def test_odd_cells_beside():
@@ -214,9 +214,9 @@ def test_implied_places():
     assert read(with_rows(xml)) == [Entry(line=2, reference="T1", status="Paid")]
 
 
-@pytest.mark.parametrize(
-    ("xml", "reason"),
-    [
+def test_uncertain_rows(subtests):
+    """Rows or cells out of order, of which one would hide another, and damaged ones refuse the file."""
+    for xml, reason in [
         ('<row r="2"/><row r="2"/>', "row 2 comes after row 2"),
         ('<row r="5"/><row r="2"/>', "row 2 comes after row 5"),
         ('<row r="1048577"/>', "row 1048577"),
@@ -229,13 +229,10 @@ def test_implied_places():
         ('<row r="1"><c><v>one</v></c></row>', "damaged"),
         ("<row>", "damaged"),
         (f'<row r="1"><c t="inlineStr"><is><t>{"x" * (1 << 20)}y</t></is></c></row>', "more than 1048576 characters"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_uncertain_rows(xml, reason):
-    """Rows or cells out of order, of which one would hide another, and damaged ones refuse the file."""
-    with pytest.raises(LedgerError, match=reason):
-        read(with_rows(xml))
+    ]:
+        with subtests.test(xml=xml):
+            with pytest.raises(LedgerError, match=reason):
+                read(with_rows(xml))
 
 
 @pytest.mark.parametrize("number", [b"-1", b"2", b"1.0"])
@@ -279,9 +276,9 @@ MANY = " ".join(f"a{number}='1'" for number in range(HUGE // 8))
 SILENT = "a megabyte between two elements"
 
 
-@pytest.mark.parametrize(
-    ("xml", "reason"),
-    [
+def test_endless(subtests):
+    """Number, depth and distance of elements are limited, so a small file takes little time."""
+    for xml, reason in [
         (f'<row r="1" x="{"a" * HUGE}"/>', SILENT),
         (f"<{'a' * HUGE}/>", SILENT),
         (f"<!--{'a' * HUGE}-->", SILENT),
@@ -291,13 +288,10 @@ SILENT = "a megabyte between two elements"
         (f'<row r="1"><c t="str"><v>{"&amp;" * HUGE}</v></c></row>', "more than 1048576 characters|unpacks to more"),
         ("<a>" * 65 + "</a>" * 65, "nested 64 deep"),
         ("<a/>" * 600_000, "more elements than any ledger of its size"),
-    ],
-    ids=lambda value: value[:30],
-)
-def test_endless(xml, reason):
-    """Number, depth and distance of elements are limited, so a small file takes little time."""
-    with pytest.raises(LedgerError, match=reason):
-        read(with_rows(xml))
+    ]:
+        with subtests.test(xml=xml):
+            with pytest.raises(LedgerError, match=reason):
+                read(with_rows(xml))
 
 
 def test_endless_texts():
