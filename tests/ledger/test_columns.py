@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payclient.ledger import LedgerError
-from payclient.ledger._columns import FIELDS, SYNONYMS, find_columns
+from payclient.ledger import FIELDS, LedgerError, find_columns
+from payclient.ledger._columns import SYNONYMS
 
 
 def test_names():

@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger import Dialect
-from payclient.ledger._cells import CellProblem
-from payclient.ledger._money import MoneyReader
+from payclient.ledger import CellProblem, Dialect, MoneyReader
 from support.chance import examples
 
 GERMAN = {"decimal": ",", "thousands": "."}

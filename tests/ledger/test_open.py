@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payclient.ledger import FIELDS as COLUMNS
 from payclient.ledger import Entry, LedgerChangedError, LedgerError, open_ledger
-from payclient.ledger._columns import FIELDS as COLUMNS
 from payclient.ledger._open import SUFFIXES
 from support.chance import examples
 from support.workbooks import by_openpyxl, by_xlsxwriter

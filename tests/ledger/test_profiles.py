@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from payclient.ledger import Dialect, Entry, open_ledger, profiles
-from payclient.ledger._columns import FIELDS
+from payclient.ledger import FIELDS, Dialect, Entry, open_ledger, profiles
 
 NAIVE = datetime.fromisoformat
 FILES = {

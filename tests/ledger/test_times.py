@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.ledger._cells import CellProblem
+from payclient.ledger import CellProblem
 from payclient.ledger._times import TimeFormat, TimeReader
 from support.chance import examples
 
