@@ -34,7 +34,7 @@ from payclient.reconcile import (
     Row,
     Settled,
     Severity,
-    judge,
+    judging,
     moved_by,
     rules_from_json,
     step_of,
@@ -194,10 +194,11 @@ def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Para
     """
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         rules = about_of(journal).rules
+        judged = judging(journal, rules)
         cases = list(journal.cases(reference, rules=rules))
         others = dict.fromkeys(other for case in cases for other in case.paid_with)
         for case in (*cases, *(case for other in others for case in journal.cases(other, rules=rules))):
-            streams.show(_explained(case, judge(case, rules=rules)))
+            streams.show(_explained(case, judged(case)))
     if not cases:
         streams.show([f"the ledger has no row with the reference {reference}"])
         return Exit.DIFFERENT

@@ -3,6 +3,7 @@
 from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import break_changes as break_changes
 from payclient.reconcile._replay import judge_again as judge_again
+from payclient.reconcile._replay import judging as judging
 from payclient.reconcile._replay import replay
 from payclient.reconcile._run import Entries, reconcile
 from payclient.reconcile.journal import Journal, verify_journal

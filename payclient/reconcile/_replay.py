@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from attrs import evolve
 
 from payclient.reconcile.journal import Journal
 from payclient.reconcile.judge import Case, judge
-from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, seen_of
+from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, seen_of, with_history
 from payclient.reconcile.rules import STRICT, Rules
 from payclient.reconcile.values import JournalError, ResolvedBy, Row
 
@@ -26,11 +27,29 @@ def replay(journal: Journal, *, rules: Rules = STRICT, reference: str | None = N
     Note:
         In the order of the ledger, lazily; the same rows each time.
     """
-    before = None if journal.previous is None else journal.previous.rules
-    if before is not None and (before.fingerprint == rules.fingerprint or _is_put_together(before, rules)):
-        before = None
-    rows = (_judged(case, rules, before) for case in journal.cases(reference, rules=rules))
+    rows = map(judging(journal, rules), journal.cases(reference, rules=rules))
     return rows if reference is not None else map(journal.counting_once(), rows)
+
+
+def judging(journal: Journal, rules: Rules) -> Callable[[Case], Row]:
+    """Return the judgement of a case with what the previous run adds to its row."""
+    previous, run = journal.previous, journal.run
+    if previous is None:
+        return partial(judge, rules=rules)
+    is_other = previous.rules.fingerprint != rules.fingerprint and _has_same_rows(previous.rules, rules)
+    before = previous.rules if is_other else None
+
+    def judged(case: Case) -> Row:
+        row = judge(case, rules=rules)
+        if before is not None and (bucket := judge(case, rules=before).bucket) is not row.bucket:
+            row = evolve(row, earlier_bucket=bucket)
+        if case.earlier is None:
+            return row
+        if case.is_carried:
+            row = evolve(row, carried_from=previous.run, matched=case.earlier.matched)
+        return with_history(row, case.earlier, run=run, previous=previous.run)
+
+    return judged
 
 
 def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str = "") -> Iterator[BreakChange]:
@@ -41,8 +60,9 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
     if previous is None:
         return
     unchanged = [ResolvedBy.LEDGER] if ledger_sha256 and ledger_sha256 == previous.ledger_sha256 else []
+    judged = judging(journal, rules)
     for earlier, cases in journal.earlier_cases(rules=rules):
-        rows = [judge(case, rules=rules) for case in cases]
+        rows = list(map(judged, cases))
         was = seen_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
         now = seen_of(earlier.reference, rows, run=journal.run)
         beside = max((each.at_stake for each in now.breaks.values()), default=None)
@@ -51,17 +71,9 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
                 yield evolve(change, beside=beside)
 
 
-def _is_put_together(before: Rules, rules: Rules) -> bool:
-    """Return whether the rules put other ledger rows together, so that the rows of both cannot be compared."""
-    return before.lines != rules.lines or before.invoices != rules.invoices
-
-
-def _judged(case: Case, rules: Rules, before: Rules | None) -> Row:
-    row = judge(case, rules=rules)
-    if before is None:
-        return row
-    bucket = judge(case, rules=before).bucket
-    return row if bucket is row.bucket else evolve(row, earlier_bucket=bucket)
+def _has_same_rows(before: Rules, rules: Rules) -> bool:
+    """Return whether the rules put the same ledger rows together, so that the rows of both can be compared."""
+    return before.lines == rules.lines and before.invoices == rules.invoices
 
 
 def judge_again(journal: Journal, *, rules: Rules) -> int:

@@ -18,7 +18,7 @@ from payclient.reconcile.journal._integrity import with_checksum
 from payclient.reconcile.journal._listed import StatementLines
 from payclient.reconcile.journal._stored import StoredCell, entry_cells, entry_from, observation_from
 from payclient.reconcile.judge import Case, are_parts, judged_entries, why_apart
-from payclient.reconcile.nights import Earlier, PreviousRun, Records, Since, earlier_cell, earlier_from
+from payclient.reconcile.nights import Earlier, PreviousRun, Records, earlier_cell, earlier_from
 from payclient.reconcile.rules import InvoiceTotals, Rules, invoice_of
 from payclient.reconcile.values import Observation
 
@@ -36,7 +36,6 @@ class Cases:
     found: int
     ended_by: Observation | None
     previous: PreviousRun | None
-    run: str
     statement: StatementLines
 
     def __attrs_post_init__(self) -> None:
@@ -67,8 +66,7 @@ class Cases:
             case = evolve(case, other_side=side)
         if previous is not None and earlier is not None:
             is_carried = previous.rows < cells[0] <= self.statement.last_of_ledgers
-            since = Since(earlier=earlier, run=self.run, previous=previous.run, is_carried=is_carried)
-            case = evolve(case, since=since)
+            case = evolve(case, earlier=earlier, is_carried=is_carried)
         if self.rules.invoices.sum and case.paid_with:
             ((totals,),) = self.database.fetch(schema.INVOICE, (cells[3],))
             case = evolve(case, invoice=InvoiceTotals(**json.loads(totals)))

@@ -275,8 +275,8 @@ class Journal:
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> OtherSide | None:
         """Return what the statements list for the reference of *pending*; None without a statement."""
-        earlier = None if pending.since is None else pending.since.earlier
-        return self.statement_lines.side(pending.reference, position=pending.position, rules=rules, earlier=earlier)
+        place = pending.position
+        return self.statement_lines.side(pending.reference, position=place, rules=rules, earlier=pending.earlier)
 
     def _another_ledger(self, how: str) -> JournalError:
         return JournalError(f"the journal {self._database.path} began with another ledger: {how}")
@@ -347,7 +347,6 @@ class Journal:
             found=self.answers.count_found() + (self.note("canary") == "found"),
             ended_by=self.ended_by,
             previous=self.previous,
-            run=self.run,
             statement=self.statement_lines,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights import Since
+from payclient.reconcile.nights import Earlier
 from payclient.reconcile.rules import InvoiceTotals
 from payclient.reconcile.values import Observation, OtherSide
 
@@ -17,7 +17,7 @@ class PendingLookup:
     reference: str
     position: int
     entries: tuple[Entry, ...]
-    since: Since | None = None
+    earlier: Earlier | None = None  # the record of the previous run about it
 
 
 @frozen(kw_only=True)
@@ -39,7 +39,8 @@ class Case:
             first.
         apart: Why the rows with this reference are not put together; empty if they are, or never are.
         invoice: The invoice, where the rules sum what is paid under several references.
-        since: What the previous run says about the reference; None without a previous run.
+        earlier: The record of the previous run about the reference; None without a previous run.
+        is_carried: A row of the previous run, which the ledger does not list any more.
         other_side: What the statement lists for the reference; None without a statement.
         unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
@@ -58,4 +59,5 @@ class Case:
     unusable_line: int | None = None
     other_side: OtherSide | None = None
     invoice: InvoiceTotals | None = None
-    since: Since | None = None
+    earlier: Earlier | None = None
+    is_carried: bool = False

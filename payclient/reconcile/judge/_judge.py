@@ -22,7 +22,7 @@ from payclient.reconcile.judge._compare import compare, reff_key
 from payclient.reconcile.judge._statement import statement_findings
 from payclient.reconcile.judge._status_finding import excuse
 from payclient.reconcile.judge._sum import judged_entries, payment_of, unknown_kind
-from payclient.reconcile.nights import reversal, with_history
+from payclient.reconcile.nights import reversal
 from payclient.reconcile.rules import STRICT, InvoiceAmount, Invoices, Rules
 from payclient.reconcile.values import (
     Answer,
@@ -47,11 +47,6 @@ NO_PROBE = (
 
 def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     """Return the row that *case* makes."""
-    row = _judged(case, rules)
-    return row if case.since is None else with_history(row, case.since)
-
-
-def _judged(case: Case, rules: Rules) -> Row:
     case = _without_unusable_first(case)
     entry, first, last = case.entry, case.first, case.second or case.first
     if case.parts:
@@ -135,7 +130,7 @@ def differing(
         entry
         for entry in judged
         if needs_confirmation(entry, answer, rules=rules)
-        or (lookup.since is not None and answer.is_usable and reversal(lookup.since, entry, answer, rules))
+        or (lookup.earlier is not None and answer.is_usable and reversal(lookup.earlier, entry, answer, rules))
     ]
 
 
@@ -182,7 +177,7 @@ def _missing(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
 
 
 def _reversed(case: Case, entry: Entry, last: Observation, rules: Rules) -> list[Finding]:
-    found = None if case.since is None else reversal(case.since, entry, last, rules)
+    found = None if case.earlier is None else reversal(case.earlier, entry, last, rules)
     return [] if found is None else [found]
 
 

@@ -14,7 +14,6 @@ from payclient.reconcile.nights._decisions import with_decisions as with_decisio
 from payclient.reconcile.nights._earlier import Earlier as Earlier
 from payclient.reconcile.nights._earlier import PreviousRun as PreviousRun
 from payclient.reconcile.nights._earlier import Records as Records
-from payclient.reconcile.nights._earlier import Since as Since
 from payclient.reconcile.nights._earlier import earlier_cell as earlier_cell
 from payclient.reconcile.nights._earlier import earlier_from as earlier_from
 from payclient.reconcile.nights._earlier import reversal as reversal

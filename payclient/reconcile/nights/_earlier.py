@@ -100,24 +100,14 @@ _MONTHS = (
 )
 
 
-@frozen(kw_only=True)
-class Since:
-    """What a case knows of the previous run."""
-
-    earlier: Earlier
-    run: str
-    previous: str
-    is_carried: bool = False  # a row of the previous run that the ledger does not list any more
-
-
-def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
+def reversal(earlier: Earlier, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
     """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
-    before, found = since.earlier.reversal, answer.transaction
-    if since.earlier.matched is not None:
-        change = since.earlier.matched.changes(found, rules.read_status)
+    before, found = earlier.reversal, answer.transaction
+    if earlier.matched is not None:
+        change = earlier.matched.changes(found, rules.read_status)
         return None if change is None else Finding(Code.REVERSED, change[2], ledger=change[0], service=change[1])
     status = None if found is None else rules.read_status(found.status)
-    if not (since.earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
+    if not (earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
         return None
     has_changed = before is not None and before.ledger != ledger_fingerprint(Code.REVERSED, entry)
     if has_changed and status is not None and status is rules.status_of(entry):
@@ -129,16 +119,14 @@ def reversal(since: Since, entry: Entry, answer: Observation, rules: Rules) -> F
     return Finding(Code.REVERSED, sentence, ledger=ours, service=None if found is None else found.status)
 
 
-def with_history(row: Row, since: Since) -> Row:
-    """Return *row* with the age of each of its breaks."""
-    if since.is_carried:
-        row = evolve(row, carried_from=since.previous, matched=since.earlier.matched)
+def with_history(row: Row, earlier: Earlier, *, run: str, previous: str) -> Row:
+    """Return *row* of *run* with the age of each of its breaks, as *previous* knows them."""
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
-    before = {each.code: each for each in since.earlier.breaks}
+    before = {each.code: each for each in earlier.breaks}
     is_one_of_several = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
-    was = seen_of(row.reference, (), run=since.previous, remembered=since.earlier.breaks)
-    now = seen_of(row.reference, (row,), run=since.run)
+    was = seen_of(row.reference, (), run=previous, remembered=earlier.breaks)
+    now = seen_of(row.reference, (row,), run=run)
     ages = {}
     for change in changes_of(was, now):
         known, history = before.get(change.now.code), change.history
