@@ -59,10 +59,13 @@ class Redaction:
 
 def _layers(text: str) -> list[str]:
     """Return *text*, and *text* unescaped once, twice and three times."""
-    layers = [text, text := text.replace("\\/", "/")]  # the only escape in an ordinary response of PHP, and fast
-    while len(layers) <= _MAX_LAYERS + 1 and ("\\" in text or "%" in text or "&" in text):
-        text = _ESCAPE.sub(_character, text)
-        layers.append(text)
+    plain = text.replace("\\/", "/")  # the only escape in an ordinary response of PHP, and fast
+    layers = [text] if plain == text else [text, plain]
+    for _ in range(_MAX_LAYERS):
+        if not ("\\" in plain or "%" in plain or "&" in plain):
+            break
+        plain = _ESCAPE.sub(_character, plain)
+        layers.append(plain)
     return layers
 
 
