@@ -183,13 +183,16 @@ class _Stream:
         raise StopAsyncIteration
 
     async def _receive(self) -> Outcome | object:
-        if not self._results.empty():
-            return self._results.get_nowait()
+        if not self._results.empty() and (item := self._results.get_nowait()) is not _END:
+            return item
         waiting_since = self._clock.now()
-        while not self._is_done():
+        while not (self._results.empty() and self._is_done()):
             stalls_at = max(waiting_since, self._busy_since) + self._stall_timeout
             with Timeout(self._clock, stalls_at):
-                return await self._results.get()
+                # Behind a mark of the end are outcomes of workers that were waiting for the input then.
+                if (item := await self._results.get()) is not _END:
+                    return item
+                continue
             if not self._is_busy():
                 waiting_since = self._clock.now()  # the source has nothing to ask, as it may
             elif self._busy_since + self._stall_timeout <= stalls_at:  # and not busy again only just now

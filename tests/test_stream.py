@@ -315,6 +315,25 @@ async def test_bug_in_the_lookup():
 
 
 @pytest.mark.virtual_time
+async def test_answered_behind_the_end():
+    """A row that comes out of the input after a fatal error, and is answered before its reader reads on, is yielded."""
+
+    async def references():
+        yield "T0"
+        yield "T1"
+        await asyncio.sleep(1)
+        yield "T2"
+
+    seen = []
+    with pytest.raises(ZeroDivisionError):
+        async with stream(failing(ZeroDivisionError(), "T1"), references(), concurrency=2) as outcomes:
+            async for outcome in outcomes:
+                seen.append(outcome.reference)
+                await asyncio.sleep(5)
+    assert seen == ["T0", "T2"]
+
+
+@pytest.mark.virtual_time
 async def test_bug_while_leaving():
     """An exception of a lookup that is cancelled with its stream is not logged by asyncio."""
     logged = []
