@@ -29,7 +29,8 @@ import payclient.reconcile.journal._journal
 import payclient.transports._client
 import payclient.transports._connection
 import payclient.transports._connections
-import payclient.transports._parser  # noqa: F401  one of the places
+import payclient.transports._parser
+import payclient.waiting._polls  # noqa: F401  one of the places
 from payclient.transports import Response
 from simulation import oracles, world
 from simulation.plan import Limit, draw
@@ -38,6 +39,7 @@ from simulation.shrink import names_of
 _ATTEMPT = "_session:Session._attempt_in"
 _WAIT = "policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "policies._limiter:Limiter.pause"
+_POLL = "waiting._polls:Polls.make"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
 _BELIEVED = "_session:may_end"
 OURS, INJECTED = ("httpx", "fast", "mounted"), ("injected",)
@@ -201,7 +203,18 @@ CONTROLS = (
             "await asyncio.wait([asyncio.ensure_future(self._transport.aclose())], timeout=0)"),
     Control("the key is taken out of what is shown", "protocol._secret:ApiKey.redact",
             "return self._redaction(text)", "return text"),
+    # Who has an answer, and whose error it is
+    Control("a cancelled attempt is no answer", _ATTEMPT, 'signal, pause, name = Signal.SILENT, None, "cancelled"',
+            'signal, pause, name = Signal.ACCEPTED, None, "cancelled"', oracle="growth"),
+    Control("freshness is that of the last attempt", _ATTEMPT, "lookup.is_fresh = response.is_fresh",
+            "lookup.is_fresh = lookup.is_fresh or response.is_fresh"),
+    Control("a poll has ended when its result is handed out", _POLL, "listener(result)",
+            "self._in_flight.add(reference); listener(result); self._in_flight.discard(reference)"),
     # Streams
+    Control("a worker that waits for the reader counts as asking", "_stream:_Stream._work_on",
+            "await self._results.put(outcome)",
+            "self._asking -= 1; await self._results.put(outcome); self._asking += 1",
+            works=("stream",), oracle="lost"),
     Control("the workers of a stream end with its block", "_stream:_Stream.stop",
             "await until_done(self._workers)", "await asyncio.sleep(0)", works=("stream",)),
     Control("the last worker wakes the reader", "_stream:_Stream._settle", "self._wake_at_end()", "pass"),

@@ -212,7 +212,10 @@ def draw(seed):
     if plan.work in ("lookups", "wait") and chance.random() < 0.4:
         plan = evolve(plan, work="crowd")
     plan = evolve(plan, has_source=chance.random() < 0.25)
-    return evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
+    if plan.work == "crowd" and chance.random() < 0.3:
+        plan = _undisturbed(chance, plan)
+    plan = evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
+    return evolve(plan, faults=(*plan.faults, *_of_a_reader(chance, plan)))
 
 
 def _draw(seed):
@@ -381,6 +384,21 @@ def _disk_errors(chance, plan):
 def _revoked(chance):
     if chance.random() < 0.05:
         yield Fault(REVOKED, round(chance.choice((1.0, 10.0, 60.0)) * chance.random(), 3), 20 * chance.random())
+
+
+def _undisturbed(chance, plan):
+    """Let nothing go wrong but callers who leave, so that what one of them spoils for another is seen."""
+    leaving = tuple(Fault("cancel", chance.randrange(10, 1500), number) for number in range(len(plan.references)))
+    plan = evolve(plan, faults=leaving, limit=Limit(), loss=0.0, max_rate=None, proxy=False, timeout=10.0)
+    return evolve(plan, deadline=max(plan.deadline, 20.0))
+
+
+def _of_a_reader(chance, plan):
+    """Yield the stall of a reader, behind which the stream ends early."""
+    if plan.work == "stream" and chance.random() < 0.4:
+        at = chance.randrange(1 + len(plan.references) // 2)
+        yield Fault("reader stalls", at, round(30 + 90 * chance.random(), 3))
+        yield Fault("observer raises", at + chance.randrange(1, 14))
 
 
 def _of_callers(chance, plan):

@@ -221,6 +221,22 @@ FOUND = {
         latency=(0.01, 0.4),
         faults=(Fault("restart", 0.725, 2.73), Fault("kill", 2074), Fault("source fails", 0), Fault("source fails", 1)),
     ),
+    "answered behind the mark of the end": Plan(
+        seed=209,
+        work="stream",
+        transport="mounted",
+        clients=3,
+        concurrency=2,
+        timeout=10.0,
+        references=(
+            *("T0", "T1", "T2", "T0", "T3", "T4", "T5", "T6", "T7", "T0", "T8", "T9", "T10", "T8", "T11", "T12"),
+            *("T13", "T14", "T13", "T15", "R20", "T21", "T0", "C24"),
+        ),
+        spread=10.0,
+        latency=(0.001, 0.001),
+        work_seconds=0.0,
+        faults=(Fault("observer raises", 20),),
+    ),
     "nothing is sent before there is a tunnel": Plan(
         seed=866,
         transport="fast",

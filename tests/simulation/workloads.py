@@ -257,44 +257,51 @@ async def _read(world, client, references):
     chance = world.chance
     is_lazy, pace = chance.random() < 0.5, chance.choice((0.0, 0.0, 2.0))
     leaves_after = chance.randrange(len(references) + 1) if chance.random() < 0.1 else None
-    outcomes, last_at = [], world.loop.time()
+    outcomes = []
     source = _references(world, references) if is_lazy else list(references)
+    has_ended = False
     try:
         opened = client.stream_transactions(source, concurrency=chance.choice((None, 1, 6)))
         async with _without_survivors(world, opened) as stream:
-            async for outcome in stream:
-                outcomes.append(outcome)
-                last_at = world.loop.time()
-                _check_row(world, outcome)
-                if leaves_after is not None and len(outcomes) >= leaves_after:
-                    break
-                if pace:
-                    await asyncio.sleep(pace * chance.random())
-            else:
-                leaves_after = None
-                _check_end(world, last_at + pace + sum(f.value for f in world.plan.faults if f.kind in CALLERS))
+            try:
+                has_ended = await _read_in_block(world, stream, outcomes, pace=pace, leaves_after=leaves_after)
+            except _STOPS:
+                _check_drained(world, client, references, outcomes)
+                raise
     except errors.ClientClosedError:
         if not world.is_closing:
             raise
-        leaves_after = 0
     except _STOPS as error:
         _check_stop(world, client, references[0], error)
-        _check_drained(world, client, references, outcomes)
-        leaves_after = 0
     except errors.DeadlineExceededError:
         if any(reference[0] == "T" for reference in references):  # else nothing shows that the service answers
             raise
-        leaves_after = 0
     finally:
         if is_lazy:
             with suppress(RuntimeError):
                 await source.aclose()
         _check_once(world, references, outcomes, is_complete=False)
-    _check_once(world, references, outcomes, is_complete=leaves_after is None)
+    _check_once(world, references, outcomes, is_complete=has_ended)
+
+
+async def _read_in_block(world, stream, outcomes, *, pace, leaves_after):
+    """Read a stream, and return whether it was read to its end."""
+    last_at = world.loop.time()
+    async for outcome in stream:
+        outcomes.append(outcome)
+        last_at = world.loop.time()
+        _check_row(world, outcome)
+        if leaves_after is not None and len(outcomes) >= leaves_after:
+            return False
+        if pace:
+            await asyncio.sleep(pace * world.chance.random())
+        await world.stall("reader stalls", len(outcomes))
+    _check_end(world, last_at + pace + sum(fault.value for fault in world.plan.faults if fault.kind in CALLERS))
+    return True
 
 
 def _check_drained(world, client, references, outcomes):
-    """A stream that ends early has given every answer that it got."""
+    """A stream that ends early has given every answer that it has got until then."""
     answered = world.answered.get(world.clients.index(client), set()) & set(references)
     if lost := answered - {outcome.reference for outcome in outcomes}:
         world.fail("lost", f"{sorted(lost)} were answered, and came out of no stream")
