@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import asdict, evolve, frozen
 
+from payclient._escape import plural
 from payclient.drift._contract import Contract
 from payclient.drift._facts import MIN_ANSWERS, Facts
 from payclient.drift._findings import Acceptance, Drift, at_most
@@ -167,22 +168,23 @@ def _basis(nights: Sequence[tuple[str, Contract]], facts: Facts, left_out: int) 
         )
     }
     seen = ", ".join(f"{number} {what if number != 1 else what[:-1]}" for what, number in count.items())
-    yield f"{tonight.answers:,} answers in {nights[-1][0]}: {seen}."
+    yield f"{plural(tonight.answers, 'answer')} in {nights[-1][0]}: {seen}."
     if facts.answers < MIN_ANSWERS:
         yield (
-            f"{facts.answers:,} answers in the runs before: too few to say what is new, which takes {MIN_ANSWERS:,}."
+            f"{plural(facts.answers, 'answer')} in the runs before: too few to say what is new, "
+            f"which takes {MIN_ANSWERS:,}."
         )
     else:
         yield (
-            f"{facts.answers:,} answers in {facts.nights:,} runs before. What was never seen in them occurs in "
-            f"{at_most(facts.answers)}."
+            f"{plural(facts.answers, 'answer')} in {plural(facts.nights, 'run')} before. What was never seen in them "
+            f"occurs in {at_most(facts.answers)}."
         )
     if not tonight.answers:
         yield "Nothing was asked in the last run, so nothing can be new in it."
     if tonight.is_cut:
         yield "The last run has more kinds of facts than its profile holds; the rarest kinds are not in it."
     if left_out:
-        yield f"Left out, because they are of another environment: {left_out:,} runs."
+        yield f"Left out, because they are of another environment: {plural(left_out, 'run')}."
 
 
 def _states(nights: Sequence[tuple[str, Contract]]) -> tuple[tuple[str, int], ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
+from payclient._escape import plural
 from payclient.drift._findings import Drift, Severity, at_minute, at_most
 from payclient.drift._table import Key, Table
 from payclient.drift._words import shape_of
@@ -79,7 +80,8 @@ class Facts:
             yield Drift(
                 kind="first",
                 name=f"first {' '.join(key)}",
-                sentence=f"First: {text.format(*parts)}, {times(count)}; never in {self.answers:,} answers before, "
+                sentence=f"First: {text.format(*parts)}, {times(count)}; never in "
+                f"{plural(self.answers, 'answer')} before, "
                 f"which bounds it to {at_most(self.answers)}; {_surprise(expected)}",
                 severity=severity,
                 since=at_minute(first),
@@ -97,7 +99,7 @@ class Facts:
             yield Drift(
                 kind="relation",
                 name=f"relation {relation}{where}",
-                sentence=f"“{relation}” held in all of {held:,} answers{where}, and was broken {times(count)} "
+                sentence=f"“{relation}” held in all of {plural(held, 'answer')}{where}, and was broken {times(count)} "
                 f"since {since:%H:%M} UTC",
                 severity=Severity.HIGH,
                 since=since,

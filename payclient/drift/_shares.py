@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
+from payclient._escape import plural
 from payclient.drift._findings import Drift, Severity, percent
 from payclient.drift._table import Table
 
@@ -131,7 +132,7 @@ def _drift(key: tuple[str, ...], before: float, count: int, answers: int) -> Dri
     return Drift(
         kind="share",
         name=f"share {feature} {method} {hours}",
-        sentence=f"{feature} in {percent(count / answers)} of {answers:,} answers of {method} from {hours}; "
+        sentence=f"{feature} in {percent(count / answers)} of {plural(answers, 'answer')} of {method} from {hours}; "
         f"{percent(before)} in the nights before",
         severity=Severity.MEDIUM,
         count=count,
