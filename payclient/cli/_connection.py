@@ -87,7 +87,6 @@ class ConnectionOptions:
         )
 
     def network(self) -> NetworkOptions:
-        """Return how the service is reached."""
         if self.proxy is not None and "@" in self.proxy:
             message = "--proxy takes no password, which others could read: set PAYCLIENT_PROXY"
             raise ConfigurationError(message)

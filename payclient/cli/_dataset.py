@@ -150,7 +150,6 @@ def generate(rows: int, *, seed: int) -> Dataset:
 
 
 def write_ledger(rows: Iterable[Fields], path: Path, columns: Sequence[str] = COLUMNS) -> None:
-    """Write the ledger as CSV."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
@@ -163,7 +162,6 @@ def as_expected(row: Row) -> Expected:
 
 
 def agreed_transactions(random: Random) -> Iterator[Fields]:
-    """Yield transactions on which both sides agree."""
     for number in count(1):
         amount, fee = random.randrange(10, 5000) * 1000, random.randrange(1, 10) * 500
         method, name = random.choice(_METHODS)

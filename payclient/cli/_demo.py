@@ -152,7 +152,6 @@ class Check:
     _differences: list[tuple[Row, Expected]] = field(init=False, factory=list)
 
     def add(self, row: Row) -> None:
-        """Take the next row of the ledger."""
         expected = self._expected[self._rows]
         self._rows += 1
         if as_expected(row) != expected:
@@ -164,7 +163,6 @@ class Check:
         return self._rows == len(self._expected) and not self._differences
 
     def lines(self) -> list[str]:
-        """Return the result for people."""
         planted = sum(len(verdict.findings) for verdict in self._expected)
         if self.is_passed:
             return [f"CHECKED: {planted} findings were planted; exactly these were found, and no other."]

@@ -115,7 +115,6 @@ class _Watched:
     connection: Any = field(init=False, default=None)
 
     async def send(self, request: Request) -> Response:
-        """Exchange *request* for a response."""
         response = await self._inner.send(request)
         if self.request is None:
             self.request, self.connection = request, response.connection
@@ -125,7 +124,6 @@ class _Watched:
         return response
 
     async def aclose(self) -> None:
-        """Close every connection."""
         await self._inner.aclose()
 
 
@@ -419,7 +417,6 @@ def clock(date: str | None, received_at: float, seconds: float) -> Check:
 
 
 def _name_of(name: Sequence[Sequence[tuple[str, str]]]) -> str:
-    """Return the organisation and the name in a certificate."""
     parts = {key: value for group in name for key, value in group}
     found = [parts[key] for key in ("organizationName", "commonName") if parts.get(key)]
     return ", ".join(found) or "an authority without a name"

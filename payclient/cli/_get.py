@@ -79,7 +79,6 @@ class Outcomes:
         self._write_table()
 
     def add(self, outcome: Outcome) -> None:
-        """Take one outcome."""
         if not isinstance(outcome, Found):
             self.status = most_urgent((self.status, status_of(outcome.error)))
         if self._as_json:

@@ -270,7 +270,6 @@ class Overview:
 
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
-        """Read *ledger* to its end."""
         overview = cls(ledger)
         with Journal() as journal:
             for entry in ledger:
@@ -306,7 +305,6 @@ class Overview:
 
 
 def overview_as_json(overview: Overview) -> dict[str, Any]:
-    """Return *overview* in plain values."""
     ledger, columns = overview.ledger, overview.ledger.columns
     fields = {place: name for name, place in columns.places.items()}
     return {
@@ -354,7 +352,6 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
-    """Yield *overview* for a terminal."""
     ledger = overview.ledger
     yield f"format: {', '.join(_format(ledger))}"
     yield from _columns(ledger)
@@ -422,7 +419,6 @@ def _columns(ledger: Ledger) -> Iterator[str]:
 
 
 def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
-    """Return the field that a column is taken for, and how its cells are read."""
     if name is None:
         return "not used", ""
     kind = KINDS[name]
@@ -437,7 +433,6 @@ def _taken(name: str | None, dialect: Dialect) -> tuple[str, str]:
 
 
 def _shown_names(ledger: Ledger) -> tuple[str, ...]:
-    """Return the names of what an entry keeps."""
     return ("line", *(name for name in ledger.columns.used if name not in ("currency", "direction")))
 
 

@@ -49,7 +49,6 @@ class OutputOptions:
             streams.show(lines)
 
     def exit_status(self, summary: Summary) -> int:
-        """Return the exit status of a run."""
         if self.fail_on_new is None:
             return summary.exit_status(self.fail_on)
         if summary.since is None:
@@ -59,7 +58,6 @@ class OutputOptions:
 
 
 def duration_option(option: str, text: str) -> timedelta:
-    """Return the duration that *text* is, as the value of an option."""
     duration = read_duration(text)
     if duration is None:
         message = f"{option} must be a duration such as '90m', '36h' or '3d', got {text!r}"
@@ -136,7 +134,6 @@ class JudgingOptions:
 
     @property
     def confirm_after_seconds(self) -> float:
-        """Seconds to wait before the second lookup."""
         return duration_option("--confirm-after", self.confirm_after or "0s").total_seconds()
 
     @property

@@ -242,7 +242,6 @@ def _settled(settled: Settled | None) -> str:
 
 
 def _table(case: Case, lookups: list[tuple[str, Observation]]) -> list[tuple[str, ...]]:
-    """Return the ledger and each lookup side by side, one line per field that any of them has."""
     rows: list[tuple[str, ...]] = [("", "ledger", *(name for name, _ in lookups))]
     rows.append(("at", "", *(lookup.at.isoformat(" ", "seconds") for _, lookup in lookups)))
     rows.append(("answer", "", *(each.answer.value if each.transaction else each.message for _, each in lookups)))

@@ -71,7 +71,6 @@ def faults_of(share: float) -> list[Fault]:
 
 
 def load(service: FakeService, path: Path) -> None:
-    """Load the transactions of a JSON Lines file into *service*."""
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
             try:

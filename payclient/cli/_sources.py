@@ -90,7 +90,6 @@ class LedgerOptions:
 
     @property
     def required(self) -> list[str]:
-        """The fields that the ledger must have."""
         return list(filter(None, map(str.strip, self.require.split(","))))
 
     def declared(self, rules: Rules, how: Mapping[str, Any] | None = None) -> Rules:
@@ -169,7 +168,6 @@ def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
-    """Return the chosen columns by field."""
     if unclear := [choice for choice in choices if "=" not in choice]:
         message = f"{option} must be like amount=Betrag, got {unclear[0]!r}"
         raise ConfigurationError(message)

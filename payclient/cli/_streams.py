@@ -82,7 +82,6 @@ class Streams:
 
     @property
     def command(self) -> str:
-        """The command line, as a shell takes it."""
         return shlex.join(("payclient", *self.arguments))
 
     def write(self, line: str) -> None:

@@ -30,7 +30,6 @@ class Worst:
     _top: Top[Row] = field(init=False, factory=lambda: Top(_MAX_SHOWN, lambda row: row.severity))
 
     def add(self, row: Row) -> None:
-        """Take one row."""
         if row.bucket is Bucket.BREAK:
             self._top.add(row)
 
@@ -96,7 +95,6 @@ def _totals(summary: Summary) -> list[str]:
 
 
 def roll_forward(found: OpenFindings) -> list[str]:
-    """Return the roll-forward of the open findings as lines of a table."""
     rows = [("open findings", "number", "at stake")]
     for label, count, amount in roll_forward_lines(found):
         rows.append((f"  {label.lower()}", "" if count is None else f"{count:,}", f"{amount:,}"))

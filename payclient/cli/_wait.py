@@ -62,7 +62,6 @@ class _Open:
         self._lines: dict[int, str] = {}
 
     def show(self, index: int, line: str) -> None:
-        """Show what is new about a reference."""
         self._lines[index] = line
         self._draw()
 
@@ -97,7 +96,6 @@ class _Lines:
         self.status = Exit.DONE
 
     def add(self, seen: Seen) -> None:
-        """Take one."""
         is_end = isinstance(seen, Failed) or seen.is_last
         self.status = most_urgent((self.status, self._status_of(seen))) if is_end else self.status
         if self._as_json:

@@ -73,8 +73,6 @@ class BackgroundClient:
 
 @define
 class _ProcessRegistry:
-    """The background clients of one process."""
-
     lock: threading.Lock = field(factory=threading.Lock)
     clients: dict[LookupSpec, BackgroundClient] = field(factory=dict)
 

@@ -44,7 +44,6 @@ class BatchJudge:
         """The others, to which their values are to be added."""
 
     def check_cells(self) -> None:
-        """Check that no value read so far says something that is not used."""
         self._reader.check_cells()
         check_values(self._columns, self.unused)
 

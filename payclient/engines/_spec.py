@@ -209,7 +209,6 @@ class ReconcileSpec(LookupSpec):
 
 
 def rules_of(spec: ReconcileSpec) -> Rules:
-    """Return the rules that *spec* carries."""
     rules = rules_from_json(json.loads(spec.rules))
     rules.check_zone()
     return rules

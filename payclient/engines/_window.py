@@ -53,7 +53,6 @@ class Batch(Generic[_Payload]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether every reference has an answer."""
         return len(self.first) == len(self.references)
 
 
@@ -66,8 +65,6 @@ NeedsConfirmation: TypeAlias = Callable[[Any, Observation], bool]
 
 @define(eq=False)
 class _Pending:
-    """A reference in flight."""
-
     batches: list[Batch[Any]]
     first: Observation | None = None
     attempts: int = 0

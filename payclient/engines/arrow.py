@@ -253,7 +253,6 @@ def _answered(batch: _RecordBatch, rows: Sequence[Sequence[Any]], spec: LookupSp
 
 
 def _cells(seen: Observation) -> tuple[Any, ...]:
-    """Return the columns of a lookup other than the reference."""
     found = seen.transaction
     if seen.answer is Answer.UNASKABLE:
         return _not_asked(seen.message)
@@ -282,7 +281,6 @@ def _seen(row: Row, last: Observation | None) -> tuple[Any, ...]:
 
 
 def _judgement(row: Row) -> tuple[Any, ...]:
-    """Return the columns of `_JUDGEMENT`."""
     first = row.primary
     leading = (None, None) if first is None else (first.code.value, first.severity.word)
     return (row.bucket.value, row.reason or None, *leading, list(map(_finding, row.findings)), row.confirmed_at)

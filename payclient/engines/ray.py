@@ -142,8 +142,6 @@ def _check_context(context: Any) -> None:
 
 
 class _Worker:
-    """An actor that looks up tables."""
-
     def __init__(self, spec: LookupSpec) -> None:
         self._spec = spec
         background_client(spec)  # raises here, rather than in the first task, when there is no key

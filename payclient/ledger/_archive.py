@@ -65,8 +65,6 @@ def damage_refused() -> Generator[None]:
 
 
 class Archive:
-    """An XLSX file, as its parts."""
-
     def __init__(self, file: IO[bytes]) -> None:
         with damage_refused():
             self._zip = zipfile.ZipFile(file)
@@ -97,11 +95,9 @@ class Archive:
                 yield piece
 
     def elements(self, part: str, *, max_bytes: int = _MAX_SHEET_BYTES) -> Iterator[Element]:
-        """Yield the elements of *part*."""
         return chain.from_iterable(self._batches(part, max_bytes))
 
     def _batches(self, part: str, max_bytes: int) -> Iterator[list[Element]]:
-        """Yield the elements in each piece of *part*."""
         parser = _Parser()
         for piece in chain(self.pieces(part, max_bytes=max_bytes), (b"",)):
             elements = parser.feed(piece, is_last=not piece)
@@ -144,7 +140,6 @@ class _Parser:
         self._expat.StartDoctypeDeclHandler = _refuse_document_type
 
     def feed(self, piece: bytes, *, is_last: bool = False) -> list[Element]:
-        """Parse one more *piece*, and return the elements in it."""
         # With each piece, expat may scan an unfinished name, attribute or comment again.
         self._silent_bytes += len(piece)
         if self._silent_bytes > _MAX_SILENT_BYTES:
@@ -194,7 +189,6 @@ class _Parser:
 
 
 def check_length(characters: int) -> None:
-    """Check the length of a cell."""
     if characters > _MAX_CHARACTERS:
         message = f"a cell holds more than {_MAX_CHARACTERS} characters; this is not a ledger"
         raise LedgerError(message)

@@ -85,7 +85,6 @@ def _only_text(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value that is not text, for a sentence."""
     if isinstance(value, Unreadable):
         raise CellProblem(value.reason)
     if isinstance(value, dict | list):

@@ -59,7 +59,6 @@ def normalise_name(name: str) -> str:
 
 
 def field_of(name: str) -> str | None:
-    """Return the field of a column called *name*, or None."""
     return _FIELD_OF.get(normalise_name(name))
 
 
@@ -103,7 +102,6 @@ def find_columns(
 
 
 def _preferred(names: Sequence[str], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the first known name of each field that is in the header."""
     spelt = {normalise_name(name): name for name in reversed(names)}
     found = {
         field: next((name for name in map(normalise_name, each) if name in spelt), None)

@@ -108,7 +108,6 @@ def _cells(header: str, delimiter: str) -> list[str]:
 
 
 def _records(lines: Iterator[str], delimiter: str, *, before: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each line with its number."""
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = before + reader.line_num + 1

@@ -221,7 +221,6 @@ class Profile:
 
 @cache
 def profiles() -> Mapping[str, Profile]:
-    """Return each profile by its name."""
     tables = tomllib.loads(Path(__file__).with_name("profiles.toml").read_text(encoding="utf-8"))
     return MappingProxyType({name: Profile(name=name, **table) for name, table in tables.items()})
 
@@ -287,7 +286,6 @@ class Dialect:
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:
-        """The names of columns that the profile knows, by field."""
         if not self.profile:
             return EMPTY
         known = profiles()[self.profile]
@@ -295,7 +293,6 @@ class Dialect:
 
     @property
     def ignore_columns(self) -> Sequence[str]:
-        """The columns that the profile leaves unused."""
         return profiles()[self.profile].ignore_columns if self.profile else ()
 
     @classmethod

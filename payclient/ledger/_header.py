@@ -57,7 +57,6 @@ def with_hint(
 
 
 def _is_of(header: Sequence[str], profile: Profile) -> bool:
-    """Return whether *header* has the columns by which a program is known."""
     names = set(map(normalise_name, header))
     known = (map(normalise_name, profile.columns.get(field, ())) for field in ("reference", "amount"))
     return all(not names.isdisjoint(each) for each in known)

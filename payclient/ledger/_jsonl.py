@@ -54,7 +54,6 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _rows(lines: Iterable[tuple[int, str]], reader: RowReader) -> Iterator[Entry | RejectedEntry | None]:
-    """Yield the entry of each object."""
     header = reader.columns.header
     keys = frozenset(header)
     used = {*reader.columns.used, "created_at", "currency"}  # the last two are not compared

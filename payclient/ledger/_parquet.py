@@ -50,7 +50,6 @@ def read_parquet(file: IO[bytes], find: Finder, scope: Scope) -> Table:
 
 
 def damaged(error: Exception) -> LedgerError:
-    """Return the error for a file whose reading raised *error*."""
     detail = escape_unprintable(" ".join(str(error).split()), max_length=200)
     return LedgerError(f"the Parquet file is damaged or of an unsupported kind ({detail}); export it again")
 

@@ -176,7 +176,6 @@ class RowReader:
         check_values(self.columns, self.unused)
 
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """Return what to declare, judging by the rows read so far."""
         return tuple(self._suggester.suggestions())
 
     def _debit_places(
@@ -194,7 +193,6 @@ class RowReader:
         return found
 
     def _debited(self, field: str, value: int | None, cells: Sequence[Any]) -> int | None:
-        """Return *value*, or the debit in its place."""
         name, place, read = self._debits[field]
         debit = read(cells[place])
         if value and debit:
@@ -254,7 +252,6 @@ class RowReader:
 
 
 def _as_found(cell: object) -> str | None:
-    """Return *cell* as text that can be stored."""
     text = str(cell) if isinstance(cell, str | int | float) else ""
     return text.encode(errors="replace").decode().strip() or None
 

@@ -91,7 +91,6 @@ class Scope:
         self.on_left_out: Callable[[str], object] | None = None
 
     def check_columns(self, used: Mapping[str, str]) -> None:
-        """Check that the ledger has the columns that tell which rows are inside."""
         needs = {"created_at": self._start or self._stop, "currency": self._wanted}
         options = {"created_at": "--from and --to need", "currency": "--only-currency needs"}
         for name, is_needed in needs.items():

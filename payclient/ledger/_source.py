@@ -110,7 +110,6 @@ class Source:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Size and checksum of what has been read so far."""
         return Fingerprint(name=self.name, size_bytes=self._size, sha256=self._digest.hexdigest())
 
     def check_unchanged(self) -> None:
@@ -129,7 +128,6 @@ class Source:
             raise LedgerChangedError(message)
 
     def close(self) -> None:
-        """Close the file, if it was opened here."""
         if self._path is not None:
             self._stream.close()
         if self._copy is not None:

@@ -127,12 +127,10 @@ class Suggester:
             self._shapes.setdefault(shape_of(text), text)
 
     def add_time(self, cell: str) -> None:
-        """Remember a cell of a time, read or refused."""
         if self._times.can_tell and not self._dialect.date_format:
             self._times.add(cell.strip(BLANK))
 
     def refuse(self, what: str, cell: object) -> None:
-        """Count a row with a cell that is refused."""
         self._rows[what] += 1
         if isinstance(cell, str):
             self._first.setdefault(what, cell.strip(BLANK))

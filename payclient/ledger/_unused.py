@@ -91,11 +91,9 @@ class Evidence:
 
     @property
     def is_done(self) -> bool:
-        """Whether no further cell can matter."""
         return self._words is None and (self.has_formatted or not self.looks_for_money)
 
     def add(self, cell: Any) -> None:
-        """Take a cell of the next row."""
         text = "" if cell is None else str(cell).removesuffix(".0")
         if text in self.seen:
             return
@@ -190,7 +188,6 @@ class Evidence:
         return words[pair[1]] if pair else ""
 
     def _flagged(self, words: Mapping[str, str]) -> Iterator[tuple[Decides, str]]:
-        """Yield what a column of yes and no decides by its name."""
         parts = normalise_name(self.name).split("_")
         for name in reversed(parts) if parts[-1] in _FLAG_ENDS else parts[-1:]:
             what, is_usual = (Decides.STATE, True) if name in _BOOKED else (_MEANINGS.get(name), False)

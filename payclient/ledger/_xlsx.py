@@ -48,8 +48,6 @@ _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 @frozen(kw_only=True)
 class Sheet:
-    """One sheet of a workbook."""
-
     name: str
     part: str
     is_hidden: bool
@@ -67,7 +65,6 @@ class Workbook:
     epoch: datetime
 
     def text_of(self, number: str) -> str:
-        """Return a shared string."""
         if not number.isdecimal() or int(number) >= len(self.texts):
             message = f"there is no text {number}"
             raise ValueError(message)
@@ -177,7 +174,6 @@ class _SheetReader:
         self._has_formula = False
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Any]]]:
-        """Yield the number of each row with its filled cells, by column from 0."""
         with damage_refused():
             for name, attributes, text in self._book.archive.elements(part):
                 if name == "v":
@@ -309,7 +305,6 @@ def read_workbook(archive: Archive) -> Workbook:
 
 
 def _starts(archive: Archive, part: str) -> Iterator[tuple[str, Attributes]]:
-    """Yield each element of a small part."""
     for name, attributes, _ in archive.elements(part, max_bytes=_MAX_OTHER_BYTES):
         if attributes is not None:
             yield name, attributes
@@ -366,7 +361,6 @@ def _styles(archive: Archive, part: str | None) -> tuple[frozenset[int], frozens
 
 
 def _texts(archive: Archive, part: str | None) -> Iterator[str]:
-    """Yield the shared strings."""
     runs = _Runs()
     for name, attributes, text in archive.elements(part, max_bytes=_MAX_TEXT_BYTES) if part else ():
         if name != "si":
@@ -383,7 +377,6 @@ class _Runs:
         self._before_guide = 0
 
     def add(self, name: str, attributes: Attributes | None, text: str | None) -> None:
-        """Take an element into account."""
         if name == "t" and text is not None:
             self._texts.append(text)
         elif name == "rPh":
@@ -393,14 +386,12 @@ class _Runs:
                 del self._texts[self._before_guide :]
 
     def take(self) -> str:
-        """Return the text, and start the next one."""
         text = "".join(self._texts)
         check_length(len(text))
         self.clear()
         return unescape(text)
 
     def clear(self) -> None:
-        """Start the next text."""
         if self._texts:
             self._texts = []
 
