@@ -10,7 +10,7 @@ import pytest
 
 from payclient.reconcile import Leakage, StatementTotals
 from payclient.reconcile.nights import SincePrevious
-from payclient.reconcile.nights._earlier import PreviousRun
+from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.result._compared import Compared
 from payclient.reconcile.result._period import Period
 from support.nights import FIRST

@@ -22,7 +22,7 @@ from payclient.errors import ConfigurationError
 from payclient.reconcile import Assumed, Journal, JournalError, Rules, judge_again, with_profiles
 from payclient.reconcile.journal import copy_journal
 from payclient.reconcile.nights import with_decisions
-from payclient.reconcile.rules import changed_rules, keep_reading
+from payclient.reconcile.rules import changed_rules, with_reading_of
 from payclient.report import JOURNAL, JudgedAgain, carry_log, read_log
 
 EXAMPLES = """
@@ -107,7 +107,7 @@ def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: 
         with Journal(new.path(JOURNAL), must_exist=True) as journal:
             about = about_of(journal)
             wanted = settling_within(given.rules(without_file=about.rules), settles_within)
-            rules = with_decisions(with_profiles(keep_reading(wanted, about.rules)), read_log(folder).decisions)
+            rules = with_decisions(with_profiles(with_reading_of(wanted, about.rules)), read_log(folder).decisions)
             unconfirmed = judge_again(journal, rules=rules)
             again = JudgedAgain(
                 folder=folder.resolve().name,

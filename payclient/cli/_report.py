@@ -395,7 +395,7 @@ def decisions(
         folder: Folder of the run. Default: that of the workbook.
         streams: Streams of the process.
     """
-    from payclient.report._work_list import Taker, read_work_list  # noqa: PLC0415  it imports xlsxwriter
+    from payclient.report._work_list import DecisionImporter, read_work_list  # noqa: PLC0415  it imports xlsxwriter
 
     assert action == "take"  # noqa: S101  the only one so far
     run_folder = workbook.parent if folder is None else folder
@@ -405,7 +405,7 @@ def decisions(
             raise ConfigurationError(message)
     summary = _unchanged_summary(run_folder, "cannot be used", DecisionError)
     run, rules = summary["run"], {name: each for name, each in summary["rules"].items() if name != "fingerprint"}
-    taker = Taker(
+    taker = DecisionImporter(
         run=run,
         by=by.strip(),
         approved_by=approved_by.strip(),

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from payclient.reconcile.journal import Journal
 from payclient.reconcile.judge import Case, judge
-from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, seen_of, with_history
+from payclient.reconcile.nights import MAX_GONE_FOR, BreakChange, changes_of, view_of, with_history
 from payclient.reconcile.rules import STRICT, Rules
 from payclient.reconcile.values import JournalError, ResolvedBy, Row
 
@@ -63,8 +63,8 @@ def break_changes(journal: Journal, *, rules: Rules = STRICT, ledger_sha256: str
     judged = judging(journal, rules)
     for earlier, cases in journal.earlier_cases(rules=rules):
         rows = list(map(judged, cases))
-        was = seen_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
-        now = seen_of(earlier.reference, rows, run=journal.run)
+        was = view_of(earlier.reference, (), run=previous.run, remembered=earlier.breaks)
+        now = view_of(earlier.reference, rows, run=journal.run)
         beside = max((each.at_stake for each in now.breaks.values()), default=None)
         for change in changes_of(was, now, is_judged=journal.is_judged, unchanged=unchanged):
             if change.was is not None and change.now.gone_for <= MAX_GONE_FOR:

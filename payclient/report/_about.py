@@ -128,7 +128,7 @@ class About:
 
     @property
     def service(self) -> dict[str, str]:
-        """Which service was asked, and with which key, as reports write it."""
+        """The service and the fingerprint of the key, as reports write them."""
         names = ("base_url", "environment", "key_fingerprint")
         return {name: getattr(self, name) for name in names}
 

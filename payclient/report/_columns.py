@@ -149,7 +149,7 @@ WORK = (
     RowColumn("resolution", Kind.TEXT, lambda _: None, "Resolution", 24),
     RowColumn("comment", Kind.TEXT, lambda _: None, "Comment", 32),
 )
-"""What a person has decided, which the writer of the workbook knows."""
+"""Decisions of a person, known to the writer of the workbook."""
 
 CSV = (
     *(_LINE, _REFERENCE, _CODE, _SEVERITY, _WHAT, _OTHERS, _DIFFERENCE, *SIDES, *_TIMES, _LINES),

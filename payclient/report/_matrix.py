@@ -45,7 +45,7 @@ class Cell:
 
 
 REST = Cell(OTHER, OTHER, OTHER)
-"""Where rows are counted for which there is no room."""
+"""Counts the rows for which there is no room."""
 
 
 @define
@@ -77,7 +77,7 @@ class Matrix:
 
     @property
     def cells(self) -> Mapping[Cell, Total]:
-        """What was counted, `REST` last and only where it has rows."""
+        """The counts, `REST` last and only where it has rows."""
         cells = {Cell(*key): Total(*counts) for key, counts in self._counts.items()}
         if self._rest[0]:
             cells[REST] = Total(*self._rest)

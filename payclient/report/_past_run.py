@@ -29,7 +29,7 @@ from payclient.reconcile import (
     rules_from_json,
     verify_journal,
 )
-from payclient.reconcile.nights import Earlier, KnownBreak, PreviousRun, Recheck, Seen, seen_of
+from payclient.reconcile.nights import BreakRecord, PreviousRun, Recheck, ReferenceRecord, ReferenceView, view_of
 from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import FindingTotal, Matched
 from payclient.report._manifest import HISTORY, MANIFEST, MATCHED, WORK_LIST, verify
@@ -72,21 +72,21 @@ class PastRun:
                 for text in file:
                     yield json.loads(text)["reference"], text
 
-    def seen(self, reference: str, lines: Iterable[bytes]) -> tuple[Seen, list[Row]]:
+    def seen(self, reference: str, lines: Iterable[bytes]) -> tuple[ReferenceView, list[Row]]:
         """Return what it says about *reference*, and the rows; *lines* are all of its rows and of its memory."""
         rows: list[Row] = []
-        remembered: list[KnownBreak] = []
+        remembered: list[BreakRecord] = []
         for text in lines:
             data = json.loads(text)
             if "known" in data:
-                remembered.append(from_json(data["known"], KnownBreak))
+                remembered.append(from_json(data["known"], BreakRecord))
             else:
                 rows.append(row_from_json(data))
-        return seen_of(reference, rows, run=self.note.run, remembered=remembered), rows
+        return view_of(reference, rows, run=self.note.run, remembered=remembered), rows
 
     def records(
         self, is_listed: Callable[[str], bool], *, recheck: tuple[Recheck, datetime] | None = None
-    ) -> Iterator[tuple[Earlier, Sequence[Entry]]]:
+    ) -> Iterator[tuple[ReferenceRecord, Sequence[Entry]]]:
         """Yield its records for a run after it, by reference, merged on the disk."""
         with temporary_database("kept (reference TEXT, text BLOB, again INTEGER)", TABLE) as database:
             database.executemany("INSERT INTO kept VALUES (?, ?, NULL)", self._kept(is_listed))
@@ -95,12 +95,12 @@ class PastRun:
                 selection.add_rows(self.lines())
                 selection.add_remembered(self.remembered())
                 database.executemany("INSERT INTO kept VALUES (?, ?, ?)", selection.chosen())
-                yield Earlier(reference="", remembered=selection.header), ()
+                yield ReferenceRecord(reference="", remembered=selection.header), ()
             stored = database.execute("SELECT reference, text, again FROM kept ORDER BY reference")
             for reference, group in groupby(stored, key=itemgetter(0)):
                 texts = [(text, again) for _, text, again in group]
                 if texts == [(_PAID_ALONE, None)]:
-                    yield Earlier(reference=reference, is_paid=True), ()
+                    yield ReferenceRecord(reference=reference, is_paid=True), ()
                 else:
                     yield self._record(reference, texts, is_listed=is_listed(reference))
 
@@ -122,7 +122,7 @@ class PastRun:
 
     def _record(
         self, reference: str, texts: list[tuple[bytes, int | None]], *, is_listed: bool
-    ) -> tuple[Earlier, Sequence[Entry]]:
+    ) -> tuple[ReferenceRecord, Sequence[Entry]]:
         seen, rows = self.seen(reference, (text for text, again in texts if text and again is None))
         chosen = [row_from_json(json.loads(text)) for text, again in texts if again]
         is_paid = (_PAID_ALONE, None) in texts or any(
@@ -132,7 +132,7 @@ class PastRun:
         asked = rows if is_carried else chosen
         entries = [entry for row in asked for entry in row.parts or (row.entry,)]
         sides = [row.other_side for row in (*rows, *chosen) if row.other_side is not None]
-        earlier = Earlier(
+        earlier = ReferenceRecord(
             reference=reference,
             breaks=tuple(seen.breaks.values()),
             is_paid=is_paid,

@@ -1,5 +1,5 @@
 """
-Which rows of earlier runs are looked up again, and which are only remembered.
+Choice of the rows of earlier runs to look up again, and of those to remember only.
 
 Design rules:
 

@@ -12,13 +12,13 @@ from typing import IO, Any
 from payclient._escape import escape_unprintable
 from payclient.ledger import ABSENT, COMPARED, Entry
 from payclient.reconcile import BreakState, Bucket, Finding, OtherSide, Row
-from payclient.reconcile.nights import BreakChange, KnownBreak
+from payclient.reconcile.nights import BreakChange, BreakRecord
 from payclient.reconcile.rules import as_json
 from payclient.report._columns import CSV
 from payclient.report._rows_file import GzipText
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What starts a formula in a spreadsheet, the full-width forms included."""
+"""First characters of a formula in a spreadsheet, the full-width forms included."""
 
 
 def spreadsheet_cell(value: object) -> str | int:
@@ -123,7 +123,7 @@ def change_as_json(change: BreakChange) -> dict[str, Any]:
     }
 
 
-def _values(known: KnownBreak) -> dict[str, Any]:
+def _values(known: BreakRecord) -> dict[str, Any]:
     """Return both values of the first row, and what is at stake in all; the other rows are in the reports."""
     ours, theirs = known.sides[0] if known.sides else (None, None)
     return {"ledger": ours, "service": theirs, "at_stake": known.at_stake}

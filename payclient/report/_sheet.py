@@ -119,7 +119,7 @@ class SheetWriter:
 
     @property
     def left_out(self) -> int:
-        """How many rows are not in the sheet, once all are written; the sentence takes the place of one more."""
+        """The number of rows that do not fit, once all are written; the sentence takes the place of one more."""
         return self._more + 1 if self._more else 0
 
     def _write(self, values: Sequence[Value]) -> None:

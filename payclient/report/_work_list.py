@@ -40,7 +40,7 @@ class WorkItem:
 
     @property
     def place(self) -> str:
-        """Where it is, for messages."""
+        """Its sheet and row, for messages."""
         return f"sheet {self.sheet}, row {self.row}"
 
 
@@ -109,7 +109,7 @@ def _text(value: Any, place: str) -> str:
 
 
 @frozen(kw_only=True)
-class Taker:
+class DecisionImporter:
     """Turns rows of a work list into decisions of one person, approved or not."""
 
     run: str

@@ -20,7 +20,7 @@ import attrs
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Journal, JournalError, reconcile, replay, verify_journal
-from payclient.reconcile.nights._earlier import Earlier, PreviousRun
+from payclient.reconcile.nights._records import PreviousRun, ReferenceRecord
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.reconciling import NOON
@@ -55,7 +55,7 @@ def _records(_is_listed):
     for number in range(3, 12):
         carried = [Entry(line=number, reference=f"O{1000 + number}", amount=5, status="paid")] if number < 6 else []
         reference = carried[0].reference if carried else f"T{number}"
-        yield Earlier(reference=reference, is_paid=True), carried
+        yield ReferenceRecord(reference=reference, is_paid=True), carried
 
 
 async def _write(path, copy, rows):

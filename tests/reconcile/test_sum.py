@@ -10,7 +10,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile
-from payclient.reconcile.judge._sum import payment_of, why_apart
+from payclient.reconcile.judge._sum import payment_of, why_not_summed
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])
@@ -192,5 +192,5 @@ def test_why_apart():
     """The status must be the same on all charges; without a charge, on all lines."""
     charge, canceled = line(2, 9, "charge", status="Paid"), line(3, 9, "refund", status="Canceled")
     refund = line(4, 9, "refund", status="Paid")
-    assert why_apart([charge, canceled, refund], BY_KIND) == ""
-    assert why_apart([canceled, refund], BY_KIND) == "status is 'Canceled' on line 3 and 'Paid' on line 4"
+    assert why_not_summed([charge, canceled, refund], BY_KIND) == ""
+    assert why_not_summed([canceled, refund], BY_KIND) == "status is 'Canceled' on line 3 and 'Paid' on line 4"

@@ -16,7 +16,7 @@ from payclient.ledger import Entry
 from payclient.reconcile import Approval, Bucket, Code, DecisionError, Finding, Resolution, Row
 from payclient.report import About, ReportFiles
 from payclient.report._facts import RUN_TERM
-from payclient.report._work_list import Taker, read_work_list
+from payclient.report._work_list import DecisionImporter, read_work_list
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RUN = "20261121T020003Z-3f9a1c2d"
@@ -97,7 +97,7 @@ def fill(reference, owner="Ana", resolution="", comment="", line=None):
 
 
 def taken(folder, items, **options):
-    return Taker(run=RUN, by="ana", at=NOON, **options).take(items, folder / "rows.jsonl")
+    return DecisionImporter(run=RUN, by="ana", at=NOON, **options).take(items, folder / "rows.jsonl")
 
 
 def refusal(folder, path, **options):

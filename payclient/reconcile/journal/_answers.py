@@ -12,7 +12,7 @@ from payclient.reconcile.journal import _schema as schema
 from payclient.reconcile.journal._database import Buffer, Database
 from payclient.reconcile.journal._stored import entry_from, moment_from, observation_cells, observation_from
 from payclient.reconcile.judge import PendingLookup, differing, paid_reff_of
-from payclient.reconcile.nights import earlier_from
+from payclient.reconcile.nights import record_from
 from payclient.reconcile.rules import Rules
 from payclient.reconcile.values import JournalWriteError, Observation, OtherSide
 
@@ -60,7 +60,7 @@ class Answers:
         """Return the lookup of the row in *cells*, with what the previous run says about its reference."""
         entries = self._entries(first, cells)
         reference = entries[0].reference
-        known = None if earlier is None else earlier_from(reference, earlier)
+        known = None if earlier is None else record_from(reference, earlier)
         return PendingLookup(reference, position, entries, known)
 
     def _entries(self, first: int | None, cells: Sequence[Any]) -> tuple[Entry, ...]:

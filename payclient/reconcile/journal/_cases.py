@@ -15,10 +15,10 @@ from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile.journal import _schema as schema
 from payclient.reconcile.journal._database import Database
 from payclient.reconcile.journal._integrity import with_checksum
-from payclient.reconcile.journal._listed import StatementLines
+from payclient.reconcile.journal._statement_lines import StatementLines
 from payclient.reconcile.journal._stored import StoredCell, entry_cells, entry_from, observation_from
-from payclient.reconcile.judge import Case, are_parts, judged_entries, why_apart
-from payclient.reconcile.nights import Earlier, PreviousRun, Records, earlier_cell, earlier_from
+from payclient.reconcile.judge import Case, are_parts, judged_entries, why_not_summed
+from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_cell, record_from
 from payclient.reconcile.rules import InvoiceTotals, Rules, invoice_of
 from payclient.reconcile.values import Observation
 
@@ -50,17 +50,17 @@ class Cases:
         query, parameters = (schema.EVERY_CASE, ()) if reference is None else (schema.CASES_OF, (reference,))
         return filter(None, map(self._case, self.database.read(query, parameters)))
 
-    def of_earlier(self) -> Iterator[tuple[Earlier, list[Case]]]:
+    def of_earlier(self) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
         """Yield what the previous run says about each reference with a break, by reference, and its cases."""
         for (reference, data), stored in groupby(self.database.read(schema.EARLIER_CASES), key=itemgetter(0, 5)):
             cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
-            yield earlier_from(reference, data), list(filter(None, cases))
+            yield record_from(reference, data), list(filter(None, cases))
 
     def _case(self, cells: tuple[Any, ...]) -> Case | None:
         """Return the case of a row of `CASES`; None for one that is part of another."""
         case = self._answered(cells)
         reference, previous = case.entry.reference or "", self.previous
-        earlier = None if previous is None else earlier_from(reference, cells[4])
+        earlier = None if previous is None else record_from(reference, cells[4])
         side = self.statement.side(reference, position=cells[0], rules=self.rules, earlier=earlier)
         if side is not None and isinstance(case.entry, Entry):
             case = evolve(case, other_side=side)
@@ -91,7 +91,7 @@ class Cases:
             for statement in schema.FIND_APART:
                 db.execute(statement)
             for first, lines in groupby(self.database.read(schema.LINES), key=itemgetter(0)):
-                if why := why_apart((_usable(cells[1:]) for cells in lines), self.rules):
+                if why := why_not_summed((_usable(cells[1:]) for cells in lines), self.rules):
                     db.execute(schema.ADD_APART, (first, why))
 
     def _find_invoices(self) -> None:
@@ -157,7 +157,7 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
         lambda reference: find(schema.IS_LISTED, (reference, after)).fetchone() is not None
     ):
         if earlier.is_known:
-            writing.execute(schema.ADD_EARLIER, with_checksum(earlier.reference, earlier_cell(earlier)))
+            writing.execute(schema.ADD_EARLIER, with_checksum(earlier.reference, record_cell(earlier)))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
             writing.execute(schema.ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))

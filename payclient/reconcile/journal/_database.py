@@ -26,7 +26,7 @@ _MAX_HOLDER = 300
 _COPY_BYTES = 1 << 20
 _BESIDE = ("", "-wal", "-shm", "-journal", ".holder")
 _FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged file makes Python's module raise: SQLite's messages may quote what is damaged."""
+"""The exceptions of a damaged file: SQLite's messages may quote the damage."""
 _ANOTHER = "choose another folder for a new run"
 
 

@@ -29,7 +29,7 @@ from payclient.reconcile.journal._answers import Answers
 from payclient.reconcile.journal._cases import Cases, carry_over
 from payclient.reconcile.journal._database import Buffer, Database
 from payclient.reconcile.journal._integrity import with_checksum
-from payclient.reconcile.journal._listed import KnownStatement, StatementLines
+from payclient.reconcile.journal._statement_lines import StatementLines, StoredStatement
 from payclient.reconcile.journal._stored import (
     entry_cells,
     entry_from,
@@ -38,7 +38,7 @@ from payclient.reconcile.journal._stored import (
     observation_from,
 )
 from payclient.reconcile.judge import Case, PendingLookup
-from payclient.reconcile.nights import Earlier, PreviousRun, Records, earlier_from
+from payclient.reconcile.nights import PreviousRun, Records, ReferenceRecord, record_from
 from payclient.reconcile.rules import STRICT, IgnoredLines, Rules, as_json, from_json
 from payclient.reconcile.values import Bucket, Code, JournalError, Observation, OtherSide, Row, StatementTotals
 
@@ -252,7 +252,7 @@ class Journal:
         return self.rows if self.statement is None else self.statement.after
 
     @property
-    def statement(self) -> KnownStatement | None:
+    def statement(self) -> StoredStatement | None:
         """The statement; None without one, or before it was read to its end."""
         return self.statement_lines.known
 
@@ -321,7 +321,7 @@ class Journal:
 
     @property
     def ended_by(self) -> Observation | None:
-        """What ended the last run early."""
+        """The failure that ended the last run early."""
         cells = self.note("ended_by")
         return None if cells is None else observation_from(json.loads(cells))
 
@@ -335,7 +335,7 @@ class Journal:
         """
         yield from self._cases(rules).of(reference)
 
-    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[Earlier, list[Case]]]:
+    def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
         """Yield what the previous run says about each reference with a break, by reference, and what is known now."""
         return self._cases(rules).of_earlier()
 
@@ -383,13 +383,13 @@ class Journal:
     def remembered(self) -> Iterator[str]:
         """Yield the lines for the run after this one about rows that matched; the first line counts them."""
         for (data,) in self._database.read(schema.REMEMBERED):
-            yield earlier_from("", data).remembered
+            yield record_from("", data).remembered
 
     @property
     def population(self) -> int | None:
         """The number of rows of which some or all are looked up again; None where none are."""
         first = self._database.fetch("SELECT data FROM earlier WHERE reference = ''")
-        return int(json.loads(earlier_from("", first[0][0]).remembered)["rows"]) if first else None
+        return int(json.loads(record_from("", first[0][0]).remembered)["rows"]) if first else None
 
     @property
     def run(self) -> str:

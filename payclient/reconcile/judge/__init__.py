@@ -15,4 +15,4 @@ from payclient.reconcile.judge._statement import usable_line as usable_line
 from payclient.reconcile.judge._status_finding import expiry_rule as expiry_rule
 from payclient.reconcile.judge._sum import are_parts as are_parts
 from payclient.reconcile.judge._sum import judged_entries as judged_entries
-from payclient.reconcile.judge._sum import why_apart as why_apart
+from payclient.reconcile.judge._sum import why_not_summed as why_not_summed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile.nights import Earlier
+from payclient.reconcile.nights import ReferenceRecord
 from payclient.reconcile.rules import InvoiceTotals
 from payclient.reconcile.values import Observation, OtherSide
 
@@ -17,7 +17,7 @@ class PendingLookup:
     reference: str
     position: int
     entries: tuple[Entry, ...]
-    earlier: Earlier | None = None  # the record of the previous run about it
+    earlier: ReferenceRecord | None = None  # the record of the previous run about it
 
 
 @frozen(kw_only=True)
@@ -59,5 +59,5 @@ class Case:
     unusable_line: int | None = None
     other_side: OtherSide | None = None
     invoice: InvoiceTotals | None = None
-    earlier: Earlier | None = None
+    earlier: ReferenceRecord | None = None
     is_carried: bool = False

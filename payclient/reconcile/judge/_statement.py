@@ -1,4 +1,4 @@
-"""What a statement lists for a reference, and what that means beside the service's answer."""
+"""Comparison of a statement with the service's answer, for one reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the states of both sides mean together: the matrix of all pairs, and the finding that a pair makes."""
+"""The matrix of the states of both sides, and the finding of each pair."""
 
 from __future__ import annotations
 

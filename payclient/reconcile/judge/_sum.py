@@ -21,7 +21,7 @@ _SEPARATORS = re.compile(r"[-_\s]+")
 
 def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, rules: Rules) -> Sequence[Entry]:
     """Return what is compared with *transaction*: each row of its reference, or the payment that they make."""
-    if not are_parts(entries, rules) or why_apart(entries, rules):
+    if not are_parts(entries, rules) or why_not_summed(entries, rules):
         return entries
     return [payment_of(entries, rules, transaction)]
 
@@ -31,7 +31,7 @@ def are_parts(entries: Sequence[Entry], rules: Rules) -> bool:
     return rules.lines.are_summed and (len(entries) > 1 or rules.lines.kind is not None)
 
 
-def why_apart(lines: Iterable[Entry], rules: Rules) -> str:
+def why_not_summed(lines: Iterable[Entry], rules: Rules) -> str:
     """Return the reason why *lines* of one reference are not one payment; empty if they are. Read lazily."""
     # Only the status must be the same, on all charges or, without a charge, on all lines: money that is paid and money
     # that is not have no sum.

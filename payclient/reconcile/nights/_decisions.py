@@ -1,5 +1,5 @@
 """
-What people decided about breaks: one line of JSON per decision, each with the checksum of the one before.
+Decisions of people about breaks: one line of JSON each, with the checksum of the line before.
 
 Design rules:
 
@@ -27,13 +27,13 @@ from payclient.reconcile.rules import Accepted, Rules, as_json, to_member
 from payclient.reconcile.values import Code, DecisionError
 
 FIRST = "0" * 64
-"""What the first line has as the checksum of the one before."""
+"""Previous checksum of the first line."""
 
 Key: TypeAlias = tuple[str, str]
 """Reference and code; the code of an unresolved row is `unresolved`."""
 
 Decisions: TypeAlias = Mapping[Key, "Decision"]
-"""What was decided, by what it is about."""
+"""Decisions by reference and code."""
 
 UNRESOLVED = "unresolved"
 _ACCEPTED = re.compile(r"accepted until (\d{4}-\d\d-\d\d)")
@@ -91,7 +91,7 @@ class Decision:
 
     @property
     def key(self) -> Key:
-        """What it is about."""
+        """Its reference and code."""
         return self.reference, self.code
 
     @property
@@ -106,7 +106,7 @@ class Decision:
 
     @property
     def still_there(self) -> str:
-        """What to say where a later run has the break; safe to print."""
+        """The sentence for a later run that has the break; safe to print."""
         who = self.owner or self.by
         sentence = f"{self.code} of {quote(self.reference)} is still there; {who} said on {self.at.date()} that it was "
         return escape_unprintable(f"{sentence}{Resolution.CORRECTED}", max_length=400)

@@ -20,7 +20,7 @@ CONFIDENCE = 0.95
 
 @frozen(kw_only=True)
 class Recheck:
-    """Which rows of earlier runs are looked up again: their age in whole days, and the size and seed of a sample."""
+    """The choice of rows to look up again: their age in whole days, and the size and seed of a sample."""
 
     max_age: timedelta
     sample: int | None = None
@@ -54,7 +54,7 @@ class Rechecked:
 
     @property
     def looked_at(self) -> int:
-        """How many have an answer."""
+        """The number of rows with an answer."""
         return self.rows - self.unanswered
 
     @property
@@ -66,7 +66,7 @@ class Rechecked:
 
     @property
     def sentence(self) -> str:
-        """What was looked up again, and what that proves."""
+        """The result, and the share of all rows that it proves, for people."""
         of = f"{self.looked_at:,} of {plural(self.population, 'row')} that matched in earlier runs looked up again: "
         said = f"{of}{self.changed:,} changed"
         if self.at_most is not None:

@@ -1,4 +1,4 @@
-"""What changed since the previous run: carried rows, reused answers, and what the rules alone changed."""
+"""Changes since the previous run: carried rows, reused answers, and the effect of other rules alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import MappingProxyType
 from attrs import define, field, frozen
 
 from payclient._escape import plural
-from payclient.reconcile.nights._earlier import PreviousRun
 from payclient.reconcile.nights._recheck import Rechecked
+from payclient.reconcile.nights._records import PreviousRun
 from payclient.reconcile.rules import Rules, changed_rules
 from payclient.reconcile.values import Bucket, Row
 
@@ -32,7 +32,7 @@ class SincePrevious:
 
     @property
     def reused_sentence(self) -> str:
-        """How many rows were not looked up, and how old their answers are; empty if all were looked up."""
+        """The number of rows that were not looked up, and the age of their answers; empty if all were."""
         if self.oldest_reused_at is None or self.newest_reused_at is None:
             return ""
         first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (self.oldest_reused_at, self.newest_reused_at))
@@ -43,7 +43,7 @@ class SincePrevious:
 
     @property
     def recheck_sentence(self) -> str:
-        """What was looked up again and what that proves, or what was not, although the run before did; else empty."""
+        """The rows that were looked up again, or that the previous run knew of and this one does not; else empty."""
         if self.rechecked is not None:
             return self.rechecked.sentence
         if not self.previous.recheck:
@@ -61,12 +61,12 @@ class SincePrevious:
 
     @property
     def rules_remark(self) -> str:
-        """Which rules changed, or that none did."""
+        """The rules that changed, or a remark that none did."""
         return self.rules_sentence or f"the same as in the previous run, of {self.previous.label}"
 
     @property
     def rules_sentence(self) -> str:
-        """Which rules changed, and what they alone changed; empty if none did."""
+        """The rules that changed, and their effect alone; empty if none did."""
         if not self.changed_rules:
             return ""
         effects = [

@@ -1,4 +1,4 @@
-"""Which acceptances need a review: those that match no row, have ended or will end soon."""
+"""Acceptances to review: those that match no row, have ended or will end soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a break may have in common with others, and how that is said."""
+"""Attributes that breaks can share, and their wording."""
 
 from __future__ import annotations
 

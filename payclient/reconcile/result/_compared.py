@@ -1,4 +1,4 @@
-"""What was compared and what was not, so that a verdict states its scope."""
+"""The fields that were compared or not, so that a verdict states its scope."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Compared:
 
     @property
     def what(self) -> str:
-        """What was compared, in words; empty where nothing was."""
+        """The compared fields in words; empty if there are none."""
         most = max(self.fields.values(), default=0)
         found = {name: rows for name, rows in self.fields.items() if rows}
         names = [name if rows == most else f"{name} ({plural(rows, 'row')})" for name, rows in found.items()]
@@ -60,7 +60,7 @@ class Compared:
 
     @property
     def remark(self) -> str:
-        """What was not compared, in one sentence; empty when everything was."""
+        """The fields that were not compared, in one sentence; empty if there are none."""
         told = {"amount": self.are_amounts_left_out, "status": self.status_left_out}
         names = [name for name in self.left_out if not told.get(name)]
         why = {"the ledger does not state it": False, "no row with it was answered": True}

@@ -54,7 +54,7 @@ class OpenFindings:
 
     @property
     def at_stake_sentence(self) -> str:
-        """What is open, what of it has been open for more than 30 days, and what is counted under several kinds."""
+        """The open findings, those of more than 30 days, and those that count the same money twice."""
         old = f"; {self.old.count:,} of them for more than 30 days, with {self.old.amount:,}" if self.old.count else ""
         once = ""
         if self.payments != self.closing:
@@ -64,7 +64,7 @@ class OpenFindings:
 
     @property
     def old(self) -> FindingTotal:
-        """What has been open for more than 30 days."""
+        """Those that have been open for more than 30 days."""
         totals = [total for age, total in self.by_age.items() if (AGES[age] or inf) > 30]
         return FindingTotal(sum(each.count for each in totals), sum(each.amount for each in totals))
 

@@ -71,7 +71,7 @@ class Settlement:
 
     @property
     def problems(self) -> str:
-        """What is wrong with the statement as a whole, in words; empty if nothing is."""
+        """The problems of the statement as a whole, in words; empty if there are none."""
         off, lines = self.payout_difference, self.statement.rejected_lines
         said = f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total" if off else ""
         unusable = f"{plural(lines, 'line')} of the statement cannot be used" if lines else ""

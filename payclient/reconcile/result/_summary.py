@@ -88,7 +88,7 @@ class Total:
 
     @property
     def paid_difference(self) -> int:
-        """What the rows move on the bridge: the service's paid money, less the ledger's."""
+        """The move of the rows on the bridge: the service's paid money, less the ledger's."""
         return self.service_paid - self.ledger_paid
 
     def plus(self, row: Row) -> Total:
@@ -171,7 +171,7 @@ class Summary:
 
     @property
     def completeness(self) -> str:
-        """What the report cannot say, in one sentence."""
+        """The limits of the report, in one sentence."""
         sentences = [COMPLETENESS if self.settlement is None else BOTH_WAYS]
         if self.since is not None:
             sentences += [self.since.reused_sentence, self.since.recheck_sentence]
@@ -179,7 +179,7 @@ class Summary:
 
     @property
     def sentence(self) -> str:
-        """What was compared, and the result, in one sentence."""
+        """The scope and the result, in one sentence."""
         if self.verdict is Verdict.EMPTY:
             return "Nothing was read, so nothing was compared."
         counts = ", ".join(self._counted(bucket, total.rows) for bucket, total in self.buckets.items() if total.rows)

@@ -33,9 +33,9 @@ from payclient.reconcile.rules._rules import Rounding as Rounding
 from payclient.reconcile.rules._rules import Rules as Rules
 from payclient.reconcile.rules._rules import Tolerance as Tolerance
 from payclient.reconcile.rules._rules import changed_rules as changed_rules
-from payclient.reconcile.rules._rules import keep_reading as keep_reading
 from payclient.reconcile.rules._rules import rules_as_json as rules_as_json
 from payclient.reconcile.rules._rules import with_profiles as with_profiles
+from payclient.reconcile.rules._rules import with_reading_of as with_reading_of
 from payclient.reconcile.rules._rules_file import parse_rules as parse_rules
 from payclient.reconcile.rules._rules_file import read_rules as read_rules
 from payclient.reconcile.rules._rules_file import rules_from_json as rules_from_json

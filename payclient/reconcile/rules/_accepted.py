@@ -12,7 +12,7 @@ from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.values import Code, Finding, RulesError
 
 ACCEPTED_BY = "accepted by "
-"""How the waiver of an accepted difference begins."""
+"""Begins the waiver of an accepted difference."""
 
 _MAX_WAIVER = 400
 
@@ -81,7 +81,7 @@ class Accepted:
 
     @property
     def waiver(self) -> str:
-        """Why the difference does not count, in one sentence; safe to print."""
+        """The reason in one sentence; safe to print."""
         return escape_unprintable(
             f"{ACCEPTED_BY}{self.owner} until {self.expires}: {self.reason}", max_length=_MAX_WAIVER
         )

@@ -77,7 +77,7 @@ class Tolerance:
 
 
 class Rounding(StrEnum):
-    """How a fraction of the smallest unit is rounded."""
+    """The rounding of a fraction of the smallest unit."""
 
     HALF_UP = "half_up"
     UP = "up"
@@ -345,7 +345,7 @@ def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
     return tuple(name for name in {**one, **other} if one.get(name) != other.get(name))
 
 
-def keep_reading(rules: Rules, run: Rules) -> Rules:
+def with_reading_of(rules: Rules, run: Rules) -> Rules:
     """Return *rules* with those of *run* that say how both sides and the answers are read, which were read by them."""
     kept = {name: getattr(run.statement, name) for name in ("columns", "ignore_columns", "reading", "kind")}
     return evolve(

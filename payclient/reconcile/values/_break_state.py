@@ -1,4 +1,4 @@
-"""What became of a break since an earlier run, and how old it is."""
+"""State and age of a break."""
 
 from __future__ import annotations
 

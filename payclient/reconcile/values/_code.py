@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Severity(IntEnum):
-    """How much a finding matters; they can be compared."""
+    """The weight of a finding; they can be compared."""
 
     INFO = 0
     LOW = 1
@@ -49,7 +49,7 @@ class PatternKind(StrEnum):
 
 
 class _Trait(Flag):
-    """What is true of a code, apart from its severity."""
+    """The properties of a code, apart from its severity."""
 
     OTHER = 0
     REMARK = auto()

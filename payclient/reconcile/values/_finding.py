@@ -20,7 +20,7 @@ from payclient.reconcile.values._status import Status
 _ORDER = {code: place for place, code in enumerate(Code)}
 
 Side: TypeAlias = str | int | None
-"""What one side says, as it said it."""
+"""Raw value of one side."""
 
 
 @frozen
@@ -187,7 +187,7 @@ class Row:
 
     @property
     def place(self) -> str:
-        """Where it is listed, for people: `line 3`, and of which file if that is not the ledger of this run."""
+        """Its line for people: `line 3`, with the name of the file if that is not the ledger of this run."""
         return f"line {self.line}" + ("" if self.line_of == "ledger" else f" of the {self.line_of}")
 
     @property

@@ -1,4 +1,4 @@
-"""What the service answered for a reference, and when."""
+"""The service's answer about a reference, and its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement lists: for one reference, and as a whole."""
+"""Statement values, per reference and in total."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Settled:
 
     @property
     def stated(self) -> int | None:
-        """What was paid or, where that is not stated, what was paid out; None where no line states either."""
+        """The amount or, where it is not stated, the amount received; None where no line states either."""
         return self.amount_received if self.amount is None else self.amount
 
     @property
@@ -120,6 +120,6 @@ class StatementTotals:
 
     @property
     def ignored_sentence(self) -> str:
-        """What the rules leave out, for people; empty if nothing."""
+        """The lines that the rules leave out, for people; empty if there are none."""
         lines = f"{plural(self.ignored_lines, 'line')} of the statement"
         return f"{lines} left out, as the rules say: {self.ignored_amount:,}" if self.ignored_lines else ""

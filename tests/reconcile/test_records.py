@@ -32,8 +32,8 @@ from payclient.reconcile import (
     replay,
 )
 from payclient.reconcile.journal import Reuse
-from payclient.reconcile.nights import Earlier
-from payclient.reconcile.nights._earlier import earlier_cell, earlier_from
+from payclient.reconcile.nights import ReferenceRecord
+from payclient.reconcile.nights._records import record_cell, record_from
 from payclient.report import JOURNAL
 from support.chance import examples
 from support.nights import Nights, paid
@@ -371,8 +371,8 @@ async def test_cells(night):
     lines = [text for _, text in second.run.memory()]
     assert [json.loads(line)["state"] for line in lines] == ["resolved", "resolved"]
     ((record, _),) = second.run.records(lambda _: True)
-    assert earlier_from("A", earlier_cell(record)) == record
-    assert (record.is_paid, len(record.breaks), earlier_from("B", None).is_paid, earlier_from("C", "").is_paid) == (
+    assert record_from("A", record_cell(record)) == record
+    assert (record.is_paid, len(record.breaks), record_from("B", None).is_paid, record_from("C", "").is_paid) == (
         True,
         2,
         False,
@@ -579,9 +579,9 @@ async def test_taken_back(night):
 @pytest.mark.parametrize("is_in_ledger", [True, False])
 def test_settled_cells(settled, is_in_ledger):
     """What the journal stores about an earlier statement is read back as it was."""
-    record = Earlier(reference="A", is_paid=True, settled=settled, is_in_ledger=is_in_ledger)
-    assert earlier_from("A", earlier_cell(record)) == record
-    assert (earlier_cell(record) == "") == (settled is None and is_in_ledger)
+    record = ReferenceRecord(reference="A", is_paid=True, settled=settled, is_in_ledger=is_in_ledger)
+    assert record_from("A", record_cell(record)) == record
+    assert (record_cell(record) == "") == (settled is None and is_in_ledger)
 
 
 def statements():

@@ -14,7 +14,7 @@ from payclient.reconcile.journal._database import Buffer, Database
 from payclient.reconcile.journal._integrity import with_checksum
 from payclient.reconcile.journal._stored import entry_cells, entry_from
 from payclient.reconcile.judge import settled_by
-from payclient.reconcile.nights import Earlier
+from payclient.reconcile.nights import ReferenceRecord
 from payclient.reconcile.rules import Rules, as_json, from_json
 from payclient.reconcile.values import JournalError, OtherSide, Settled, StatementTotals
 
@@ -22,7 +22,7 @@ _ROWS_PER_COMMIT = 10_000
 
 
 @frozen(kw_only=True)
-class KnownStatement:
+class StoredStatement:
     """A statement that was read to its end, and where its references stand in the journal."""
 
     totals: StatementTotals
@@ -39,7 +39,7 @@ class StatementLines:
         self._unwritten = Buffer(database, schema.ADD_TO_STATEMENT, _ROWS_PER_COMMIT, commits=True)
         self._stored: Iterator[Entry | RejectedEntry] = iter(())
         self._lines = 0
-        self.known = None if noted is None else from_json(json.loads(noted), KnownStatement)
+        self.known = None if noted is None else from_json(json.loads(noted), StoredStatement)
         """The whole statement; None without one, or before it was read to its end."""
 
     @property
@@ -88,14 +88,16 @@ class StatementLines:
                 cells = entry_cells(Entry(line=line, reference=reference))
                 db.execute(schema.ADD_ENTRY, with_checksum(position, None, *cells))
                 left_out_after += not is_left_out
-        self.known = KnownStatement(totals=totals, after=after, ledger_rows=ledger_rows, left_out_after=left_out_after)
+        self.known = StoredStatement(totals=totals, after=after, ledger_rows=ledger_rows, left_out_after=left_out_after)
         return json.dumps(as_json(self.known))
 
     def _refuse(self, how: str) -> None:
         message = f"the journal {self._database.path} began with another statement: {how}"
         raise JournalError(message)
 
-    def side(self, reference: str, *, position: int, rules: Rules, earlier: Earlier | None = None) -> OtherSide | None:
+    def side(
+        self, reference: str, *, position: int, rules: Rules, earlier: ReferenceRecord | None = None
+    ) -> OtherSide | None:
         """Return what the statements, this one and *earlier* ones, list for a row; None without a statement."""
         if self.known is None:
             return None

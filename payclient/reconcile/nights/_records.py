@@ -1,5 +1,5 @@
 """
-What the previous run says about each reference, and what that adds to the rows of this one.
+Records of the previous run about each reference, and their effect on the rows of this one.
 
 A journal keeps it, so that a report can be written again without the folder of the previous run.
 """
@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from payclient._escape import quote
 from payclient.ledger import Entry
-from payclient.reconcile.nights._history import KnownBreak, changes_of, ledger_fingerprint, seen_of
+from payclient.reconcile.nights._changes import BreakRecord, changes_of, ledger_fingerprint, view_of
 from payclient.reconcile.rules import STRICT, Rules, as_json, from_json
 from payclient.reconcile.values import (
     BreakState,
@@ -35,11 +35,11 @@ _NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.F
 
 
 @frozen(kw_only=True)
-class Earlier:
+class ReferenceRecord:
     """The record of the previous run about one reference."""
 
     reference: str
-    breaks: tuple[KnownBreak, ...] = ()
+    breaks: tuple[BreakRecord, ...] = ()
     is_paid: bool = False
     settled: Settled | None = None  # by its statement, with those before it
     is_in_ledger: bool = True  # and not in its statement alone
@@ -53,15 +53,14 @@ class Earlier:
         return bool(self.breaks or self.is_paid or self.settled or not self.is_in_ledger or is_of_recheck)
 
     @property
-    def reversal(self) -> KnownBreak | None:
+    def reversal(self) -> BreakRecord | None:
         """The break of the previous run that says the payment was reversed before."""
         return next((each for each in self.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
 
 
-Records: TypeAlias = Callable[[Callable[[str], bool]], Iterator[tuple[Earlier, Sequence[Entry]]]]
+Records: TypeAlias = Callable[[Callable[[str], bool]], Iterator[tuple[ReferenceRecord, Sequence[Entry]]]]
 """
-Yields what a run says about each reference that matters later, and the entries to ask about again; it is given what
-returns whether today's ledger has a reference.
+Yields each reference to remember and its entries to look up again. Args: whether today's ledger lists a reference.
 """
 
 
@@ -100,7 +99,7 @@ _MONTHS = (
 )
 
 
-def reversal(earlier: Earlier, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
+def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
     """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
     before, found = earlier.reversal, answer.transaction
     if earlier.matched is not None:
@@ -119,14 +118,14 @@ def reversal(earlier: Earlier, entry: Entry, answer: Observation, rules: Rules) 
     return Finding(Code.REVERSED, sentence, ledger=ours, service=None if found is None else found.status)
 
 
-def with_history(row: Row, earlier: Earlier, *, run: str, previous: str) -> Row:
+def with_history(row: Row, earlier: ReferenceRecord, *, run: str, previous: str) -> Row:
     """Return *row* of *run* with the age of each of its breaks, as *previous* knows them."""
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
     before = {each.code: each for each in earlier.breaks}
     is_one_of_several = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
-    was = seen_of(row.reference, (), run=previous, remembered=earlier.breaks)
-    now = seen_of(row.reference, (row,), run=run)
+    was = view_of(row.reference, (), run=previous, remembered=earlier.breaks)
+    now = view_of(row.reference, (row,), run=run)
     ages = {}
     for change in changes_of(was, now):
         known, history = before.get(change.now.code), change.history
@@ -139,7 +138,7 @@ def with_history(row: Row, earlier: Earlier, *, run: str, previous: str) -> Row:
     return evolve(row, findings=tuple(findings))
 
 
-def earlier_cell(earlier: Earlier) -> str:
+def record_cell(earlier: ReferenceRecord) -> str:
     """Return *earlier* as the journal stores it; of a payment alone, without break or settlement, empty text."""
     # The breaks come first, so that a query can tell whether there are any.
     settled = earlier.settled
@@ -152,15 +151,15 @@ def earlier_cell(earlier: Earlier) -> str:
     return json.dumps([list(map(as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money, *of_recheck])
 
 
-def earlier_from(reference: str, cell: str | None) -> Earlier:
-    """Return what `earlier_cell` was given; None stands for a reference that the previous run does not know."""
+def record_from(reference: str, cell: str | None) -> ReferenceRecord:
+    """Return what `record_cell` was given; None stands for a reference that the previous run does not know."""
     if not cell:
-        return Earlier(reference=reference, is_paid=cell is not None)
+        return ReferenceRecord(reference=reference, is_paid=cell is not None)
     known, is_paid, is_in_ledger, money, *of_recheck = json.loads(cell)
-    return Earlier(
+    return ReferenceRecord(
         reference=reference,
         is_paid=is_paid,
-        breaks=tuple(from_json(each, KnownBreak) for each in known),
+        breaks=tuple(from_json(each, BreakRecord) for each in known),
         settled=None if money is None else Settled(lines=(), amount=money[0], amount_received=money[1], money=money[2]),
         is_in_ledger=is_in_ledger,
         matched=from_json(of_recheck[0], Matched) if of_recheck and of_recheck[0] else None,

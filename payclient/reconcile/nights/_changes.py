@@ -1,5 +1,5 @@
 """
-What became of the breaks of an earlier run, as a pure comparison of one reference at a time.
+Changes of breaks between two runs, as a pure comparison of one reference at a time.
 
 Design rules:
 
@@ -26,8 +26,8 @@ Fields: TypeAlias = tuple[tuple[object, ...], ...]
 
 
 @frozen(kw_only=True)
-class KnownBreak:
-    """One break as a run knows it."""
+class BreakRecord:
+    """One break in the records of a run."""
 
     code: Code
     severity: Severity
@@ -54,12 +54,12 @@ class KnownBreak:
 
 
 @frozen(kw_only=True)
-class Seen:
+class ReferenceView:
     """The rows of one reference in one run, for comparison with another run."""
 
     reference: str
     at: datetime | None
-    breaks: Mapping[Code, KnownBreak]  # with those that the run remembers from earlier ones
+    breaks: Mapping[Code, BreakRecord]  # with those that the run remembers from earlier ones
     waived: Mapping[Code, str]
     unknown: str  # the reason why a row could not be judged; empty if all were
     has_statement: bool  # as far as the rows tell
@@ -72,8 +72,8 @@ class BreakChange:
     """One break in two runs."""
 
     reference: str
-    was: KnownBreak | None  # None if it is new
-    now: KnownBreak
+    was: BreakRecord | None  # None if it is new
+    now: BreakRecord
     history: History
     why: str = ""  # it is not known; empty if it is
     is_old: bool = False  # resolved before the earlier run already, and still
@@ -89,7 +89,7 @@ _NO_STATEMENT = "the later run has no statement"
 _OTHERS_UNKNOWN = "it was paid twice, and the later run does not know what became of the other payment"
 
 
-def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterable[KnownBreak] = ()) -> Seen:
+def view_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> ReferenceView:
     """Return the view that a run has of one reference, from all its *rows* in any order."""
     # Of a remembered break, the run knows more than its rows say: state and age.
     at = min((row.observed_at for row in rows if row.observed_at is not None), default=None)
@@ -108,7 +108,7 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
     for code, findings in found.items():
         worst = max(findings, key=lambda each: each.severity)
         before = worst.history or breaks.get(code)
-        breaks[code] = KnownBreak(
+        breaks[code] = BreakRecord(
             code=code,
             severity=worst.severity,
             sentence=worst.sentence,
@@ -120,7 +120,7 @@ def seen_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterab
             state=BreakState.NEW if before is None else before.state,
             at_stake=sum(each.at_stake or 0 for each in findings[: 1 if code.is_of_ledger else None]),
         )
-    return Seen(
+    return ReferenceView(
         reference=reference,
         at=at,
         breaks=breaks,
@@ -137,8 +137,8 @@ def _compared(side: object) -> tuple[object, ...]:
 
 
 def changes_of(
-    was: Seen,
-    now: Seen,
+    was: ReferenceView,
+    now: ReferenceView,
     *,
     is_judged: Callable[[str], bool] = lambda _: True,
     unchanged: Collection[ResolvedBy] = (),
@@ -154,7 +154,7 @@ def changes_of(
             yield _absent(before, was, now, is_judged, unchanged)
 
 
-def _present(was: KnownBreak | None, now: KnownBreak, seen: Seen) -> BreakChange:
+def _present(was: BreakRecord | None, now: BreakRecord, seen: ReferenceView) -> BreakChange:
     if was is None:
         state = BreakState.NEW
     elif was.is_resolved:
@@ -168,7 +168,11 @@ def _present(was: KnownBreak | None, now: KnownBreak, seen: Seen) -> BreakChange
 
 
 def _absent(
-    was: KnownBreak, before: Seen, now: Seen, is_judged: Callable[[str], bool], unchanged: Collection[ResolvedBy]
+    was: BreakRecord,
+    before: ReferenceView,
+    now: ReferenceView,
+    is_judged: Callable[[str], bool],
+    unchanged: Collection[ResolvedBy],
 ) -> BreakChange:
     why, then = "", evolve(was, gone_for=was.gone_for + 1)
     if not was.is_resolved:
@@ -185,7 +189,7 @@ def _absent(
     )
 
 
-def _unknown(was: KnownBreak, now: Seen, is_judged: Callable[[str], bool]) -> str:
+def _unknown(was: BreakRecord, now: ReferenceView, is_judged: Callable[[str], bool]) -> str:
     """Say why the later run cannot tell what became of a break that it does not have; empty if it can."""
     if not now.unknown and was.code.is_of_statement and not now.has_statement:
         return _NO_STATEMENT
@@ -195,7 +199,7 @@ def _unknown(was: KnownBreak, now: Seen, is_judged: Callable[[str], bool]) -> st
     return "" if all(map(is_judged, others)) else _OTHERS_UNKNOWN
 
 
-def _history(known: KnownBreak, at: datetime | None) -> History:
+def _history(known: BreakRecord, at: datetime | None) -> History:
     return History(
         state=known.state,
         first_seen=known.first_seen,
@@ -212,7 +216,7 @@ def _days(first: datetime, last: datetime) -> int:
 # Why a break is gone
 
 
-def _resolved_by(was: KnownBreak, now: Seen, unchanged: Collection[ResolvedBy]) -> ResolvedBy:
+def _resolved_by(was: BreakRecord, now: ReferenceView, unchanged: Collection[ResolvedBy]) -> ResolvedBy:
     waiver = now.waived.get(was.code, "")
     if waiver.startswith(ACCEPTED_BY):
         return ResolvedBy.ACCEPTANCE
@@ -237,7 +241,7 @@ def _resolved_by(was: KnownBreak, now: Seen, unchanged: Collection[ResolvedBy]) 
 
 
 def ledger_fingerprint(code: Code, entry: Entry) -> str:
-    """Return what `KnownBreak.ledger` is for a reference with this row alone."""
+    """Return what `BreakRecord.ledger` is for a reference with this row alone."""
     return _fingerprint(code, (_compared(entry),))
 
 

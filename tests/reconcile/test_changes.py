@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Accepted, Bucket, Case, Code, Finding, Row, Rules, Severity, Tolerance, judge
-from payclient.reconcile.nights._history import BreakState, ResolvedBy, changes_of, seen_of
+from payclient.reconcile.nights._changes import BreakState, ResolvedBy, changes_of, view_of
 from payclient.reconcile.values._observation import observe
 from support.chance import examples
 
@@ -36,7 +36,7 @@ def judged(ledger, service, *, at=NIGHT, rules=STRICT, line=2, **case):
 
 
 def seen(*rows, run="a", remembered=()):
-    return seen_of("T1", rows, run=run, remembered=remembered)
+    return view_of("T1", rows, run=run, remembered=remembered)
 
 
 def states(was, now, **options):
@@ -225,7 +225,7 @@ def runs(draw, night):
 
 def all_seen(rows, name, remembered=None):
     kept = remembered or {}
-    return {each: seen_of(each, rows[each], run=name, remembered=kept.get(each, ())) for each in rows}
+    return {each: view_of(each, rows[each], run=name, remembered=kept.get(each, ())) for each in rows}
 
 
 def all_changes(was, now):
