@@ -203,6 +203,10 @@ class _Stream:
     def _is_busy(self) -> bool:
         return bool(self._asking or self._asleep or self._deferred)
 
+    @property
+    def _max_deferred(self) -> int:
+        return self._concurrency * _DEFERRED_PER_WORKER
+
     def _is_done(self) -> bool:
         # When draining, workers that only wait, for a reference or for a later pass, do not count.
         return not self._workers or (self._is_draining and not self._asking)
@@ -288,7 +292,7 @@ class _Stream:
         while not self._is_draining:
             now = self._clock.now()
             is_due = bool(self._deferred) and self._deferred[0][0] <= now
-            if not is_due and len(self._deferred) < self._concurrency * _DEFERRED_PER_WORKER:
+            if not is_due and len(self._deferred) < self._max_deferred:
                 row = await self._source.take()
                 if row is not None:
                     if not self._is_busy():
@@ -319,9 +323,11 @@ class _Stream:
 
     async def _ask_known(self, row: PendingRow, error: PayClientError) -> None:
         """Look up a known-good reference if no other row can show whether the service answers, or has been reached."""
-        # Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and some
-        # bad rows at its beginning like a wrong address. A row with a single pass is not retried to find out.
-        is_dry = self._source.is_exhausted or self._source.is_awaited or self._deferral.passes(error) == 1
+        # Otherwise one bad row at the end of the input, or before a gap in it, would look like an outage, and so would
+        # bad rows that hold up the input; some at its beginning would look like a wrong address. A row with a single
+        # pass is not retried to find out.
+        is_held_up = len(self._deferred) + self._asking >= self._max_deferred
+        is_dry = self._source.is_exhausted or self._source.is_awaited or is_held_up or self._deferral.passes(error) == 1
         is_alone = is_dry and self._deferral.answers == row.answers_when_sent
         is_unclear = is_alone or not self._deferral.is_reached
         if not (is_unclear and self._known is not None and is_passing(error)):

@@ -315,6 +315,16 @@ async def test_bug_in_the_lookup():
 
 
 @pytest.mark.virtual_time
+async def test_bad_rows_that_hold_up_the_input():
+    """As many bad rows in a row as may be deferred are given up, and the rows behind them are looked up."""
+    bad = [f"T{number}" for number in range(1, 17)]
+    lookup = failing(ServiceError("down", status_code=500), *bad)
+    outcomes = await collect(lookup, ["T0", *bad, "T17"], concurrency=1)
+    failed = [outcome.reference for outcome in outcomes if isinstance(outcome, Failed)]
+    assert (len(outcomes), sorted(failed)) == (18, sorted(bad))
+
+
+@pytest.mark.virtual_time
 async def test_answered_behind_the_end():
     """A row that comes out of the input after a fatal error, and is answered before its reader reads on, is yielded."""
 
