@@ -54,6 +54,8 @@ _KINDS = (
     (("observer raises",), frozenset({"stream", "crowd"})),
     (("predicate raises",), frozenset({"crowd"})),
     ((*KEYS, ROTATES, RATE), ANY),
+    (("address dead for ever", "one a second for ever"), ANY),
+    (("reader gone for ever",), frozenset({"lookups", "stream", "batch"})),
     (BLOWS, frozenset({"reconcile"})),
 )
 KINDS = {kind: works for kinds, works in _KINDS for kind in kinds}

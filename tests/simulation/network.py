@@ -357,7 +357,7 @@ class Network:
         self._latency, self._loss, self._pieces = latency, loss, pieces
         self.connections = []
         self.sockets = []
-        self.dead_addresses = set()
+        self.dead_addresses, self.dead_for_ever = set(), set()
         self.on_connect = lambda _: None
         self.on_write = lambda _: None
         self._attempts = self.opening = 0
@@ -389,7 +389,7 @@ class Network:
         """Lose nothing any more, and let everything through at once."""
         self._blocked_until = self.loop.time()
         self._latency, self._loss = (0.001, 0.01), 0.0
-        self.dead_addresses.clear()
+        self.dead_addresses = {*self.dead_for_ever}
         self._addresses.update(addresses)
 
     def blocked_for(self):

@@ -9,9 +9,10 @@ from attrs import evolve, field, frozen
 MAX_FAULTS_OF_ONE = 3
 """Answers about one reference that the service spoils, at most: so that a stream has to answer it in the end."""
 
-THROTTLING = ("throttled", "throttled until", "throttled bare", "unavailable")
+THROTTLING = ("throttled", "throttled until", "throttled until, undated", "throttled bare", "unavailable")
 FAILING = ("error 500", "gateway page", "maintenance", "echo of the key")
 BROKEN = ("garbage", "empty", "cut", "reset before", "reset within", "end before", "no content")
+ODD = ("no http", "endless head", "endless body", "compressed and cut")
 SLOW = ("stall", "drip", "late")
 WRONG = ("other transaction", "other not found", "bare 404", "one behind")
 EXTRA = tuple(
@@ -19,8 +20,8 @@ EXTRA = tuple(
     for what in ("found", "missing", "rejected", "unauthorized", "elsewhere")
     for when in ("same write", "later", "next")
 )
-HARMLESS = ("interim", "chunked", "close after")
-ANSWERS = (*THROTTLING, *FAILING, *BROKEN, *SLOW, *WRONG, *EXTRA, *HARMLESS)
+HARMLESS = ("interim", "chunked", "compressed", "close after")
+ANSWERS = (*THROTTLING, *FAILING, *BROKEN, *ODD, *SLOW, *WRONG, *EXTRA, *HARMLESS)
 """By the number of the request that is answered so."""
 
 CONNECTING = ("refuse", "hang", "vanish", "reset handshake")
@@ -40,6 +41,12 @@ CALLERS = ("reader stalls", "input stalls", "observer raises", "predicate raises
 
 RATE = "rate changes"
 """By the virtual time; to so many attempts per second."""
+
+NEVER_HEALED = ("address dead for ever", "one a second for ever", "reader gone for ever")
+"""By the virtual time. What can progress does, also after all other faults."""
+
+TROUBLES = ("small buffers", "queues of one", "a commit for each row", "late timers", "a limit of one")
+"""Places where the client itself is disturbed for a whole run."""
 
 REVOKED = "revoked key"
 """By the virtual time, for some seconds; drawn apart, so that it changes no other plan."""
@@ -85,6 +92,7 @@ FOCUSES = (
 """Faults that some seeds play alone and often, because others end a lookup before it gets to them."""
 
 BREAKING = (
+    *("no http", "endless head", "endless body", "address dead for ever"),
     *("cut", "reset before", "reset within", "end before", *CONNECTING),
     *("partition", "restart", "dead address", "dead name", "kill", "disk full", "fsync"),
     *(each for each in TUNNELS if each != "proxy announces"),
@@ -99,6 +107,7 @@ IDLE = ("idle end", "proxy idle end", "proxy idle reset")
 
 SLOWING = (
     *SLOW,
+    *("endless head", "endless body", "address dead for ever", "one a second for ever"),
     *("hang", "vanish", "partition", "dead address", "dead name", "jump"),
     *("proxy silence", "proxy drip", "proxy late", "proxy silence behind", "proxy hang"),
 )
@@ -169,6 +178,7 @@ class Plan:
         pieces: In how many parts a message arrives, at most.
         work_seconds: The most that the service works on a request.
         limit: What the service takes.
+        troubles: Where the client itself is disturbed.
         faults: In the order in which they were drawn.
     """
 
@@ -193,6 +203,7 @@ class Plan:
     pieces: int = 1
     work_seconds: float = 0.2
     limit: Limit = Limit()
+    troubles: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = field(factory=tuple)
 
     def only(self, numbers):
@@ -215,7 +226,10 @@ def draw(seed):
     if plan.work == "crowd" and chance.random() < 0.3:
         plan = _undisturbed(chance, plan)
     plan = evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
-    return evolve(plan, faults=(*plan.faults, *_of_a_reader(chance, plan)))
+    plan = evolve(plan, faults=(*plan.faults, *_of_a_reader(chance, plan)))
+    chance = Random(f"for ever {seed}")
+    troubles = tuple(each for each in TROUBLES if chance.random() < 0.12)
+    return evolve(plan, troubles=troubles, faults=(*plan.faults, *_never_healed(chance)))
 
 
 def _draw(seed):
@@ -391,6 +405,12 @@ def _undisturbed(chance, plan):
     leaving = tuple(Fault("cancel", chance.randrange(10, 1500), number) for number in range(len(plan.references)))
     plan = evolve(plan, faults=leaving, limit=Limit(), loss=0.0, max_rate=None, proxy=False, timeout=10.0)
     return evolve(plan, deadline=max(plan.deadline, 20.0))
+
+
+def _never_healed(chance):
+    for kind in NEVER_HEALED:
+        if chance.random() < 0.06:
+            yield Fault(kind, round(chance.choice((0.0, 1.0, 20.0)) * chance.random(), 3))
 
 
 def _of_a_reader(chance, plan):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import timedelta
 from email.utils import format_datetime
 
 from attrs import define, frozen
 
+from payclient.protocol import BODY_LIMIT
 from simulation.plan import ANSWERS, CONNECTING, HARMLESS, MAX_FAULTS_OF_ONE
 from support.fakes import document
 from support.raw_server import chunked, head, http
@@ -95,6 +97,7 @@ class Service:
         exchanges: Every request that came.
         peers: Every connection that was made.
         is_calm: Whether faults are over.
+        is_slow: Whether it sends one answer a second, for ever.
         has_revoked: Whether it has ever refused the key.
         on_answered: Called with the number of a request and its reference as its answer is sent.
         on_reuse: Called when a request comes over a connection behind whose last answer came another.
@@ -114,7 +117,8 @@ class Service:
         self.on_reuse = lambda: None
         self.on_fault = lambda _kind: None
         self.takes = lambda _key: True
-        self.is_calm = False
+        self.is_calm, self.is_slow = False, False
+        self._in_line = []
         self._down_until = -1.0
         self._revoked_until = -1.0
         self.has_revoked = False
@@ -162,6 +166,7 @@ class Service:
             peer.is_open = False
         self._loop = loop
         self._working = 0
+        self._in_line.clear()
 
     def restart(self, seconds):
         """Break every connection, take none for a while, and forget everything but the transactions."""
@@ -219,6 +224,8 @@ class Service:
             return fault
         if self._spoilt.get(reference, 0) >= MAX_FAULTS_OF_ONE or reference[0] == "C":
             return None
+        if fault.kind == "compressed and cut" and reference[0] != "T":  # the status of a refusal says enough
+            return None
         if fault.kind == "bare 404":
             if reference in self._bare:  # said twice, it is the service's word
                 return None
@@ -248,6 +255,26 @@ class Service:
         return (http(b"", "429 Too Many Requests"), None) if is_over else None
 
     def _answer(self, peer, exchange, answer, kind, value):
+        if self.is_slow:
+            self._line_up(peer, exchange, answer, kind, value)
+        else:
+            self._send(peer, exchange, answer, kind, value)
+
+    def _line_up(self, *answer):
+        """Send one answer a second, and none over a connection that is closed."""
+        self._in_line.append(answer)
+        if len(self._in_line) == 1:
+            self._loop.call_later(1.0, self._serve_next)
+
+    def _serve_next(self):
+        while self._in_line and not self._in_line[0][0].is_open:
+            self._send(*self._in_line.pop(0))
+        if self._in_line:
+            self._send(*self._in_line.pop(0))
+        if self._in_line:
+            self._loop.call_later(1.0, self._serve_next)
+
+    def _send(self, peer, exchange, answer, kind, value):
         self._working = max(0, self._working - 1)
         if not peer.is_open:
             peer.is_busy = False
@@ -296,6 +323,10 @@ class Service:
         date = format_datetime(now.replace(microsecond=0), usegmt=True)
         peer.send(http(b"", "429 Too Many Requests", f"Retry-After: {until}", f"Date: {date}"))
 
+    def _throttle_undated(self, peer, _reference, _answer, value):
+        until = format_datetime((self._wall() + timedelta(seconds=int(value) + 1)).replace(microsecond=0), usegmt=True)
+        peer.send(http(b"", "429 Too Many Requests", f"Retry-After: {until}"))
+
     def _unavailable(self, peer, _reference, _answer, value):
         peer.send(http(b"", "503 Service Unavailable", f"Retry-After: {value + 1:.3f}"))
 
@@ -334,11 +365,21 @@ class Service:
 def _pause(kind, value):
     if kind in ("throttled", "unavailable"):
         return value + 1
+    if kind == "throttled until, undated":
+        return 1e-6  # at least: how long it is depends on the way of the answer
     return int(value) + 1 if kind == "throttled until" else None
 
 
 def _sends(data):
     return lambda _service, peer, _reference, _answer, _value: peer.send(data)
+
+
+def _compressed(answer, cut=None):
+    """Return an answer with its body compressed, and the last *cut* bytes of that left out."""
+    head_, _, body = answer.partition(b"\r\n\r\n")
+    status = head_.split(b"\r\n")[0].partition(b" ")[2].decode()
+    data = gzip.compress(body, mtime=0)
+    return http(data[: -cut if cut else None], status, "Content-Encoding: gzip")
 
 
 def _close_after(_service, peer, _reference, answer, _value):
@@ -349,6 +390,7 @@ def _close_after(_service, peer, _reference, answer, _value):
 _SPOILT = {
     "throttled": Service._throttle,
     "throttled until": Service._throttle_until,
+    "throttled until, undated": Service._throttle_undated,
     "throttled bare": _sends(http(b"", "429 Too Many Requests")),
     "unavailable": Service._unavailable,
     "error 500": _sends(_refusal("500 Internal Server Error", "Server error")),
@@ -371,5 +413,10 @@ _SPOILT = {
     "one behind": Service._fall_behind,
     "interim": lambda _service, peer, _reference, answer, _value: peer.send(head("HTTP/1.1 100 Continue") + answer),
     "chunked": Service._in_chunks,
+    "compressed": lambda _service, peer, _reference, answer, _value: peer.send(_compressed(answer)),
+    "compressed and cut": lambda _service, peer, _reference, answer, _value: peer.send(_compressed(answer, cut=4)),
+    "no http": _sends(b"220 mail.example ESMTP\r\n"),
+    "endless head": _sends(b"HTTP/1.1 200 OK\r\n" + b"X-Odd: 1\r\n" * 12_000),
+    "endless body": _sends(http(b" " * (BODY_LIMIT + 1))),
     "close after": _close_after,
 }

@@ -7,6 +7,7 @@ from attrs import evolve
 from simulation.plan import Limit
 
 SIMPLER = (
+    {"troubles": ()},
     {"proxy": False},
     {"is_tls": False},
     {"clients": 1},

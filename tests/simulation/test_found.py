@@ -237,6 +237,18 @@ FOUND = {
         work_seconds=0.0,
         faults=(Fault("observer raises", 20),),
     ),
+    "bad rows that hold up the input": Plan(
+        seed=160,
+        work="stream",
+        transport="fast",
+        has_source=True,
+        references=("T0", "C4"),
+        spread=60.0,
+        is_shuffled=False,
+        latency=(0.001, 0.001),
+        work_seconds=0.0,
+        troubles=("queues of one",),
+    ),
     "nothing is sent before there is a tunnel": Plan(
         seed=866,
         transport="fast",

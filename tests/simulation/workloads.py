@@ -54,7 +54,9 @@ class _Clients:
         made = [world.make_client() for _ in range(world.plan.clients)]
         self.clients = [client for client, _ in made]
         self.also = [other for _, other in made if other is not None]
-        self._closing = None
+        self._closing, self._gone = None, []
+        if world.plan.work in ("lookups", "stream", "batch"):
+            world.acts["reader gone for ever"] = self._lose_reader
 
     def __iter__(self):
         return iter(self.clients)
@@ -66,6 +68,16 @@ class _Clients:
         """Close the first client now, whatever it does."""
         self.world.is_closing = True
         self._closing = self.world.loop.create_task(self._close(self.clients[0]))
+
+    def _lose_reader(self, _):
+        """Have somebody open a stream, read one outcome, and never come back."""
+        self._gone.append(self.world.loop.create_task(self._never_read_on()))
+
+    async def _never_read_on(self):
+        references = [f"T{number}" for number in range(200, 212)]
+        async with self.clients[0].stream_transactions(references, concurrency=2) as outcomes:
+            await anext(outcomes)
+            await self.world.loop.create_future()
 
     async def _close(self, client):
         loop, world = self.world.loop, self.world
@@ -87,6 +99,9 @@ class _Clients:
                     await self._check_health(client)
         for client in self.clients:
             await self._close(client)
+        for each in self._gone:
+            each.cancel()
+        await asyncio.gather(*self._gone, return_exceptions=True)
         for client in self.also:
             await client.aclose()
 

@@ -21,6 +21,10 @@ import payclient._session
 import payclient._stream
 import payclient.policies._limiter
 import payclient.protocol._wire
+import payclient.reconcile._run
+import payclient.reconcile.journal._answers
+import payclient.reconcile.journal._journal
+import payclient.transports._connection
 import payclient.transports._dial
 import payclient.waiting._watch
 from payclient import AsyncClient, RetryPolicy
@@ -39,7 +43,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 UNNOTICED = {"cancel", "close", "idle end", "wall clock", *HARMLESS}
-UNNOTICED |= {*CALLERS, "proxy idle end", "proxy idle reset", "proxy announces"}
+UNNOTICED |= {*CALLERS, "reader gone for ever", "proxy idle end", "proxy idle reset", "proxy announces"}
 """Faults that no lookup notices: it is answered by its first attempt."""
 
 
@@ -119,6 +123,7 @@ class World:
         is_closing: Whether a client is closed under way.
         streams: Every stream and batch.
         watches: Every watch.
+        acts: What happens at a time in this workload, by kind; each is called with a number.
     """
 
     def __init__(self, plan):
@@ -128,7 +133,7 @@ class World:
         self.counts, self.signals, self.cells = {}, {}, Counter()
         self.streams, self.watches = [], []
         self._hearing, self.answered = {}, {}
-        self._observed = 0
+        self._observed, self.acts = 0, {}
         self.newest = {}
         self.outages, self.asked = [], {}
         self.is_closing = False
@@ -167,6 +172,9 @@ class World:
         choose = chance.randrange if plan.is_shuffled else None
         tick = (lambda: chance.random() * plan.tick) if plan.tick else None
         self.loop = SimulatedLoop(choose, tick)
+        if "late timers" in plan.troubles:
+            late = random.Random(f"late {plan.seed}")
+            self.loop.lateness = lambda: late.random() * oracles.LATENESS
         self.loop.advance(now)
 
     def _new_network(self):
@@ -367,7 +375,10 @@ class World:
             REVOKED: self.service.revoke,
             ROTATES: self.keys.rotate,
             RATE: self._change_rate,
+            "address dead for ever": self._lose_address,
+            "one a second for ever": lambda _: setattr(self.service, "is_slow", True),
         } | ({} if self.proxy is None else self.proxy.timed())
+        timed.update(self.acts)
         for fault in self.plan.faults:
             if fault.kind in timed:
                 self.loop.call_later(fault.at, self._act, fault.kind, timed[fault.kind], fault.value)
@@ -393,6 +404,12 @@ class World:
 
     def _at_tick(self, fault, act):
         self.loop.at_tick.setdefault(int(fault.at), []).append(lambda: self._act(fault.kind, act, fault.value))
+
+    def _lose_address(self, _):
+        if self.plan.is_tls:  # else there is no other
+            address = next(iter(self._entry.values()))[0]
+            self.network.dead_for_ever.add(address)
+            self.network.dead_addresses.add(address)
 
     def _change_rate(self, rate):
         for client in self.clients:
@@ -487,8 +504,30 @@ def _make_in_order(scope, *arguments, make=CancelScope.__init__, **options):
     scope._child_scopes = _InOrder()
 
 
+_OF_A_JOURNAL = (
+    (payclient.reconcile.journal._journal, "_ROWS_PER_COMMIT"),
+    (payclient.reconcile.journal._answers, "_ANSWERS_PER_WRITE"),
+    (payclient.reconcile._run, "_ROWS_PER_TURN"),
+)
+
+
+def _troubled(undo, troubles):
+    """Disturb the client itself."""
+    patch = mock.patch.object
+    if "small buffers" in troubles:
+        undo.enter_context(patch(payclient.transports._connection, "_BUFFER", 7))
+        undo.enter_context(patch(payclient.transports._dial, "_BUFFER", 5))
+    if "queues of one" in troubles:
+        undo.enter_context(patch(payclient._stream, "_DEFERRED_PER_WORKER", 1))
+    if "a commit for each row" in troubles:
+        for module, name in _OF_A_JOURNAL:
+            undo.enter_context(patch(module, name, 1))
+
+
 def _kept(make, world, name):
     def make_and_keep(*arguments, **options):
+        if name == "streams" and "queues of one" in world.plan.troubles:
+            arguments = (*arguments[:-1], asyncio.Queue(1))
         made = make(*arguments, **options)
         getattr(world, name).append(made)
         return made
@@ -511,6 +550,7 @@ def _patched(world):
         undo.enter_context(patch(payclient.transports._dial, "_system_trust", host.client_context))
         if world.plan.proxy:
             undo.enter_context(patch(payclient.transports._dial, "_new_socket", lambda _: SimulatedSocket()))
+        _troubled(undo, world.plan.troubles)
         state = random.getstate()
         undo.callback(random.setstate, state)
         random.seed(f"jitter {world.plan.seed}")
