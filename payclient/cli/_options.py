@@ -65,11 +65,15 @@ def duration_option(option: str, text: str) -> timedelta:
     return duration
 
 
+_JUDGING = Group("Judging", sort_key=6)
+_NEEDED = {"previous": "the folder of the run before", "recheck": "the age of the rows that it is of"}
+
+
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-@Parameter(name="*", group=Group("Judging", sort_key=6))
+@Parameter(name="*", group=_JUDGING)
 @frozen(kw_only=True)
 class JudgingOptions:
     """
@@ -84,6 +88,35 @@ class JudgingOptions:
         holidays: File with a date a line: days that are no business days. Overrides the rules file.
         cut_off: Time of the day, such as `17:00`, from which a row counts as of the next business day. Overrides the
             rules file.
+    """
+
+    rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
+    time_zone: str | None = None
+    assume_status: Assumed | None = None
+    grace: str | None = None
+    holidays: Path | None = None
+    cut_off: str | None = None
+
+    def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
+        """Return the rules of the file or *without_file*, with these options."""
+        # `not_found_messages` change answers, so the run is another one.
+        rules = without_file if self.rules_file is None else read_rules(self.rules_file)
+        if not_found_messages:
+            rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
+        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
+        holidays = None if self.holidays is None else read_holidays(self.holidays)
+        if calendar := _given({"holidays": holidays, "cut_off": self.cut_off}):
+            given["calendar"] = attrs.evolve(rules.calendar, **calendar)
+        return attrs.evolve(rules, **_given(given))
+
+
+@Parameter(name="*", group=_JUDGING)
+@frozen(kw_only=True)
+class EarlierRunOptions:
+    """
+    Earlier runs, and second lookups.
+
+    Attributes:
         decisions: Folder of an earlier run whose decisions count. Default: that of --previous.
         confirm_after: Time to wait before a difference is looked up again, such as `10m`.
         previous: Folder of the run before. Its breaks, open and unresolved rows that the ledger does not list any more
@@ -96,12 +129,6 @@ class JudgingOptions:
         seed: Of the sample.
     """
 
-    rules_file: Annotated[Path | None, Parameter(name="--rules")] = None
-    time_zone: str | None = None
-    assume_status: Assumed | None = None
-    grace: str | None = None
-    holidays: Path | None = None
-    cut_off: str | None = None
     decisions: Path | None = None
     confirm_after: str | None = None
     previous: Path | None = None
@@ -120,44 +147,19 @@ class JudgingOptions:
             carry_log(source, out)
         return with_decisions(rules, earlier_decisions(out))
 
-    def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
-        """Return the rules of the file or *without_file*, with these options."""
-        # `not_found_messages` change answers, so the run is another one.
-        rules = without_file if self.rules_file is None else read_rules(self.rules_file)
-        if not_found_messages:
-            rules = attrs.evolve(rules, not_found_messages=(*rules.not_found_messages, *not_found_messages))
-        given: dict[str, Any] = {"time_zone": self.time_zone, "assume_status": self.assume_status, "grace": self.grace}
-        holidays = None if self.holidays is None else read_holidays(self.holidays)
-        if calendar := _given({"holidays": holidays, "cut_off": self.cut_off}):
-            given["calendar"] = attrs.evolve(rules.calendar, **calendar)
-        return attrs.evolve(rules, **_given(given))
-
-    @property
-    def confirm_after_seconds(self) -> float:
-        return duration_option("--confirm-after", self.confirm_after or "0s").total_seconds()
-
-    @property
-    def max_age(self) -> timedelta | None:
-        """The age up to which answers are reused; None if none are."""
-        if self.reuse is None:
-            return None
-        if self.previous is None:
-            message = "--reuse needs --previous, the folder of the run before"
-            raise ConfigurationError(message)
-        return duration_option("--reuse", self.reuse)
-
-    @property
-    def rechecking(self) -> Recheck | None:
-        """Rows of earlier runs to look up again; None if there are none."""
-        if self.recheck is None:
-            if self.sample is not None:
-                message = "--sample needs --recheck, the age of the rows that it is of"
+    def read(self) -> tuple[float, timedelta | None, Recheck | None]:
+        """Return the seconds before a second lookup, the age of answers to use again, and the rows to look up again."""
+        for name, needed in (("reuse", "previous"), ("recheck", "previous"), ("sample", "recheck")):
+            if getattr(self, name) is not None and getattr(self, needed) is None:
+                message = f"--{name} needs --{needed}, {_NEEDED[needed]}"
                 raise ConfigurationError(message)
-            return None
-        if self.previous is None:
-            message = "--recheck needs --previous, the folder of the run before"
-            raise ConfigurationError(message)
         if self.sample is not None and self.sample < 1:
             message = f"--sample must be at least 1, got {self.sample}"
             raise ConfigurationError(message)
-        return Recheck(max_age=duration_option("--recheck", self.recheck), sample=self.sample, seed=self.seed)
+        max_age = None if self.reuse is None else duration_option("--reuse", self.reuse)
+        recheck = None if self.recheck is None else duration_option("--recheck", self.recheck)
+        return (
+            duration_option("--confirm-after", self.confirm_after or "0s").total_seconds(),
+            max_age,
+            None if recheck is None else Recheck(max_age=recheck, sample=self.sample, seed=self.seed),
+        )

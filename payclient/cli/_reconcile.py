@@ -16,7 +16,7 @@ from payclient._atomic import AtomicFiles
 from payclient._config import resolve_environment
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
-from payclient.cli._options import JudgingOptions, OutputOptions
+from payclient.cli._options import EarlierRunOptions, JudgingOptions, OutputOptions
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._sources import LedgerOptions, StatementOptions, about_ledger, about_statement, reading_ledger
@@ -59,6 +59,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     out: Path,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
+    earlier: EarlierRunOptions = EarlierRunOptions(),  # noqa: B008  frozen
     other: StatementOptions = StatementOptions(),  # noqa: B008  frozen
     canary: str | None = None,
     dry_run: Annotated[bool, _FLAG] = False,
@@ -82,6 +83,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         out: Folder for the journal and the report.
         source: Reading the ledger.
         judging: Judging differences.
+        earlier: Earlier runs, and second lookups.
         other: The other side.
         canary: A reference that is known to exist, looked up first.
         dry_run: Show how the ledger is read, as `payclient ledger` does, and what would be looked up; needs neither
@@ -95,12 +97,11 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     """
     _check_ledger(ledger, connection)
     rules = other.declared(source.declared(judging.rules(connection.not_found_message)))
-    confirm_after, max_age, payout = judging.confirm_after_seconds, judging.max_age, other.payout_amount
-    recheck = judging.rechecking
+    (confirm_after, max_age, recheck), payout = earlier.read(), other.payout_amount
     if dry_run:
         with _opened(ledger, source, other, rules, streams) as sides:
             return _show(*sides, Declared(ledger, judging.rules_file, source), connection.max_concurrency, streams)
-    previous, rules = _past_run(judging.previous, out, output, streams), judging.decided(rules, out)
+    previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
     async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
             job = Reconciliation(

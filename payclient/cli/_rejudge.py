@@ -19,7 +19,7 @@ from payclient.cli._sources import settling_within
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines
 from payclient.errors import ConfigurationError
-from payclient.reconcile import Assumed, Journal, JournalError, Rules, judge_again, with_profiles
+from payclient.reconcile import Journal, JournalError, Rules, judge_again, with_profiles
 from payclient.reconcile.journal import copy_journal
 from payclient.reconcile.nights import with_decisions
 from payclient.reconcile.rules import changed_rules, with_reading_of
@@ -40,12 +40,7 @@ def rejudge(
     /,
     *,
     out: Path,
-    rules: Path | None = None,
-    time_zone: str | None = None,
-    assume_status: Assumed | None = None,
-    grace: str | None = None,
-    holidays: Path | None = None,
-    cut_off: str | None = None,
+    judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
     settles_within: str | None = None,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     streams: Annotated[Streams, Parameter(parse=False)],
@@ -60,34 +55,20 @@ def rejudge(
     Args:
         folder: Folder of the run.
         out: Folder for the second judgement; not FOLDER.
-        rules: TOML file with the rules. Default: the rules of the run.
-        time_zone: Zone of the service's expiry times, such as `Asia/Jakarta` or `+07:00`. Overrides the rules.
-        assume_status: Status of every row when the ledger has no status column: `paid` or `none`. Overrides the rules.
-        grace: Age below which a row may still differ, such as `90m` or `2 business days`. Overrides the rules.
-        holidays: File with a date a line: days that are no business days. Overrides the rules.
-        cut_off: Time of the day, such as `17:00`, from which a row counts as of the next business day. Overrides the
-            rules.
+        judging: Judging differences. Default: the rules of the run.
         settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
             Overrides the rules.
         output: Output and exit status.
         streams: Streams of the process.
     """
-    given = JudgingOptions(
-        rules_file=rules,
-        time_zone=time_zone,
-        assume_status=assume_status,
-        grace=grace,
-        holidays=holidays,
-        cut_off=cut_off,
-    )
-    settling_within(given.rules(), settles_within)  # refuses what cannot be used before anything is copied
+    settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
     if out.resolve().is_relative_to(folder.resolve()):
         message = f"--out must be another folder than {folder}, which is not changed"
         raise ConfigurationError(message)
     if not (folder / JOURNAL).exists():
         message = f"there is no journal at {folder / JOURNAL}"
         raise JournalError(message)
-    remarks = _judge_copy(folder, out, given, settles_within)
+    remarks = _judge_copy(folder, out, judging, settles_within)
     carry_log(folder, out)
     worst = Worst()
     summary, judged_by = write_again(out, worst.add, output=output)
@@ -98,7 +79,7 @@ def rejudge(
     return output.exit_status(summary)
 
 
-def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: str | None) -> list[str]:
+def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
     """Put a copy of the journal of *folder* into *out*, judged again; return what there is to say about it."""
     with AtomicFiles(out, [JOURNAL]) as new:
         for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # of a killed process with the same id
@@ -106,7 +87,7 @@ def _judge_copy(folder: Path, out: Path, given: JudgingOptions, settles_within: 
         copy_journal(folder / JOURNAL, new.binary(JOURNAL))
         with Journal(new.path(JOURNAL), must_exist=True) as journal:
             about = about_of(journal)
-            wanted = settling_within(given.rules(without_file=about.rules), settles_within)
+            wanted = settling_within(judging.rules(without_file=about.rules), settles_within)
             rules = with_decisions(with_profiles(with_reading_of(wanted, about.rules)), read_log(folder).decisions)
             unconfirmed = judge_again(journal, rules=rules)
             again = JudgedAgain(
