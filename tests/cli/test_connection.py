@@ -96,12 +96,13 @@ def test_no_such_file(configured):
     )
 
 
-@pytest.mark.parametrize("argument", ["--api-key=hunter2hunter2", "--api-key", "--key=hunter2hunter2", "--token"])
-@pytest.mark.parametrize("name", ["get", "sandbox"])
-def test_key_as_argument(configured, name, argument):
+def test_key_as_argument(configured, subtests):
     """A key among the arguments is refused by every command, and not repeated."""
-    result = configured(name, "T1", argument, "hunter2hunter2")
-    assert (result.status, "never an argument" in result.err, "hunter2" in result.err) == (2, True, False)
+    for argument in ["--api-key=hunter2hunter2", "--api-key", "--key=hunter2hunter2", "--token"]:
+        for name in ["get", "sandbox"]:
+            with subtests.test(argument=argument, name=name):
+                result = configured(name, "T1", argument, "hunter2hunter2")
+                assert (result.status, "never an argument" in result.err, "hunter2" in result.err) == (2, True, False)
 
 
 def test_proxy_with_password(configured):
@@ -111,9 +112,9 @@ def test_proxy_with_password(configured):
     assert (result.status, result.err) == (2, expected)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
+def test_network(configured, subtests):
+    """The options of the network reach the client, which refuses them in the words of the command line."""
+    for option, value, message in [
         (
             "--proxy",
             "socks5://p",
@@ -123,12 +124,10 @@ def test_proxy_with_password(configured):
         ("--ca-file", "/no/file", "--ca-file /no/file cannot be read: No such file or directory"),
         ("--client-cert", "/no/file", "--client-cert /no/file cannot be read: No such file or directory"),
         ("--client-key", "/no/file", "--client-key needs a client_cert"),
-    ],
-)
-def test_network(configured, option, value, message):
-    """The options of the network reach the client, which refuses them in the words of the command line."""
-    result = configured("get", "T1", option, value)
-    assert (result.status, result.err.removeprefix("payclient: ")[: len(message)]) == (2, message)
+    ]:
+        with subtests.test(option=option):
+            result = configured("get", "T1", option, value)
+            assert (result.status, result.err.removeprefix("payclient: ")[: len(message)]) == (2, message)
 
 
 @pytest.mark.parametrize(

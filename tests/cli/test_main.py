@@ -40,21 +40,19 @@ def test_help(command, monkeypatch):
     assert misses == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_misspelt(command, subtests):
+    """A mistake on the command line is said in one line, with status 2."""
+    for arguments, message in [
         (["gte"], 'payclient: Unknown command "gte". Did you mean "get"?'),
         (["sandbox", "--prot", "1"], "payclient: Unknown option: --prot. Did you mean --port?"),
         (["sandbox", "--port", "x"], "payclient: Invalid value for --port"),
         (["sandbox", "--port", "65536"], "payclient: Invalid value"),
         (["reconcile", "ledger.csv"], 'payclient: Command "reconcile" parameter --out requires an argument'),
         (["demo", "--rows", "3"], "payclient: Invalid value"),
-    ],
-)
-def test_misspelt(command, arguments, message):
-    """A mistake on the command line is said in one line, with status 2."""
-    result = command(*arguments)
-    assert (result.status, result.err[: len(message)], result.err.count("\n")) == (2, message, 1)
+    ]:
+        with subtests.test(arguments=arguments):
+            result = command(*arguments)
+            assert (result.status, result.err[: len(message)], result.err.count("\n")) == (2, message, 1)
 
 
 def test_missing_extra(monkeypatch, capsys):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 
-import pytest
-
 _OPTION = re.compile(r"--[a-z-]+[= ](?:[a-z_]+=)?(?:(?:'[^']*'|\"[^\"]*\"|[^\s;,'\"…])+|,)")
 CAMT = "Buchungstag;Verwendungszweck;Kundenreferenz (End-to-End);Betrag;Waehrung;Info\n"
 
@@ -63,25 +61,19 @@ def following(result):
     return shlex.split(lines[0])[2:] if lines else []
 
 
-@pytest.mark.parametrize("name", LEDGERS)
-def test_pasted(name, command, tmp_path):
-    """Pasting what is printed, again and again, reads every row of the ledger."""
-    path = tmp_path / "ledger.csv"
-    expected = write(name, path)
+def pasted(command, path):
+    """Paste what is printed, again and again, as long as something is; return what was pasted, and the last result."""
     options = []
     for _ in range(4):
         result = command("ledger", str(path), *shlex.split(" ".join(options)))
         if not (option := printed(result)):
             break
         options.append(option)
-    assert (result.status, expected in " ".join(options)) == (0, True), (options, result.out + result.err)
+    return " ".join(options), result
 
 
-@pytest.mark.parametrize("name", LEDGERS)
-def test_followed(name, command, tmp_path, monkeypatch):
-    """With the options that messages name, the commands that are said to follow end in a ledger that is read whole."""
-    monkeypatch.chdir(tmp_path)
-    expected = write(name, tmp_path / "ledger.csv")
+def followed(command):
+    """Call the command that is said to follow, with the options that messages name; return all calls, and the last."""
     arguments, commands = ["ledger", "ledger.csv"], []
     while arguments[0] == "ledger":
         commands.append(shlex.join(arguments))
@@ -91,7 +83,27 @@ def test_followed(name, command, tmp_path, monkeypatch):
         else:  # a person has to decide: about a refusal, or which of two readings is meant
             assert printed(result), (commands, result)
             arguments = [*arguments, *shlex.split(printed(result))]
-    commands.append(shlex.join(arguments))
-    result = command(*arguments, "--dry-run")
-    assert (result.status, "rejected: 0 rows" in result.out, result.err) == (0, True, "")
-    assert any(shlex.join(shlex.split(expected)) in each for each in commands), commands
+    return [*commands, shlex.join(arguments)], arguments
+
+
+def test_pasted(command, tmp_path, subtests):
+    """Pasting what is printed, again and again, reads every row of the ledger."""
+    for name in LEDGERS:
+        with subtests.test(name=name):
+            expected = write(name, tmp_path / "ledger.csv")
+            options, result = pasted(command, tmp_path / "ledger.csv")
+            assert (result.status, expected in options) == (0, True), (options, result.out + result.err)
+
+
+def test_followed(command, tmp_path, monkeypatch, subtests):
+    """With the options that messages name, the commands that are said to follow end in a ledger that is read whole."""
+    for number, name in enumerate(LEDGERS):
+        with subtests.test(name=name):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            monkeypatch.chdir(folder)
+            expected = write(name, folder / "ledger.csv")
+            commands, arguments = followed(command)
+            result = command(*arguments, "--dry-run")
+            assert (result.status, "rejected: 0 rows" in result.out, result.err) == (0, True, "")
+            assert any(shlex.join(shlex.split(expected)) in each for each in commands), commands

@@ -111,9 +111,9 @@ def test_json_not_yet(configured, changing):
     assert (last["reference"], last["error"], last["is_reached"]) == ("T4", "WaitDeadlineError", False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_usage(configured, subtests):
+    """What cannot be run is said in one line, with status 2, before anything is asked."""
+    for arguments, message in [
         (["--until", "Paid", "--deadline", "1m"], "wait needs at least one reference"),
         (["T1", "--until", ",", "--deadline", "1m"], "--until must be statuses in the service's own words"),
         (["T1", "--until", "Paid", "--deadline", "soon"], "--deadline must be like 90s, 15m or 1h 30m, got 'soon'"),
@@ -121,10 +121,8 @@ def test_json_not_yet(configured, changing):
         (["T1", "--until", "Paid", "--unless", "Paid", "--deadline", "1m"], "--until and --unless both name Paid"),
         (["T1", "--until", "Paid", "--deadline", "1m", "--interval", "0"], "--interval must be a number of seconds"),
         (["T1", "--untill=Paid", "--until", "Paid", "--deadline", "1m"], "unknown option --untill (see payclient wait"),
-    ],
-)
-def test_usage(configured, arguments, message):
-    """What cannot be run is said in one line, with status 2, before anything is asked."""
-    result = configured("wait", *arguments)
-    assert (result.status, result.out) == (2, "")
-    assert result.err.startswith(f"payclient: {message}")
+    ]:
+        with subtests.test(arguments=arguments):
+            result = configured("wait", *arguments)
+            assert (result.status, result.out) == (2, "")
+            assert result.err.startswith(f"payclient: {message}")
