@@ -136,7 +136,7 @@ class PastRun:
             reference=reference,
             breaks=tuple(seen.breaks.values()),
             is_paid=is_paid,
-            settled=next((side.settled for side in sides if side.settled is not None), None),
+            settled=next((evolve(each.settled, lines=(), before=None) for each in sides if each.settled), None),
             is_in_ledger=all(side.is_in_ledger for side in sides),
             matched=None if is_listed else self._matched(asked),
             remembered=next((text.decode().rstrip("\n") for text, again in texts if again == 0), ""),

@@ -154,7 +154,7 @@ def test_other_version(path):
     before = content(path.parent)
     told = refusal(path)
     assert told == (
-        f"{path} is a journal of version 99, and this payclient writes version 9; use the payclient version that "
+        f"{path} is a journal of version 99, and this payclient writes version 10; use the payclient version that "
         f"created it, or {ON_ANOTHER[2:]}"
     )
     assert content(path.parent) == before

@@ -157,7 +157,8 @@ def carry_over(writing: sqlite3.Connection, records: Records, *, after: int, has
         lambda reference: find(schema.IS_LISTED, (reference, after)).fetchone() is not None
     ):
         if earlier.is_known:
-            writing.execute(schema.ADD_EARLIER, with_checksum(earlier.reference, record_cell(earlier)))
+            marks = earlier.reference, len(earlier.breaks), int(bool(earlier.remembered))
+            writing.execute(schema.ADD_EARLIER, with_checksum(*marks, record_cell(earlier)))
         for entry in entries if earlier.is_in_ledger or has_statement else ():
             position += 1
             writing.execute(schema.ADD_ENTRY, with_checksum(position, None, *entry_cells(entry)))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 # ruff: noqa: S608  no text of a stranger is in a query; what is put together are names of columns
 
-VERSION = 9
+VERSION = 10
 """Of the tables. A journal of another version is refused, never converted."""
 
 PAGE_BYTES = 4096
@@ -60,7 +60,10 @@ TABLES = f"""
     CREATE TABLE answers (
         id INTEGER PRIMARY KEY, needs_confirmation INTEGER NOT NULL, paid_reff TEXT, {_ANSWER}, checksum
     );
-    CREATE TABLE earlier (reference TEXT PRIMARY KEY, data TEXT NOT NULL, checksum) WITHOUT ROWID;
+    CREATE TABLE earlier (
+        reference TEXT PRIMARY KEY, breaks INTEGER NOT NULL, is_remembered INTEGER NOT NULL, data TEXT NOT NULL,
+        checksum
+    ) WITHOUT ROWID;
     CREATE TABLE statement (position INTEGER PRIMARY KEY, line INTEGER NOT NULL, rejected TEXT, {_ENTRY}, checksum);
     PRAGMA application_id = {APPLICATION};
     PRAGMA user_version = {VERSION};
@@ -279,17 +282,15 @@ COUNT = "INSERT OR REPLACE INTO counted VALUES (?, ?, ?)"
 
 # The previous run
 
-ADD_EARLIER = "INSERT INTO earlier VALUES (?, ?, ?)"
+ADD_EARLIER = "INSERT INTO earlier VALUES (?, ?, ?, ?, ?)"
 IS_LISTED = "SELECT 1 FROM entries WHERE reference = ? AND position <= ? LIMIT 1"
 IS_JUDGED = """
     SELECT 1 FROM entries JOIN answers ON answers.id / 2 = coalesce(entries.first, position)
     WHERE entries.reference = ? AND rejected IS NULL AND answer NOT IN ('failed', 'unusable') LIMIT 1
 """
-REMEMBERED = """
-    SELECT data FROM earlier WHERE data != '' AND json_array_length(data) > 5 ORDER BY reference
-"""
+REMEMBERED = "SELECT data FROM earlier WHERE is_remembered ORDER BY reference"
 EARLIER_CASES = f"""
     SELECT earlier.reference, {_CASE} FROM earlier
     LEFT JOIN entries ON entries.reference = earlier.reference {_ANSWERED}
-    WHERE substr(earlier.data, 1, 3) = '[[{{' ORDER BY earlier.reference, position
+    WHERE earlier.breaks ORDER BY earlier.reference, position
 """

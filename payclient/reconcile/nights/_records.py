@@ -138,30 +138,16 @@ def with_history(row: Row, earlier: ReferenceRecord, *, run: str, previous: str)
     return evolve(row, findings=tuple(findings))
 
 
-def record_cell(earlier: ReferenceRecord) -> str:
-    """Return *earlier* as the journal stores it; of a payment alone, without break or settlement, empty text."""
-    # The breaks come first, so that a query can tell whether there are any.
-    settled = earlier.settled
-    of_recheck = [] if earlier.matched is None and not earlier.remembered else [as_json(earlier.matched)]
-    if not earlier.breaks and settled is None and earlier.is_in_ledger and not of_recheck:
+def record_cell(record: ReferenceRecord) -> str:
+    """Return *record* as the journal stores it: empty for a payment of the ledger alone, as most are."""
+    if record == ReferenceRecord(reference=record.reference, is_paid=True):
         return ""
-    if earlier.remembered:
-        of_recheck.append(earlier.remembered)
-    money = None if settled is None else [settled.amount, settled.amount_received, settled.money]
-    return json.dumps([list(map(as_json, earlier.breaks)), earlier.is_paid, earlier.is_in_ledger, money, *of_recheck])
+    fields = as_json(evolve(record, reference=""))
+    return json.dumps({name: value for name, value in fields.items() if value not in ("", [], None)})
 
 
 def record_from(reference: str, cell: str | None) -> ReferenceRecord:
     """Return what `record_cell` was given; None stands for a reference that the previous run does not know."""
     if not cell:
         return ReferenceRecord(reference=reference, is_paid=cell is not None)
-    known, is_paid, is_in_ledger, money, *of_recheck = json.loads(cell)
-    return ReferenceRecord(
-        reference=reference,
-        is_paid=is_paid,
-        breaks=tuple(from_json(each, BreakRecord) for each in known),
-        settled=None if money is None else Settled(lines=(), amount=money[0], amount_received=money[1], money=money[2]),
-        is_in_ledger=is_in_ledger,
-        matched=from_json(of_recheck[0], Matched) if of_recheck and of_recheck[0] else None,
-        remembered=of_recheck[1] if len(of_recheck) > 1 else "",
-    )
+    return from_json({"reference": reference, **json.loads(cell)}, ReferenceRecord)
