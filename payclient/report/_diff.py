@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity
@@ -31,23 +29,19 @@ _BREAK = Bucket.BREAK.value
 _UNJUDGED = frozenset({Bucket.UNRESOLVED.value, Bucket.REJECTED.value})
 _STATES = list(BreakState)
 _TABLES = (
-    "earlier (reference TEXT, text BLOB)",
-    "later (reference TEXT, text BLOB)",
+    "rows (is_later INTEGER, reference TEXT, text BLOB)",
     "changes (state INTEGER, severity INTEGER, reference TEXT, code TEXT, text TEXT)",
 )
-_BY_REFERENCE = (
-    "SELECT reference, 0, text FROM earlier UNION ALL SELECT reference, 1, text FROM later ORDER BY reference"
-)
+_ADD = "INSERT INTO rows VALUES (?, ?, ?)"
 
 
 class RunDiff:
     """The state of each break between two runs; a context manager that only reads both reports."""
 
-    def __init__(self, earlier: PastRun, later: PastRun, *, max_in_memory: int = 50_000) -> None:
+    def __init__(self, earlier: PastRun, later: PastRun) -> None:
         earlier.check_same_service(later.service, str(later.folder))
         self.earlier: PastRun = earlier
         self.later: PastRun = later
-        self._max_in_memory = max_in_memory
         self.counts: Counter[BreakState] = Counter()
         self._tally = OpenTally()
         with ExitStack() as opened:
@@ -132,31 +126,23 @@ class RunDiff:
 
     def _compare(self) -> None:
         execute, insert = self._database.execute, self._database.executemany
-        insert("INSERT INTO earlier VALUES (?, ?)", _kept(self.earlier, _matters))
-        insert("INSERT INTO earlier VALUES (?, ?)", self.earlier.memory())
-        execute("CREATE INDEX earlier_by_reference ON earlier (reference)")
-        is_earlier = self._is_earlier()
-        later = _kept(self.later, lambda line: _matters(line) or is_earlier(line.reference))
-        insert("INSERT INTO later VALUES (?, ?)", later)
-        execute("CREATE INDEX later_by_reference ON later (reference)")
+        insert(_ADD, ((False, line.reference, line.text) for line in self.earlier.lines() if _matters(line)))
+        insert(_ADD, ((False, *known) for known in self.earlier.memory()))
+        execute("CREATE INDEX by_reference ON rows (reference, is_later)")
+        later = (line for line in self.later.lines() if _matters(line) or self._texts(line.reference, is_later=False))
+        insert(_ADD, ((True, line.reference, line.text) for line in later))
         insert("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self._all_changes())
         execute("CREATE INDEX changes_in_order ON changes (state, severity DESC, reference, code)")
 
-    def _is_earlier(self) -> Callable[[str | None], bool]:
-        """Return what says whether the earlier run has something to compare; a set while it is small, for speed."""
-        find = self._database.cursor().execute
-        few = find("SELECT DISTINCT reference FROM earlier LIMIT ?", (self._max_in_memory + 1,)).fetchall()
-        if len(few) <= self._max_in_memory:
-            return {reference for (reference,) in few}.__contains__
-        return lambda reference: bool(find("SELECT 1 FROM earlier WHERE reference = ?", (reference,)).fetchone())
+    def _texts(self, reference: str | None, *, is_later: bool) -> list[bytes]:
+        query = "SELECT text FROM rows WHERE reference = ? AND is_later = ?"
+        return [text for (text,) in self._database.execute(query, (reference, is_later))]
 
     def _all_changes(self) -> Iterator[tuple[object, ...]]:
-        stored = self._database.execute(_BY_REFERENCE)
         unchanged = self._unchanged()
-        for reference, lines in groupby(stored, key=itemgetter(0)):
-            texts = [(place, text) for _, place, text in lines]
-            was, _ = self.earlier.seen(reference, (text for place, text in texts if place == 0))
-            now, _ = self.later.seen(reference, (text for place, text in texts if place == 1))
+        for (reference,) in self._database.execute("SELECT DISTINCT reference FROM rows ORDER BY reference"):
+            was, _ = self.earlier.seen(reference, self._texts(reference, is_later=False))
+            now, _ = self.later.seen(reference, self._texts(reference, is_later=True))
             for change in changes_of(was, now, is_judged=self._is_judged, unchanged=unchanged):
                 if not change.is_old:
                     yield self._taken(change)
@@ -177,16 +163,12 @@ class RunDiff:
         return _STATES.index(state), int(severity), change.reference, change.now.code.value, text
 
     def _is_judged(self, reference: str) -> bool:
-        found = self._database.execute("SELECT text FROM later WHERE reference = ?", (reference,)).fetchall()
-        return bool(found) and all(json.loads(text)["bucket"] not in _UNJUDGED for (text,) in found)
+        found = self._texts(reference, is_later=True)
+        return bool(found) and all(json.loads(text)["bucket"] not in _UNJUDGED for text in found)
 
 
 def _matters(line: RowLine) -> bool:
     return line.reference is not None and (line.bucket == _BREAK or line.is_listed_again)
-
-
-def _kept(run: PastRun, is_kept: Callable[[RowLine], bool]) -> Iterator[tuple[str | None, bytes]]:
-    return ((line.reference, line.text) for line in run.lines() if is_kept(line))
 
 
 def _run_as_json(run: PastRun) -> Mapping[str, Any]:

@@ -76,12 +76,6 @@ def test_other_order(run):
         assert diff.sentence == "3 still open; none resolved since 20."
 
 
-def test_many_breaks(nights):
-    """More earlier breaks than are kept in memory make no difference."""
-    with RunDiff(*nights) as few, RunDiff(*nights, max_in_memory=1) as many:
-        assert list(few.as_json()) == list(many.as_json())
-
-
 def test_values(nights):
     """A change has what both sides said then and now, its age, and the reason for what is not known."""
     with RunDiff(*nights) as diff:
