@@ -342,6 +342,12 @@ def dist(session: nox.Session) -> None:
     session.run(*alone, "--with", wheel, "python", "-c", "from payclient import *", external=True)
 
 
+@nox.session(default=False, venv_backend="none")
+def sbom(session: nox.Session) -> None:
+    """Write the bill of materials of the wheel, when the version or a dependency has changed."""
+    session.run(sys.executable, "tests/support/bill_of_materials.py")
+
+
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
     """Check the built pages in Chromium, offline; skipped without one."""

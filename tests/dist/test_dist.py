@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from support.bill_of_materials import FILE
+
 PROJECT = Path(__file__).parents[2]
 DECLARED = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -65,6 +67,13 @@ def test_sdist_is_clean(sdist):
 def test_license_is_shipped(wheel):
     """The wheel carries the text of its licence."""
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
+
+
+def test_bill_of_materials_is_shipped(wheel):
+    """The wheel carries its bill of materials where PEP 770 says."""
+    (name,) = (name for name in wheel.namelist() if ".dist-info/sboms/" in name)
+    assert PurePosixPath(name).name == FILE.name
+    assert wheel.read(name) == FILE.read_bytes()
 
 
 @pytest.mark.parametrize(
