@@ -58,7 +58,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
     yield Fact("Changed during the run", (f"{plural(summary.changed_during_run, 'row')}; judged by the last answer",))
     yield from _rules(about.rules)
     if summary.still_there:
-        yield Fact("Said to be corrected", tuple(each.still_there for each in summary.still_there))
+        yield Fact("Marked corrected, still different", tuple(each.still_there for each in summary.still_there))
     if summary.acceptances:
         yield Fact("Acceptances to look at", tuple(each.sentence for each in summary.acceptances))
     if summary.leakage:

@@ -58,8 +58,8 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     ),
     "By method": (Column("Payment method", 20), *_MONEY),
     "Tie-out": (
-        *(Column("Step", 26), Column("What it holds", 50), _MONEY[0], Column("Added", 18), Column("Taken off", 18)),
-        *(Column("Net", 18), Column("Then", 20)),
+        *(Column("Step", 26), Column("Description", 50), _MONEY[0], Column("Added", 18), Column("Taken off", 18)),
+        *(Column("Net", 18), Column("Running total", 20)),
     ),
     "Money by status": (
         *(Column("Status", 20), Column("Ledger rows", 14), Column("Ledger amount", 20), Column("Service rows", 14)),

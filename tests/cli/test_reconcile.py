@@ -98,7 +98,7 @@ the worst of 2 breaks:
   line 3, T2: high, underpaid: amount is 9000 in the ledger and 7000 at the service, which is 2000 less
   line 4, T3: high, missing_at_service: the service knows no transaction 'T3'; the ledger has an amount of 1
 
-The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report.
+Only references in the ledger were looked up. Payments missing from the ledger cannot appear here.
 Expiry: no time zone was given: an expiry counts as passed only when it has passed everywhere (UTC-12).
 
 Report: {report / "report.html"}, and beside it report.xlsx, breaks.csv, rows.jsonl, summary.json

@@ -96,5 +96,5 @@ def test_sentence():
     tally = Tally(Rules(accepted=[accepted]))
     (notice,) = tally.summary().acceptances
     assert notice.sentence == (
-        "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, met no row; remove it from the rules"
+        "underpaid of 'T1', accepted by A<U+001B>[2Jna until 2026-12-31, matches no row; remove it"
     )

@@ -157,7 +157,7 @@ def test_not_asked():
     """What was never asked is unresolved, with the error that ended the run."""
     row = judge(Case(entry=ENTRY, ended_by=failed(errors.AuthenticationError("bad key"))))
     assert (row.bucket, row.error) == (Bucket.UNRESOLVED, "AuthenticationError")
-    assert row.reason == "not asked: the run ended early, because bad key"
+    assert row.reason == "not looked up: the run ended early, because bad key"
 
 
 def test_reference_cannot_be_asked():

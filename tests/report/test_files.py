@@ -175,7 +175,7 @@ async def test_completeness(tmp_path, report_in, text):
     """Every summary says that payments outside of the ledger cannot appear."""
     await report_in(tmp_path, text=text)
     assert json.loads((tmp_path / "summary.json").read_text())["completeness"] == COMPLETENESS
-    assert "payments that are not listed in it cannot appear" in COMPLETENESS
+    assert "Payments missing from the ledger cannot appear" in COMPLETENESS
 
 
 async def test_same_bytes(tmp_path, report_in):

@@ -28,12 +28,12 @@ RULES = Rules(
         ),
     ],
 )
-ACCEPTANCE = "underpaid of 'T9', accepted by Ana until 2026-12-31, met no row; remove it from the rules"
+ACCEPTANCE = "underpaid of 'T9', accepted by Ana until 2026-12-31, matches no row; remove it"
 LEAKAGE = "VA: 1 row, 40,000 not received, fees +100 against the schedule"
 
 
 def test_every_report(tmp_path):
-    """An acceptance that met no row, and leakage by method, stand in page, workbook, summary and terminal."""
+    """An acceptance that matches no row, and leakage by method, stand in page, workbook, summary and terminal."""
     transaction = Transaction(
         reference="T1",
         amount=100_000,

@@ -61,7 +61,7 @@ def judge(case: Case, *, rules: Rules = STRICT) -> Row:
     if problem := _without_sum(case, rules):
         return _row(case, entry, rules, Bucket.REJECTED, reason=problem)
     if first is None or last is None:
-        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=f"not asked: {_ended_early(case)}")
+        return _row(case, entry, rules, Bucket.UNRESOLVED, reason=f"not looked up: {_ended_early(case)}")
     if last.answer is Answer.UNASKABLE:
         return _row(case, entry, rules, Bucket.REJECTED, reason=last.message)
     if last.answer is Answer.FAILED or _is_half_usable(case):
@@ -158,7 +158,7 @@ def paid_reff_of(answer: Observation, *, rules: Rules = STRICT) -> str | None:
 
 def _unusable(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
     if case.second is None:
-        reason = f"the answer cannot be used, and was not asked for again: {last.message}"
+        reason = f"the answer cannot be used, and there was no second lookup: {last.message}"
         return _row(case, entry, rules, Bucket.UNRESOLVED, reason=reason)
     sentence = f"the service answered about {quote(entry.reference)}, and the answer cannot be used: "
     sentence += escape_unprintable(last.message, max_length=_MAX_REASON)
@@ -269,7 +269,7 @@ def _confirmed(case: Case, entry: Entry, rules: Rules, bucket: Bucket, findings:
 
 
 def _ended_early(case: Case) -> str:
-    return f"the run ended early, because {case.ended_by.message}" if case.ended_by else "the run did not get there"
+    return f"the run ended early, because {case.ended_by.message}" if case.ended_by else "the run ended first"
 
 
 def _row(

@@ -36,7 +36,7 @@ class AcceptanceState(StrEnum):
 
 
 _REMARKS = {
-    AcceptanceState.MET_NO_ROW: "met no row; remove it from the rules",
+    AcceptanceState.MET_NO_ROW: "matches no row; remove it",
     AcceptanceState.CHANGED: "is not of the difference that is there now; look at the row again",
     AcceptanceState.ENDED: "has ended; settle the difference, or accept it again",
     AcceptanceState.ENDS_SOON: "is about to end",

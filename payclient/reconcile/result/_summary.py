@@ -22,16 +22,13 @@ from payclient.reconcile.result._tie_out import Bridge, TieOut, paid_by
 from payclient.reconcile.rules import STRICT, Rules
 from payclient.reconcile.values import Bucket, Code, Row, Severity, StatementTotals, TieOutError
 
-COMPLETENESS = (
-    "The ledger was asked about, and nothing else: payments that are not listed in it cannot appear in this report."
-)
+COMPLETENESS = "Only references in the ledger were looked up. Payments missing from the ledger cannot appear here."
 """Part of every report, because a report without findings might suggest otherwise."""
 
 
 BOTH_WAYS = (
-    "The ledger and the statement were asked about, so what only one of them has is in this report: from the ledger to "
-    "the service, from the statement to the service, and from the service to the statement. Payments that are in "
-    "neither cannot appear in it."
+    "Only references in the ledger or the statement were looked up: from the ledger to the service, from the statement "
+    "to the service, and from the service to the statement. Payments missing from both cannot appear here."
 )
 """The same, with a statement."""
 

@@ -37,7 +37,7 @@ class Step(BridgeStep):
     AMOUNT_NOT_STATED = "amount_not_stated", "the ledger states no amount"
     STATUS_NOT_COMPARED = "status_not_compared", "the ledger states no status, and none was assumed"
     NOT_IN_LEDGER = "not_in_ledger", "paid at the service, and listed by the statement alone"
-    OPEN = "open", "one side may still learn of it"
+    OPEN = "open", "pending, or within the grace period"
     CARRIED = "carried", "rows of the previous run that the ledger does not list any more"
     UNUSABLE = "unusable", "neither answer of the service can be used"
     UNRESOLVED = "unresolved", "not known at the service yet"

@@ -35,7 +35,7 @@ class BreakState(StrEnum):
 
     @property
     def is_news(self) -> bool:
-        """Whether a reader of the earlier run has to look at it again."""
+        """New, changed or reopened."""
         return self in (BreakState.NEW, BreakState.CHANGED, BreakState.REOPENED)
 
 
