@@ -151,5 +151,5 @@ def about_as_json(about: About) -> dict[str, Any]:
 
 
 def about_from_json(value: Mapping[str, Any]) -> About:
-    """Return what `about_as_json` was given."""
+    """Return the run from its `about_as_json`."""
     return from_json(value, About)

@@ -67,7 +67,7 @@ def chart(lines: Iterable[BridgeLine]) -> Chart:
 
 
 def _span(one: float, other: float) -> tuple[float, float]:
-    """Return where a bar between two places starts, and how wide it is."""
+    """Return start and width of a bar between two places."""
     low, high = min(one, other), max(one, other)
     width = max(high - low, _NARROWEST)
     return round(min(low, 100 - width), 2), round(width, 2)

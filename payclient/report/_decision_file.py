@@ -28,7 +28,7 @@ class DecisionLog:
     head: str = FIRST
 
     def as_json(self) -> dict[str, Any] | None:
-        """Return what the manifest of a report says of them; None where there are none."""
+        """Return them for the manifest of a report; None where there are none."""
         return {"lines": len(self.decisions), "sha256": self.head} if self.decisions else None
 
     @property

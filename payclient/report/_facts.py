@@ -71,7 +71,7 @@ def facts(summary: Summary, about: About) -> Iterator[Fact]:
 
 
 def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
-    """Yield what to know before signing: the period, what was left out and why, the rules, and what is open."""
+    """Yield the facts to sign: the period, the parts left out and the reasons, the rules, and the open findings."""
     yield Fact("Period of the ledger", (summary.period.sentence,))
     for side, sentences in left_out(about).items():
         yield Fact(f"Left out of the {side}", sentences or ("nothing",))
@@ -86,7 +86,7 @@ def to_sign(summary: Summary, about: About) -> Iterator[Fact]:
 
 
 def left_out(about: About) -> Mapping[str, tuple[str, ...]]:
-    """Return what is in the files and not in the figures, and why: sentences by side, the statement's where it is."""
+    """Return the parts of the files that are not in the figures, with reasons: sentences by side."""
     found: dict[str, tuple[str, ...]] = {}
     if about.ledger is not None:
         found["ledger"] = (*_not_read(about.ledger), *(each.sentence for each in about.ignored_lines))

@@ -108,7 +108,7 @@ def _key(row: Row) -> tuple[str | None, str | None, str | None]:
 
 
 def status_of_word(word: str | None, rules: Rules) -> Status | None:
-    """Return what a word of a cell means by *rules*; None if it is not known."""
+    """Return the meaning of a cell's word by *rules*; None if it is not known."""
     return Status.PAID if word == ASSUMED else rules.read_status(word)
 
 
@@ -145,7 +145,7 @@ class Grid:
 
 
 def grid(matrix: Matrix, rules: Rules) -> Grid:
-    """Return what *matrix* counted, with the meanings that *rules* give to the words."""
+    """Return the table of *matrix*, with the meanings that *rules* give to the words."""
     shown = _most(matrix.by(lambda cell: cell.words), _MAX_LINES)
     methods = _most(matrix.by(lambda cell: cell.method), _MAX_METHODS)
 

@@ -66,14 +66,14 @@ class PastRun:
             yield from row_lines_of(file)
 
     def memory(self) -> Iterator[tuple[str, bytes]]:
-        """Yield what it remembers of breaks of earlier runs that it does not have: the reference, and the line."""
+        """Yield the lines about breaks of earlier runs that it does not have, with their references."""
         if self.has_history:
             with open(self.folder / HISTORY, "rb", opener=own) as file:
                 for text in file:
                     yield json.loads(text)["reference"], text
 
     def seen(self, reference: str, lines: Iterable[bytes]) -> tuple[ReferenceView, list[Row]]:
-        """Return what it says about *reference*, and the rows; *lines* are all of its rows and of its memory."""
+        """Return its view of *reference*, and the rows; *lines* are all of its rows and of its memory."""
         rows: list[Row] = []
         remembered: list[BreakRecord] = []
         for text in lines:
@@ -105,7 +105,7 @@ class PastRun:
                     yield self._record(reference, texts, is_listed=is_listed(reference))
 
     def remembered(self) -> Iterator[bytes]:
-        """Yield what it remembers of rows that matched and that it did not look up: a line that counts them first."""
+        """Yield the lines about rows that matched and that it did not look up; the first one counts them."""
         if self.has_matched:
             with open_rows(self.folder / MATCHED) as file:
                 yield from file
@@ -144,7 +144,7 @@ class PastRun:
         return earlier, [entry for entry in entries if isinstance(entry, Entry)]
 
     def _matched(self, rows: Sequence[Row]) -> Matched | None:
-        """Return what the first of *rows* was when it matched; None for a break that never did."""
+        """Return the first of *rows* as it matched; None for a break that never did."""
         row = next((row for row in rows if row.matched is not None or row.bucket is Bucket.MATCHED), None)
         if row is None:
             return None
@@ -239,7 +239,7 @@ def temporary_database(*tables: str) -> Generator[sqlite3.Connection]:
 
 
 def _problem(folder: Path, problems: Mapping[str, str]) -> str:
-    """Say what is wrong with the files of a report, of which some have *problems*; empty if nothing is."""
+    """Return the first problem of a report's files, given *problems* of some; empty if there is none."""
     journal = folder / JOURNAL
     # SQLite would put the log of a killed run into the journal, and so change the folder.
     if os.path.lexists(folder / f"{JOURNAL}-wal"):

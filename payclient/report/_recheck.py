@@ -143,7 +143,7 @@ class Selection:
             self._left.append((*stratum, self._sizes[stratum] - taken))
 
     def _shares(self, total: int) -> dict[Stratum, int]:
-        """Return how many rows of each stratum are looked up."""
+        """Return the number of rows to look up in each stratum."""
         remembered = {(day, digits): rows for day, digits, rows in self._database.execute(_COUNT)}
         sample = total if self._recheck.sample is None else min(self._recheck.sample, total)
         while True:

@@ -149,12 +149,12 @@ _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circu
 
 
 def row_lines(file: IO[str] | GzipText) -> Callable[[Row], object]:
-    """Return what writes each row to `rows.jsonl`, which is open for text."""
+    """Return a writer of rows to `rows.jsonl`, which is open for text."""
     return lambda row: file.write(f"{_encode(row_as_json(row))}\n")
 
 
 def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
-    """Return what writes each break that is gone to `history.jsonl`, which is open for text."""
+    """Return a writer of breaks that are gone to `history.jsonl`, which is open for text."""
 
     def add(change: BreakChange) -> None:
         line = {
@@ -169,7 +169,7 @@ def gone_lines(file: IO[str]) -> Callable[[BreakChange], object]:
 
 
 def break_lines(file: IO[str]) -> Callable[[Row], object]:
-    """Return what writes each break to `breaks.csv`, which is open for text, without translation of line ends."""
+    """Return a writer of breaks to `breaks.csv`, which is open for text, without translation of line ends."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(column.name for column in CSV)
 

@@ -39,7 +39,7 @@ class GzipText:
 
 
 def rows_file(folder: Path) -> Path:
-    """Return where the rows of a report are; the plain file where there is none, for the message."""
+    """Return the path of a report's rows; of the plain file where there is none, for the message."""
     zipped = folder / GZIP_ROWS
     return zipped if os.path.lexists(zipped) else folder / ROWS
 

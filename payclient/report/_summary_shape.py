@@ -118,7 +118,7 @@ def _rechecked(rechecked: Rechecked) -> dict[str, Any]:
 
 
 def reused_as_json(since: SincePrevious) -> dict[str, Any]:
-    """Return how many answers of earlier runs were reused, and how old they are, in plain values."""
+    """Return number and age of the reused answers in plain values."""
     return {
         "rows": since.reused,
         "oldest_at": as_json(since.oldest_reused_at),
@@ -142,7 +142,7 @@ def _statuses(matrix: Matrix, rules: Rules) -> list[dict[str, Any]]:
 
 
 def compared_as_json(compared: Compared) -> dict[str, Any]:
-    """Return what was compared in plain values."""
+    """Return the comparison in plain values."""
     counts = as_json(compared)
     return {"fields": counts.pop("fields"), "remark": compared.remark, **counts}
 

@@ -119,7 +119,7 @@ def payout_sentence(settlement: Settlement) -> str:
 
 
 def roll_forward_lines(found: OpenFindings) -> Iterator[tuple[str, int | None, int]]:
-    """Yield how the open findings follow from those of the run before: label, number and amount at stake."""
+    """Yield the roll-forward of the open findings: label, number and amount at stake."""
     yield ("Open before", found.opening.count, found.opening.amount)
     yield ("New", found.new.count, found.new.amount)
     yield ("Reopened", found.reopened.count, found.reopened.amount)

@@ -167,7 +167,7 @@ class DecisionImporter:
         return decision
 
     def _problem(self, decision: Decision, at_stake: int | None) -> str:
-        """Say why a difference cannot be accepted like this; empty if it can."""
+        """Return the reason why a difference cannot be accepted like this; empty if it can."""
         if decision.code == UNRESOLVED:
             return "an unresolved row cannot be accepted, because nothing is known about it yet"
         if not decision.owner or not decision.comment:

@@ -137,7 +137,7 @@ class ReportWorkbook:
         self._book.finish()
 
     def _remarks(self) -> Iterator[str]:
-        """Yield what a reader of this workbook might miss in it."""
+        """Yield remarks on rows that are not in this workbook."""
         yield f"Matched rows are not listed here: {self._rows_name} has every row."
         for name in ("Breaks", "Open", "Unresolved", "Rejected"):
             if left_out := self._sheets[name].left_out:

@@ -30,7 +30,7 @@ class Answers:
     # Pending lookups
 
     def count_to_ask(self) -> int:
-        """Count what `to_ask` would yield."""
+        """Count the lookups of `to_ask`."""
         return int(self._value(schema.COUNT_TO_ASK))
 
     def to_ask(self) -> Iterator[PendingLookup]:
@@ -38,7 +38,7 @@ class Answers:
         return self._pages(schema.NEXT_TO_ASK)
 
     def count_to_confirm(self) -> int:
-        """Count what `to_confirm` would yield, including pairs that only differ together."""
+        """Count the lookups of `to_confirm`, including pairs that only differ together."""
         self.find_paid_twice()
         with self._database.writing() as db:
             db.execute(schema.CONFIRM_PAID_TWICE)

@@ -51,7 +51,7 @@ class Cases:
         return filter(None, map(self._case, self.database.read(query, parameters)))
 
     def of_earlier(self) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
-        """Yield what the previous run says about each reference with a break, by reference, and its cases."""
+        """Yield the record of the previous run about each reference with a break, by reference, and its cases."""
         for (reference, data), stored in groupby(self.database.read(schema.EARLIER_CASES), key=itemgetter(0, 5)):
             cases = (self._case(cells[1:]) for cells in stored if cells[1] is not None)
             yield record_from(reference, data), list(filter(None, cases))
@@ -104,7 +104,7 @@ class Cases:
                 db.execute(schema.ADD_INVOICE, (paid_reff, json.dumps(asdict(totals))))
 
     def _amount(self, first: int | None, cells: Sequence[Any]) -> object:
-        """Return what the ledger states for a payment, of which *first* is the first of several lines."""
+        """Return the ledger's amount of a payment, of which *first* is the first of several lines."""
         entry = _usable(cells)
         if first is None or not self.rules.lines.are_summed:
             return entry.amount

@@ -79,7 +79,7 @@ def damage_of(connection: sqlite3.Connection) -> str:
 
 
 def _damaged_row(connection: sqlite3.Connection, table: str, key: str) -> str:
-    """Say which row of *table* is damaged, and how."""
+    """Return the damaged row of *table* in words."""
     number = 0
     rows = connection.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608  our own names
     try:
@@ -92,7 +92,7 @@ def _damaged_row(connection: sqlite3.Connection, table: str, key: str) -> str:
 
 
 def _missing(connection: sqlite3.Connection, counts: Mapping[str, int]) -> str:
-    """Say which table lacks rows, or has too many; empty if none does. Rows of the ledger are numbered from 1."""
+    """Return the table that lacks rows, or has too many, in words; empty if none does. Ledger rows count from 1."""
     stored = connection.execute("SELECT value FROM notes WHERE name = ?", (schema.COUNTS,)).fetchone()
     if stored is None:
         return f"the note {schema.COUNTS} is missing" if any(counts.values()) else ""

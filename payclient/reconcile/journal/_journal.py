@@ -274,7 +274,7 @@ class Journal:
             self.set_note("statement", known)
 
     def side_of(self, pending: PendingLookup, rules: Rules) -> OtherSide | None:
-        """Return what the statements list for the reference of *pending*; None without a statement."""
+        """Return the statement's side of the reference of *pending*; None without a statement."""
         place = pending.position
         return self.statement_lines.side(pending.reference, position=place, rules=rules, earlier=pending.earlier)
 
@@ -336,7 +336,7 @@ class Journal:
         yield from self._cases(rules).of(reference)
 
     def earlier_cases(self, *, rules: Rules = STRICT) -> Iterator[tuple[ReferenceRecord, list[Case]]]:
-        """Yield what the previous run says about each reference with a break, by reference, and what is known now."""
+        """Yield the record of the previous run about each reference with a break, by reference, and its cases now."""
         return self._cases(rules).of_earlier()
 
     def _cases(self, rules: Rules) -> Cases:
@@ -351,7 +351,7 @@ class Journal:
         )
 
     def counting_once(self) -> Callable[[Row], Row]:
-        """Return what notes on each row of a repeated reference the findings that earlier rows of it have."""
+        """Return a function that adds to a row of a repeated reference the findings of its earlier rows."""
         with self._database.writing() as db:
             for statement in schema.COUNTED:
                 db.execute(statement)

@@ -98,7 +98,7 @@ class StatementLines:
     def side(
         self, reference: str, *, position: int, rules: Rules, earlier: ReferenceRecord | None = None
     ) -> OtherSide | None:
-        """Return what the statements, this one and *earlier* ones, list for a row; None without a statement."""
+        """Return the side of the statements, this one and *earlier* ones, for a row; None without a statement."""
         if self.known is None:
             return None
         lines = [entry_from(cells) for cells in self._database.fetch(schema.STATEMENT_OF, (reference,))]

@@ -37,7 +37,7 @@ def entry_cells(entry: Entry | RejectedEntry) -> tuple[StoredCell, ...]:
 
 
 def entry_from(cells: Sequence[Any]) -> Entry | RejectedEntry:
-    """Return what `entry_cells` was given."""
+    """Return the ledger row from its `entry_cells`."""
     line, rejected, *stored = cells
     values = _values(ENTRY_COLUMNS, stored)
     if rejected is None:
@@ -56,7 +56,7 @@ def observation_cells(observation: Observation) -> tuple[StoredCell, ...]:
 
 
 def observation_from(cells: Sequence[Any]) -> Observation | None:
-    """Return what `observation_cells` was given; `Transaction.raw` is not kept. None where there is no answer."""
+    """Return the answer from its `observation_cells`, without `Transaction.raw`; None where there is none."""
     answer, at, error, message, reused_from, *found = cells
     if answer is None:
         return None
@@ -108,7 +108,7 @@ def moment_cell(at: datetime) -> int:
 
 
 def moment_from(cell: int) -> datetime:
-    """Return what `moment_cell` was given."""
+    """Return the time from its `moment_cell`."""
     return _EPOCH_UTC + timedelta(microseconds=cell)
 
 

@@ -84,7 +84,7 @@ def _answered(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
 
 
 def _without_sum(case: Case, rules: Rules) -> str:
-    """Say why the sum of a payment's lines is not known; empty if it is."""
+    """Return the reason why the sum of a payment's lines is not known; empty if it is."""
     if case.unusable_line is not None:
         return f"line {case.unusable_line} has the same reference and cannot be used, so the sum is not known"
     return unknown_kind(case.parts, rules)
@@ -116,7 +116,7 @@ def needs_confirmation(entry: Entry, first: Observation, *, rules: Rules = STRIC
 def differing(
     lookup: PendingLookup, answer: Observation, *, rules: Rules, other_side: OtherSide | None = None
 ) -> list[Entry]:
-    """Return which entries of *lookup* differ from its first *answer*, so that a second one must confirm it."""
+    """Return the entries of *lookup* that differ from its first *answer*, so that a second one must confirm it."""
     if answer.answer in (Answer.FAILED, Answer.UNASKABLE):
         return []
     judged = judged_entries(lookup.entries, answer.transaction, rules)
@@ -243,7 +243,7 @@ def _if_accepted(finding: Finding, entry: Entry, last: Observation, rules: Rules
 
 
 def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str:
-    """Say which code of the ledger is the service's without its leading zeros; empty if none is, or it is waived."""
+    """Return the ledger's code that has lost leading zeros, in words; empty if none has, or it is waived."""
     decisive = {finding.code for finding in findings if finding.is_decisive}
     for name, code in (
         ("merchant_reff", Code.MERCHANT_REFF_DIFFERS),

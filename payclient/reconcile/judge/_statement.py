@@ -83,7 +83,7 @@ class StatementSum:
 
 
 def settled_by(lines: Sequence[Entry], rules: Rules) -> Settled | None:
-    """Return what *lines* of one reference settle; None where none of them says that it is paid."""
+    """Return the settlement of one reference by its *lines*; None where none of them says that it is paid."""
     claims = [line for line in lines if _is_claim(line, rules)]
     if not claims:
         return None
@@ -115,7 +115,7 @@ def _stated(line: Entry | RejectedEntry) -> tuple[int | None, int | None]:
 
 
 def stated_money(line: Entry | RejectedEntry) -> int | None:
-    """Return what a line says was paid out or, where it does not say, what was paid."""
+    """Return the amount received of a line or, where it is not stated, the amount."""
     return _paid_out(*_stated(line))
 
 
@@ -124,7 +124,7 @@ def _paid_out(amount: int | None, net: int | None) -> int | None:
 
 
 def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int | None, int]:
-    """Return what a line adds to what was paid, to what was paid out, and to the statement's total."""
+    """Return the part of a line in the amount, in the amount received, and in the statement's total."""
     if isinstance(line, Entry) and not _is_claim(line, rules):
         return None, None, 0
     kind = rules.statement.kind_of(line.kind)
@@ -141,7 +141,7 @@ def _money(line: Entry | RejectedEntry, rules: Rules) -> tuple[int | None, int |
 def statement_findings(
     side: OtherSide, entry: Entry, found: Transaction | None, *, at: datetime, rules: Rules
 ) -> Iterator[Finding]:
-    """Yield what the statement and the answer mean together; *found* is None if there is no such transaction."""
+    """Yield the findings of statement and answer together; *found* is None if there is no such transaction."""
     settled, name = side.settled, quote(entry.reference)
     is_paid = found is not None and rules.read_status(found.status) is Status.PAID
     said = "the service knows no such transaction" if found is None else f"it is {quote(found.status)} at the service"

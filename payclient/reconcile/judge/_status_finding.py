@@ -31,7 +31,7 @@ def is_younger(entry: Entry, at: datetime, limit: Limit, rules: Rules) -> bool:
 
 
 def status_finding(entry: Entry, transaction: Transaction, at: datetime, rules: Rules) -> Finding | None:
-    """Return what the two states mean together; None where they agree or are not compared."""
+    """Return the finding of the two states; None where they agree or are not compared."""
     if entry.status is ABSENT and rules.assume_status is Assumed.NONE:
         return None
     ours, theirs = rules.status_of(entry), rules.read_status(transaction.status)
@@ -66,7 +66,7 @@ def _meaning(
     is_ours_blank: bool,
     is_theirs_blank: bool,
 ) -> tuple[Code | None, str]:
-    """Return what two states mean together, and a remark that is true of every such pair; None is no known state."""
+    """Return the code of two states, and a remark that is true of every such pair; None is no known state."""
     if theirs is None:
         what = "states no status" if is_theirs_blank else "uses a word that is not known"
         return Code.UNKNOWN_STATUS, f"the service {what}, so the two are not compared"
@@ -86,7 +86,7 @@ def _meaning(
 
 
 def _money(ours: Status | None, theirs: Status) -> tuple[Code, str]:
-    """Return what two states mean together of which one is paid or refunded."""
+    """Return the same for two states of which one is paid or refunded."""
     if theirs is Status.REFUNDED:
         missing = "no refund" if ours is Status.PAID else "neither payment nor refund"
         return Code.REFUND_NOT_RECORDED, f"refunded at the service, and the ledger records {missing}"

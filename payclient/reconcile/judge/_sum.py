@@ -20,7 +20,7 @@ _SEPARATORS = re.compile(r"[-_\s]+")
 
 
 def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, rules: Rules) -> Sequence[Entry]:
-    """Return what is compared with *transaction*: each row of its reference, or the payment that they make."""
+    """Return the entries to compare with *transaction*: each row of its reference, or their payment."""
     if not are_parts(entries, rules) or why_not_summed(entries, rules):
         return entries
     return [payment_of(entries, rules, transaction)]
@@ -57,7 +57,7 @@ def _said(line: Entry) -> str:
 
 
 def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
-    """Say which of *lines* has a kind that the rules do not list; empty if none has."""
+    """Return the first of *lines* whose kind the rules do not list, in words; empty if there is none."""
     for line in lines:
         kind = rules.lines.kind_of(line.kind)
         if kind is Kind.IGNORE:
@@ -103,7 +103,7 @@ _MAY_DIFFER = ("merchant_reff", "payment_method", "payment_code", "expdate")
 
 
 def _taken_off(fee: Entry) -> Any:
-    """Return what the line of a fee takes off what is received."""
+    """Return the part of a fee line in the amount received."""
     if fee.amount_received is ABSENT:
         return ABSENT
     return _sum([fee], "amount" if fee.amount_received is None else "amount_received", _taken)

@@ -190,7 +190,7 @@ def _absent(
 
 
 def _unknown(was: BreakRecord, now: ReferenceView, is_judged: Callable[[str], bool]) -> str:
-    """Say why the later run cannot tell what became of a break that it does not have; empty if it can."""
+    """Return the reason why the state of a break is not known in the later run; empty if it is."""
     if not now.unknown and was.code.is_of_statement and not now.has_statement:
         return _NO_STATEMENT
     if now.unknown or was.code is not Code.PAID_TWICE:
@@ -241,7 +241,7 @@ def _resolved_by(was: BreakRecord, now: ReferenceView, unchanged: Collection[Res
 
 
 def ledger_fingerprint(code: Code, entry: Entry) -> str:
-    """Return what `BreakRecord.ledger` is for a reference with this row alone."""
+    """Return `BreakRecord.ledger` of a reference with this row alone."""
     return _fingerprint(code, (_compared(entry),))
 
 

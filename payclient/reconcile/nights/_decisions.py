@@ -135,7 +135,7 @@ def resolution_text(resolution: Resolution | None, until: date | None) -> str:
 
 
 def read_resolution(text: str) -> tuple[Resolution | None, date | None]:
-    """Return what `resolution_text` was given, in any letter case and spacing."""
+    """Return the resolution and its last day from `resolution_text`, in any letter case and spacing."""
     words = " ".join(text.split()).casefold()
     if not words:
         return None, None

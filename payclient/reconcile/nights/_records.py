@@ -147,7 +147,7 @@ def record_cell(record: ReferenceRecord) -> str:
 
 
 def record_from(reference: str, cell: str | None) -> ReferenceRecord:
-    """Return what `record_cell` was given; None stands for a reference that the previous run does not know."""
+    """Return the record from its `record_cell`; None stands for a reference that the previous run does not know."""
     if not cell:
         return ReferenceRecord(reference=reference, is_paid=cell is not None)
     return from_json({"reference": reference, **json.loads(cell)}, ReferenceRecord)

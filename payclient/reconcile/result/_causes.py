@@ -27,7 +27,7 @@ Cause: TypeAlias = tuple[Any, ...]
 
 
 def causes(row: Row) -> Iterator[Cause]:
-    """Yield what the differences of a break may share with those of others."""
+    """Yield the attributes that the differences of a break may share with others."""
     decisive = [finding for finding in row.findings if finding.is_decisive]
     has_amount = any(each.code in (Code.UNDERPAID, Code.OVERPAID) for each in decisive)
     for finding in decisive:
@@ -96,7 +96,7 @@ _CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
 
 
 def places(row: Row) -> Iterator[Cause]:
-    """Yield where a row stands, break or not: the time of its creation, and the start of its reference."""
+    """Yield the places of a row, break or not: the time of its creation, and the start of its reference."""
     entry = row.entry
     if not isinstance(entry, Entry):
         return
@@ -129,7 +129,7 @@ def _text(value: object) -> str:
 
 
 def described(cause: Cause) -> tuple[str, str]:
-    """Return what the rows have in common, and the rule or option that would treat it; both safe to print."""
+    """Return the shared attribute in words, and the rule or option that would treat it; both safe to print."""
     kind, *values = cause
     sentence, treatment = (escape_unprintable(text, max_length=_MAX_SENTENCE) for text in _DESCRIBED[kind](*values))
     return sentence, treatment

@@ -83,7 +83,7 @@ class OpenTally:
     _largest: int | None = field(init=False, default=None)
 
     def add(self, row: Row) -> None:
-        """Count what makes *row* a break, if the run before does not know of it."""
+        """Count the findings that make *row* a break and are new."""
         if row.bucket is not Bucket.BREAK:
             return
         for each in row.findings:

@@ -130,7 +130,7 @@ class Patterns:
             self._causes.of(cause).add(row, amount)
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """Return what is found, those of the most rows first."""
+        """Return the patterns, those of the most rows first."""
         shared = (*self._causes.by_cause.items(), *self._found_places())
         found = [count.pattern(cause) for cause, count in shared if self._is_enough(count)]
         order = list(PatternKind)

@@ -152,7 +152,7 @@ def _is_unknown(row: Row) -> bool:
 
 
 def _fee(row: Row, settled: Settled, paid: int) -> int:
-    """Return what is held back from a settled payment, as a number that is usually negative."""
+    """Return the part that is held back from a settled payment, usually negative."""
     if settled.amount_received is None:
         return 0
     received = None if row.transaction is None else row.transaction.amount_received

@@ -304,7 +304,7 @@ class Tally:
                 self._still_there[key] = decision
 
     def add_change(self, change: BreakChange) -> None:
-        """Count what became of a break of the run before."""
+        """Count a break of the previous run by its state now."""
         self._open.add_change(change)
 
     def _note_times(self, row: Row) -> None:

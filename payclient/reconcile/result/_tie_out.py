@@ -152,7 +152,7 @@ class Bridge:
 
 
 def paid_by(row: Row) -> tuple[int, int]:
-    """Return what *row* adds to the paid totals of the bridge: to the ledger's, and to the service's."""
+    """Return the part of *row* in the paid totals of the bridge: the ledger's, and the service's."""
     is_listed = row.ledger_status is Status.PAID and not row.carried_from
     ours = row.ledger_amount if is_listed else 0
     theirs = row.service_amount if row.service_status is Status.PAID and _is_counted(row) else 0

@@ -37,7 +37,7 @@ Limit: TypeAlias = timedelta | BusinessDays
 
 
 def read_limit(text: str) -> Limit | None:
-    """Return what `limit_text` was given; None if *text* is neither a duration nor a number of business days."""
+    """Return the limit from its `limit_text`; None if *text* is neither a duration nor a number of business days."""
     match = _BUSINESS_DAYS.fullmatch(text.strip())
     return BusinessDays(int(match[1])) if match else values.read_duration(text)
 

@@ -63,7 +63,7 @@ class Tolerance:
     )
 
     def waiver(self, ours: int, theirs: int) -> str:
-        """Say why the difference between two numbers does not count; empty if it does."""
+        """Return the reason why the difference between two numbers does not count; empty if it does."""
         if theirs > ours:
             side, most, percent = "above", self.above, self.above_percent
         else:
@@ -260,7 +260,7 @@ class Rules:
         return {(each.code, each.reference): each for each in self.accepted}
 
     def read_status(self, word: str | None) -> Status | None:
-        """Return what *word* means, by these rules; None if it is not known."""
+        """Return the meaning of *word* by these rules; None if it is not known."""
         return read_status(word, self.statuses)
 
     def status_of(self, entry: Entry | RejectedEntry) -> Status | None:

@@ -52,7 +52,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _beginning(lines: list[str], size: int, *, at_least: int = 0) -> tuple[int, Mapping[str, Any]]:
-    """Return how many of the first *size* lines end no value in its middle, and what they say; -1 if too few."""
+    """Return the most of the first *size* lines that are whole values, and their content; -1 if too few."""
     for end in range(size, at_least - 1, -1):
         try:
             return end, tomllib.loads("\n".join(lines[:end]))
@@ -159,7 +159,7 @@ def _not_toml(name: str, why: str, text: str) -> RulesError:
 
 
 def _read(kind: Any, key: Key, value: Any) -> Any:
-    """Return what *value* stands for in a field of type *kind*; a validator checks what is no table."""
+    """Return *value* for a field of type *kind*; a validator checks all but tables."""
     if get_origin(kind) is UnionType:  # with None, which TOML has not
         kind = get_args(kind)[0]
     if kind is Dialect:

@@ -53,7 +53,7 @@ class Settled:
         return f"{named_lines(self.lines)} of the statement" + ("" if self.before is None else " and on an earlier one")
 
     def with_earlier(self, earlier: Settled) -> Settled:
-        """Return what this statement and those of earlier runs list together."""
+        """Return the sum of this statement and those of earlier runs."""
         return evolve(
             self,
             amount=stated_sum((earlier.amount, self.amount)),
