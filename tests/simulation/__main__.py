@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 from simulation import controls
 from simulation.cells import CELLS, Cells
-from simulation.plan import draw
+from simulation.plan import MUTANTS, draw
 from simulation.shrink import shrink
 from simulation.world import run
 
@@ -79,6 +79,8 @@ def _explain(plan, result):
         print(f"  {problem}")
     smallest = shrink(plan, run)
     print(f"  of {len(plan.faults)} faults it needs {len(smallest.faults)}:")
+    if smallest.order is not None:
+        print(f"  of {len(result.order)} turns out of order it needs {len(smallest.order)}:")
     print(f"  {smallest!r}")
     for problem in run(smallest).problems[:3]:
         print(f"  {problem}")
@@ -93,30 +95,75 @@ def attempt(seed):
     return result, is_same
 
 
-def _run_many(seeds, options):
-    began, failed, traces, cells = time.monotonic(), [], {}, Cells()
-    total, seconds, ticks, requests = Counter(), 0.0, 0, 0
-    with multiprocessing.get_context("fork").Pool(options.jobs, gc.freeze) as pool:
+class _Runs:
+    """
+    What many runs came to.
+
+    Attributes:
+        failed: The seeds that failed.
+        traces: Of each seed.
+        cells: What they have reached.
+    """
+
+    def __init__(self, minutes):
+        self._began, self._minutes = time.monotonic(), minutes
+        self.failed, self.traces, self.cells = [], {}, Cells()
+        self._total, self._seconds, self._ticks, self._requests = Counter(), 0.0, 0, 0
+
+    def play(self, pool, seeds):
+        """Run all seeds, as long as there is time."""
         for result, is_same in pool.imap_unordered(attempt, seeds, chunksize=5):
-            traces[result.seed] = result.trace
-            seconds, ticks, requests = seconds + result.seconds, ticks + result.ticks, requests + result.requests
-            total.update(result.counts)
-            cells.add(result)
-            if result.problems or not is_same:
-                failed.append(result.seed)
-                print(f"seed {result.seed}: {result.problems or 'another trace at the second time'}", flush=True)
-            if len(traces) % 500 == 0:
-                print(f"{len(traces)} seeds, {seconds / 3600:.1f} virtual hours, {len(failed)} failed", flush=True)
-            if time.monotonic() - began > options.minutes * 60:
-                print(f"stopped after {options.minutes:g} minutes")
+            self._add(result, is_same=is_same)
+            if len(self.traces) % 500 == 0:
+                hours = self._seconds / 3600
+                print(f"{len(self.traces)} seeds, {hours:.1f} virtual hours, {len(self.failed)} failed", flush=True)
+            if time.monotonic() - self._began > self._minutes * 60:
+                print(f"stopped after {self._minutes:g} minutes")
                 break
-    _report(traces, total, seconds, ticks, requests, time.monotonic() - began)
-    for seed in failed[:5]:
+
+    def _add(self, result, *, is_same):
+        self.traces[result.seed] = result.trace
+        self._seconds, self._ticks = self._seconds + result.seconds, self._ticks + result.ticks
+        self._requests += result.requests
+        self._total.update(result.counts)
+        self.cells.add(result)
+        if result.problems or not is_same:
+            self.failed.append(result.seed)
+            print(f"seed {result.seed}: {result.problems or 'another trace at the second time'}", flush=True)
+
+    def report(self):
+        """Print what was played."""
+        digest, took = blake2b(digest_size=8), time.monotonic() - self._began
+        for seed in sorted(self.traces):
+            digest.update(f"{seed} {self.traces[seed]}\n".encode())
+        mutants = sum(seed >= MUTANTS for seed in self.traces)
+        print(
+            f"simulate: {len(self.traces)} seeds, {mutants} of them mutants, "
+            f"{self._seconds / 3600:.1f} virtual hours, {took / 60:.1f} minutes"
+        )
+        hashed = digest.hexdigest()
+        print(
+            f"simulate: {self._requests} requests, {self._ticks} steps of the event loop, hash of all traces {hashed}"
+        )
+        ends = ", ".join(
+            f"{name} {number}" for name, number in sorted(self._total.items()) if " by client " not in name
+        )
+        print(f"simulate: {ends}")
+
+
+def _run_many(seeds, options):
+    runs = _Runs(options.minutes)
+    with multiprocessing.get_context("fork").Pool(options.jobs, gc.freeze) as pool:
+        runs.play(pool, seeds)
+        if len(runs.traces) == len(seeds):
+            runs.play(pool, runs.cells.mutants(len(seeds) // 10))
+    runs.report()
+    for seed in runs.failed[:5]:
         plan = draw(seed)
         _print_plan(plan)
         _explain(plan, run(plan))
-    is_blind = _report_cells(cells, is_enough=len(traces) >= ENOUGH, is_whole=options.cells)
-    return 1 if failed or is_blind else 0
+    is_blind = _report_cells(runs.cells, is_enough=len(runs.traces) >= ENOUGH, is_whole=options.cells)
+    return 1 if runs.failed or is_blind else 0
 
 
 def _report_cells(cells, *, is_enough, is_whole):
@@ -129,16 +176,6 @@ def _report_cells(cells, *, is_enough, is_whole):
     for kind, state in empty if is_enough or is_whole else ():
         print(f"cells: no {kind} at {state}")
     return is_enough and bool(empty)
-
-
-def _report(traces, total, seconds, ticks, requests, took):
-    digest = blake2b(digest_size=8)
-    for seed in sorted(traces):
-        digest.update(f"{seed} {traces[seed]}\n".encode())
-    print(f"simulate: {len(traces)} seeds, {seconds / 3600:.1f} virtual hours, {took / 60:.1f} minutes")
-    print(f"simulate: {requests} requests, {ticks} steps of the event loop, hash of all traces {digest.hexdigest()}")
-    ends = ", ".join(f"{name} {number}" for name, number in sorted(total.items()) if " by client " not in name)
-    print(f"simulate: {ends}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from simulation.plan import (
     CONNECTING,
     KEYS,
     LIMITS,
+    MUTANTS,
     PROXY_CONNECTING,
     PROXY_TIMED,
     RATE,
@@ -168,6 +169,11 @@ class Cells:
     def rarest(self, number):
         """Return the cells that were reached least, and at least once, with their counts."""
         return sorted((self.counts[cell], cell) for cell in CELLS if self.counts[cell])[:number]
+
+    def mutants(self, number):
+        """Return the seeds of so many mutants of the plans that have reached the rarest cells."""
+        rare = [seed for _, cell in self.rarest(number) for seed in self.seeds[cell]]
+        return [MUTANTS * (1 + turn) + rare[turn % len(rare)] % MUTANTS for turn in range(number if rare else 0)]
 
     def lines(self):
         """Yield a line for each kind of fault, with its count for each state."""

@@ -13,6 +13,7 @@ from functools import partial
 
 from attrs import evolve, field, frozen
 
+import payclient._keys
 import payclient._refusals
 import payclient._session
 import payclient._stream
@@ -30,7 +31,8 @@ import payclient.transports._client
 import payclient.transports._connection
 import payclient.transports._connections
 import payclient.transports._parser
-import payclient.waiting._polls  # noqa: F401  one of the places
+import payclient.waiting._polls
+import payclient.waiting._watch  # noqa: F401  one of the places
 from payclient.transports import Response
 from simulation import oracles, world
 from simulation.plan import Limit, draw
@@ -39,6 +41,8 @@ from simulation.shrink import names_of
 _ATTEMPT = "_session:Session._attempt_in"
 _WAIT = "policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "policies._limiter:Limiter.pause"
+_RENEW = "_keys:Keys.renew"
+_ACCEPTED = "policies._concurrency:ConcurrencyController.accepted"
 _POLL = "waiting._polls:Polls.make"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
 _BELIEVED = "_session:may_end"
@@ -210,6 +214,69 @@ CONTROLS = (
             "lookup.is_fresh = lookup.is_fresh or response.is_fresh"),
     Control("a poll has ended when its result is handed out", _POLL, "listener(result)",
             "self._in_flight.add(reference); listener(result); self._in_flight.discard(reference)"),
+    # Keys
+    Control("lookups share one call of the source", _RENEW,
+            "call = self._call = self._call or self._start(self._source)",
+            "call = self._call = self._start(self._source)", oracle="source"),
+    Control("the last lookup that leaves ends the call of the source", _RENEW,
+            "if not (call.waiters or call.task.done()):", "if False:"),
+    Control("a call of the source outlives the lookup that made it", _RENEW,
+            "if not (call.waiters or call.task.done()):", "if not call.task.done():"),
+    Control("a key that is refused is asked for again", "_session:Session._attempt_until_final",
+            "if isinstance(error, AuthenticationError) and not refused_version and not self._is_closed:", "if False:",
+            oracle="error"),
+    Control("what may be a key is taken out of the words of a source", "_keys:_failure",
+            '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key"),
+    Control("closing ends the call of the source", "_keys:Keys.close", "self._call.task.cancel()", "pass"),
+    # Which answer is shared
+    Control("a confirmation joins no earlier lookup", "policies._single_flight:SingleFlight.joinable",
+            "if call is None or (sent_at := call.sent_at()) is None or sent_at > after:", "if True:", oracle="older"),
+    Control("a call removes itself only", _LEAVE, "if self._others.get(self._key) is self:", "if True:"),
+    # Waits
+    Control("a poll that was cancelled is made by another wait", _POLL, "listener(result)",
+            "listener(result) if result is not None else None"),
+    Control("a wait that has ended is no listener any more", "waiting._polls:poll_until",
+            "polls.remove(wait.reference, inbox.put_nowait)", "pass"),
+    Control("a wait ends at its deadline, whatever is in flight", "waiting._polls:poll_until",
+            "wait.ends_at if is_in_flight else min(wait.due_at, wait.ends_at)",
+            "None if is_in_flight else wait.due_at", oracle="deadline"),
+    Control("closing ends waits", "waiting._polls:Polls.close", "close(error())", "pass"),
+    Control("the deadline of a watch is the end of each reference", "waiting._watch:_Watch._on_deadline",
+            "self._fail(watched, watched.wait.exceeded(now))", "self._remove(watched)", oracle="one outcome"),
+    Control("a reference with an unread change gets no other", "waiting._watch:_Watch._on_result",
+            "if self._is_over or watched.has_unread_change:", "if self._is_over:"),
+    Control("a change that was read is followed by another poll", "waiting._watch:_Watch._delivered",
+            "self._plan(watched)", "pass"),
+    Control("a watch polls when the next reference is due", "waiting._watch:_Watch._poll_due",
+            "if is_waiting else None", "if False else None"),
+    Control("the timer of a watch goes with it", "waiting._watch:_Watch._end", "self._deadline.cancel()", "pass"),
+    Control("the tasks of a watch end with its block", "waiting._watch:_Watch.stop",
+            "await until_done(self._tasks)", "pass"),
+    Control("no predicate runs where a result is handed out", "waiting._watch:_Watch._on_result",
+            "watched.result = result",
+            "self._process(watched, partial(watched.wait.take, result, self._loop.time())); return",
+            oracle="another's error"),
+    # The limit
+    Control("an attempt from before a refusal lets nothing grow", _ACCEPTED,
+            "if ticket.number < self._last_refused:", "if False:", oracle="growth"),
+    Control("a limit that is not used does not grow", _ACCEPTED,
+            "if ticket.load * 2 < self.limit:", "if False:", oracle="growth"),
+    Control("a gap makes up for a late timer, and for no blocked loop", "policies._limiter:Limiter._pace",
+            "min(self._gap, _MAX_LATENESS)", "self._gap"),
+    Control("no probe in a pause", "policies._limiter:Limiter.probe",
+            "if self.in_flight >= self._max or self._closed_until > now:", "if self.in_flight >= self._max:"),
+    Control("closing refuses those who queue", "policies._limiter:Limiter.close", "self._grant_due()", "pass"),
+    # The time of one lookup
+    Control("an attempt has a time-out", _ATTEMPT, 'with lookup.phase("attempts", at_most=at_most):',
+            'with lookup.phase("attempts"):', oracle="time-out"),
+    Control("a deadline ends the wait for a slot", "_session:Session._queue",
+            'with lookup.phase("queued"):', "if True:", oracle="deadline"),
+    Control("closing ends a back-off", "_session:Session._attempt_until_final", "await self._closing.wait()",
+            "await asyncio.sleep(delay)"),
+    Control("a client that is closed takes no lookup", "_session:Session.check_usable", "if self._is_closed:",
+            "if False:"),
+    Control("a compressed body is read", "protocol._wire:_read",
+            'if coding := response.headers.get("content-encoding"):', 'if coding := "":'),
     # Streams
     Control("a worker that waits for the reader counts as asking", "_stream:_Stream._work_on",
             "await self._results.put(outcome)",
@@ -228,6 +295,11 @@ CONTROLS = (
             "timer.cancel()", "pass", works=("stream", "reconcile")),
     Control("a row is taken from the source by one worker", "_stream:_Rows._take_in_turn",
             "async with self._lock:", "if True:", works=("stream",)),
+    Control("bad rows that hold up the input are told from an outage", "_stream:_Stream._ask_known",
+            "or is_held_up or", "or", works=("stream",)),
+    Control("what comes behind a mark of the end is read", "_stream:_Stream._receive",
+            "while not (self._results.empty() and self._is_done()):", "while not self._is_done():",
+            works=("stream",), oracle="lost"),
     # The journal
     Control("an answer is committed before the next lookup", "reconcile.journal._answers:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),

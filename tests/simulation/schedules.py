@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 from attrs import frozen
 
@@ -11,6 +12,7 @@ from payclient._stream import stream
 from payclient.errors import ClientClosedError, ServiceError
 from payclient.policies import Clock, Limiter, Signal, SingleFlight, Timeout
 from simulation.loop import SimulatedLoop, StuckError
+from simulation.shrink import fewest
 
 
 @frozen
@@ -21,12 +23,13 @@ class Explored:
     Attributes:
         schedules: How many orders there are, or were tried.
         is_complete: Whether these were all.
-        problems: What went wrong, with the first order in which it did.
+        problems: What went wrong, each with the fewest turns in which another task than asyncio's next has run: the
+            number of the turn, and which task.
     """
 
     schedules: int
     is_complete: bool
-    problems: dict[str, tuple[int, ...]]
+    problems: dict[str, tuple[tuple[int, int], ...]]
 
 
 def explore(piece, *, most):
@@ -47,7 +50,8 @@ def explore(piece, *, most):
             return choice
 
         for problem in _run(piece, choose):
-            problems.setdefault(problem, tuple(choice for choice, _ in taken))
+            if problem not in problems:
+                problems[problem] = _smallest(piece, problem, [choice for choice, _ in taken])
         schedules += 1
         while taken and taken[-1][0] == taken[-1][1] - 1:
             taken.pop()
@@ -55,6 +59,16 @@ def explore(piece, *, most):
             return Explored(schedules, is_complete=True, problems=problems)
         script = [choice for choice, _ in taken[:-1]] + [taken[-1][0] + 1]
     return Explored(schedules, is_complete=False, problems=problems)
+
+
+def _smallest(piece, problem, choices):
+    """Leave out of an order each turn that the problem does not need."""
+
+    def fails(turns):
+        script, taken = dict(turns), itertools.count()
+        return problem in _run(piece, lambda options: min(script.get(next(taken), 0), options - 1))
+
+    return fewest(tuple((turn, choice) for turn, choice in enumerate(choices) if choice), fails)
 
 
 def _run(piece, choose):

@@ -39,29 +39,47 @@ def shrink(plan, run):
     def fails(candidate):
         return bool(wanted & names_of(run(candidate)))
 
-    plan = _with_fewest_faults(plan, fails)
+    plan = _with_fewest(plan, "faults", fails)
     for change in SIMPLER:
         simpler = evolve(plan, **change)
         if simpler != plan and fails(simpler):
             plan = simpler
-    return _with_fewest_references(plan, fails)
+    return _with_fewest_turns(_with_fewest_references(plan, fails), run, fails)
 
 
-def _with_fewest_faults(plan, fails):
-    """Leave out half of the faults, then a quarter, and so on, as long as it fails without them."""
-    size = max(1, len(plan.faults) // 2)
-    while plan.faults:
+def fewest(items, fails):
+    """
+    Leave out half of the items, then a quarter, and so on, as long as the rest fails.
+
+    Args:
+        items: They fail.
+        fails: Returns whether these items do.
+    """
+    size = max(1, len(items) // 2)
+    while items:
         start = 0
-        while start < len(plan.faults):
-            fewer = plan.only(set(range(len(plan.faults))) - set(range(start, start + size)))
+        while start < len(items):
+            fewer = items[:start] + items[start + size :]
             if fails(fewer):
-                plan = fewer
+                items = fewer
             else:
                 start += size
         if size == 1:
             break
         size //= 2
-    return plan
+    return items
+
+
+def _with_fewest(plan, what, fails):
+    return evolve(plan, **{what: fewest(getattr(plan, what), lambda fewer: fails(evolve(plan, **{what: fewer})))})
+
+
+def _with_fewest_turns(plan, run, fails):
+    """Run tasks in the order of asyncio, but for as few turns as it needs."""
+    if not plan.is_shuffled or plan.tick:
+        return plan
+    written = evolve(plan, order=run(plan).order)
+    return _with_fewest(written, "order", fails) if fails(written) else plan
 
 
 def _with_fewest_references(plan, fails):

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from simulation.cells import CELLS, KINDS, Cells
 from simulation.loop import SimulatedLoop, StuckError
-from simulation.plan import TUNNELS, Fault, Limit, Plan, draw
+from simulation.plan import MUTANTS, NEVER_HEALED, TROUBLES, TUNNELS, Fault, Limit, Plan, draw
 from simulation.shrink import names_of, shrink
 from simulation.world import Result, run
 
@@ -52,12 +52,28 @@ def test_other_seed():
     assert run(Plan(seed=1)).trace != run(Plan(seed=2)).trace
 
 
-@pytest.mark.parametrize("work", ["lookups", "batch", "stream", "reconcile"])
+@pytest.mark.parametrize("work", ["lookups", "batch", "stream", "wait", "crowd", "reconcile"])
 def test_quiet(work):
     """Where nothing goes wrong, each reference is answered, by one request and one more for each in doubt."""
     result = run(Plan(seed=3, work=work, references=("T0", "T1", "U2", "R4")))
     assert result.problems == ()
     assert result.counts["found"] >= 2
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_disturbed(trouble):
+    """Wherever the client is disturbed itself, each reference is answered."""
+    work = "reconcile" if trouble == "a commit for each row" else "stream"
+    result = run(Plan(seed=3, work=work, references=("T0", "T1", "U2", "R4"), troubles=(trouble,)))
+    assert result.problems == ()
+    assert result.counts["found"] >= 2
+
+
+@pytest.mark.parametrize("kind", NEVER_HEALED)
+def test_never_healed(kind):
+    """A fault that lasts for ever stops nothing that does not need what it has taken."""
+    result = run(Plan(seed=3, is_tls=True, faults=(Fault(kind, 0.0),)))
+    assert (result.problems, result.counts["answer Transaction"]) == ((), 3)
 
 
 def test_deadlock():
@@ -102,6 +118,39 @@ def test_shrinks():
     assert smallest.faults == (Fault("late", 3, 3), Fault("late", 17, 17))
     assert (smallest.loss, smallest.is_tls, smallest.references) == (0.0, False, ("T1",))
     assert names_of(fake(smallest)) == {"slots"}
+
+
+def test_shrinks_turns():
+    """A failing order is shrunk to the turns that it needs; in all others the task of asyncio's order runs."""
+    plan = Plan(seed=4, faults=(Fault("stall", 1),))
+
+    def fake(candidate):
+        order = ((2, 1), (5, 3), (9, 2)) if candidate.order is None else candidate.order
+        problems = ("slots: 1 left",) if candidate.is_shuffled and (5, 3) in order else ()
+        return Result(4, "", problems, 0.0, 0, 0, {}, order=order)
+
+    assert shrink(plan, fake).order == ((5, 3),)
+
+
+def test_order_is_replayed():
+    """A plan with the turns of its run gives the same trace as the run that drew them."""
+    plan = Plan(seed=4, faults=(Fault("reset before", 1), Fault("cancel", 90, 1)))
+    drawn = run(plan)
+    assert (run(evolve(plan, order=drawn.order)).trace, drawn.order != ()) == (drawn.trace, True)
+
+
+def test_mutant():
+    """The seed of a mutant gives a plan like that of its original, and always the same."""
+    original, mutant = draw(17), draw(3 * MUTANTS + 17)
+    assert (mutant.work, mutant.references, mutant.seed) == (original.work, original.references, 3 * MUTANTS + 17)
+    assert mutant == draw(3 * MUTANTS + 17) != original
+
+
+def test_mutants_of_rare_cells():
+    """The plans that are changed are those that have reached the rarest cells."""
+    reached = Cells()
+    reached.add(run(draw(3)))
+    assert {seed % MUTANTS for seed in reached.mutants(4)} == {3}
 
 
 def test_cells():

@@ -61,6 +61,7 @@ class Result:
         requests: What the service was sent.
         counts: Of whatever the run counted.
         cells: How often each was reached.
+        order: The turns in which another task than asyncio's next has run, and which.
     """
 
     seed: int
@@ -71,6 +72,7 @@ class Result:
     requests: int
     counts: dict[str, int]
     cells: dict[tuple[str, str], int] = field(factory=dict)
+    order: tuple[tuple[int, int], ...] = ()
 
 
 class CallerError(Exception):
@@ -123,6 +125,7 @@ class World:
         is_closing: Whether a client is closed under way.
         streams: Every stream and batch.
         watches: Every watch.
+        order: The turns in which another task than asyncio's next has run, and which.
         acts: What happens at a time in this workload, by kind; each is called with a number.
     """
 
@@ -134,6 +137,8 @@ class World:
         self.streams, self.watches = [], []
         self._hearing, self.answered = {}, {}
         self._observed, self.acts = 0, {}
+        self._turns, self.order = 0, []
+        self._order = dict(plan.order or ())
         self.newest = {}
         self.outages, self.asked = [], {}
         self.is_closing = False
@@ -169,13 +174,24 @@ class World:
 
     def _new_loop(self, now):
         plan, chance = self.plan, self._chances["loop"]
-        choose = chance.randrange if plan.is_shuffled else None
+        choose = self._choose if plan.is_shuffled else None
         tick = (lambda: chance.random() * plan.tick) if plan.tick else None
         self.loop = SimulatedLoop(choose, tick)
         if "late timers" in plan.troubles:
             late = random.Random(f"late {plan.seed}")
             self.loop.lateness = lambda: late.random() * oracles.LATENESS
         self.loop.advance(now)
+
+    def _choose(self, options):
+        """Draw which of the tasks runs next, or take it from the plan."""
+        self._turns += 1
+        if self.plan.order is None:
+            choice = self._chances["loop"].randrange(options)
+        else:
+            choice = min(self._order.get(self._turns, 0), options - 1)
+        if choice:
+            self.order.append((self._turns, choice))
+        return choice
 
     def _new_network(self):
         plan = self.plan
@@ -327,6 +343,11 @@ class World:
                 and f"answered by client {number}" not in self.counts
             ):
                 self.count(f"unreached by client {number}")
+            if (
+                attempt.seconds > self.plan.timeout + self.loop.jumped + oracles.slack(self)
+                and not self.service.is_calm
+            ):
+                self.fail("time-out", f"an attempt for {attempt.reference} took {attempt.seconds:.3f} s")
             if attempt.status is not None:
                 self.count(f"answered by client {number}")
                 self._on_answer(attempt, self.limiters[number])
@@ -589,6 +610,7 @@ def run(plan):
                 ticks=world.loop.ticks,
                 requests=len(world.service.exchanges),
                 counts=world.counts,
+                order=tuple(world.order),
                 cells={cell: count for cell, count in world.cells.items() if cell in cells.POSSIBLE},
             )
     finally:
