@@ -64,6 +64,14 @@ def test_sdist_is_clean(sdist):
     assert [name for name in sdist if made & set(PurePosixPath(name).parts)] == []
 
 
+def test_build_is_reproducible(tmp_path):
+    """The sdist gives the same wheel again, and the sources the same sdist, byte for byte."""
+    subprocess.run(["uv", "build", "--quiet", f"--out-dir={tmp_path}"], cwd=PROJECT, check=True)
+    built = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".whl", ".gz")}
+    assert built == {name: (PROJECT / "dist" / name).read_bytes() for name in built}
+    assert len(built) == 2
+
+
 def test_license_is_shipped(wheel):
     """The wheel carries the text of its licence."""
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
