@@ -12,6 +12,7 @@ import asyncio
 import ssl
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Self
 
 import httpx
@@ -51,6 +52,8 @@ class PoolAdapter:
     def __init__(self, connections: Connections, library: Any) -> None:
         self.connections = connections
         self._library = library
+        # httpx does so during a request, where it would block the event loop for some 15 ms.
+        import_module(library.__name__.replace("httpx", "httpcore"))
 
     async def __aenter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ import pytest
 from payclient import AsyncClient, AttemptTimeoutError
 from payclient.transports import PooledTransport
 from support.fakes import KEY
+from support.in_thread import serving
 from support.raw_server import RawServer, Script, close, head, http, send, stall
 
 BODY = b'{"reference":"T1"}'
@@ -67,6 +68,31 @@ def test_respx_in_a_script(when):
     went_out = ["ConnectionFailedError"]
     expected = [*(went_out if when == "late" else []), "Paid 1", "AllMockedAssertionError", *went_out]
     assert ended.stdout.split("\n")[:-1] == expected, ended.stderr
+
+
+FIRST_LOOKUP = """
+import asyncio, sys
+
+from payclient import AsyncClient, PayClientError
+
+async def main(url, transport):
+    async with AsyncClient(api_key="sk-0123456789abcdef", base_url=url, transport=transport) as pay:
+        before = {*sys.modules}
+        print((await pay.get_transaction("T1")).reference)
+        print(sorted({name.partition(".")[0] for name in {*sys.modules} - before} - sys.stdlib_module_names))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("transport", ["httpx", "httpx2"])
+def test_first_lookup_imports_nothing(transport):
+    """What httpx imports during a request has been imported with the client: it would block the event loop."""
+    server = RawServer()
+    with serving(server):
+        command = [sys.executable, "-c", FIRST_LOOKUP, server.url, transport]
+        done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert done.stdout.splitlines() == ["T1", "[]"]
 
 
 @pytest.fixture
