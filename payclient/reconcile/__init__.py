@@ -1,11 +1,10 @@
 """Reconcile ledger entries with what the service says: entries in, one judged row per entry out."""
 
-from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import break_changes as break_changes
 from payclient.reconcile._replay import judge_again as judge_again
 from payclient.reconcile._replay import judging as judging
 from payclient.reconcile._replay import replay
-from payclient.reconcile._run import Entries, reconcile
+from payclient.reconcile._run import Entries, OnProgress, Phase, Progress, reconcile
 from payclient.reconcile.journal import Journal, verify_journal
 from payclient.reconcile.judge import Case, compare, expiry_rule, judge
 from payclient.reconcile.nights import Decision, Resolution

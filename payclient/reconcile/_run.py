@@ -12,10 +12,11 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import partial
 from typing import TypeAlias
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from payclient._checks import check_callback, check_count, check_seconds
 from payclient._escape import quote
@@ -29,7 +30,6 @@ from payclient.errors import (
 from payclient.ledger import Entry, RejectedEntry
 from payclient.policies import PASSES, is_passing
 from payclient.protocol import Found, Outcome, Transaction
-from payclient.reconcile._progress import OnProgress, Phase, Progress
 from payclient.reconcile._replay import replay
 from payclient.reconcile.journal import NOTE as REUSED
 from payclient.reconcile.journal import Journal, Reuse, take_over
@@ -51,6 +51,43 @@ Entries: TypeAlias = Iterable[Entry | RejectedEntry] | AsyncIterable[Entry | Rej
 
 _ROWS_PER_TURN = 200
 """Rows between two yields to the event loop."""
+
+
+class Phase(StrEnum):
+    """The phases of a run, in order."""
+
+    READING = "reading"
+    ASKING = "asking"
+    CONFIRMING = "confirming"
+    JUDGING = "judging"
+
+
+@frozen(kw_only=True)
+class Progress:
+    """
+    A snapshot.
+
+    Attributes:
+        phase: The current phase.
+        done: Ledger rows read or judged, or references looked up, in this phase.
+        total: The number at the end of this phase; None while the ledger is read.
+        differences: References whose first lookup differed from the ledger.
+        differences_amount: Their total amount in the ledger.
+        unresolved: References without an answer in this phase.
+        waiting: What the run waits for, when nothing is in flight; empty otherwise.
+    """
+
+    phase: Phase
+    done: int
+    total: int | None
+    differences: int
+    differences_amount: int
+    unresolved: int
+    waiting: str = ""
+
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+"""Receives a snapshot after each step; called on the event loop, so it must not block."""
 
 
 async def reconcile(  # noqa: PLR0913  one option each, by name only

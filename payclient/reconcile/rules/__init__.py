@@ -31,6 +31,7 @@ from payclient.reconcile.rules._rules import STRICT as STRICT
 from payclient.reconcile.rules._rules import FeeSchedule as FeeSchedule
 from payclient.reconcile.rules._rules import Rounding as Rounding
 from payclient.reconcile.rules._rules import Rules as Rules
+from payclient.reconcile.rules._rules import StatementRules as StatementRules
 from payclient.reconcile.rules._rules import Tolerance as Tolerance
 from payclient.reconcile.rules._rules import changed_rules as changed_rules
 from payclient.reconcile.rules._rules import rules_as_json as rules_as_json
@@ -39,4 +40,3 @@ from payclient.reconcile.rules._rules import with_reading_of as with_reading_of
 from payclient.reconcile.rules._rules_file import parse_rules as parse_rules
 from payclient.reconcile.rules._rules_file import read_rules as read_rules
 from payclient.reconcile.rules._rules_file import rules_from_json as rules_from_json
-from payclient.reconcile.rules._statement_rules import StatementRules as StatementRules

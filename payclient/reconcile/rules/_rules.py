@@ -34,8 +34,7 @@ from payclient.protocol import EMPTY, plain
 from payclient.reconcile.rules import _rule_values as values
 from payclient.reconcile.rules._accepted import Accepted, Approval
 from payclient.reconcile.rules._calendar import BusinessDays, Calendar, Limit, is_limit, limit_text, to_limit
-from payclient.reconcile.rules._line_rules import Invoices, Kinds, Lines, OfOneReference
-from payclient.reconcile.rules._statement_rules import StatementRules
+from payclient.reconcile.rules._line_rules import Invoices, Kind, Kinds, Lines, OfOneReference
 from payclient.reconcile.values import WORDS, Assumed, Code, RulesError, Status, normalise, read_status
 
 
@@ -123,6 +122,42 @@ def _rounded(value: Fraction, rounding: Rounding) -> int:
     if rounding is Rounding.HALF_UP:
         return floor(value + Fraction(1, 2))
     return ceil(value) if rounding is Rounding.UP else floor(value)
+
+
+@frozen(kw_only=True)
+class StatementRules:
+    """
+    How a statement is read and compared: the second list of references, such as a settlement report.
+
+    Attributes:
+        settles_within: A paid row younger than this may be missing in the statement. The ledger's `created_at` tells
+            its age; a row without is never young.
+        columns: Name of the statement's column, by field, where it is not one that is known.
+        ignore_columns: Columns that need not be used, although they look like money or like a field.
+        reading: How the statement is written.
+        kind: Which of its lines are charges, refunds and fees; None where all are charges.
+        new_lines_only: Whether a statement has only lines that no statement before it has. What the statements of this
+            run and of earlier ones list for a reference is then summed. Otherwise the newest that lists it counts,
+            unless that only takes money back.
+
+    Raises:
+        RulesError: When a value cannot be used.
+    """
+
+    settles_within: Limit = field(default=timedelta(0), converter=to_limit, validator=is_limit)
+    columns: Mapping[str, str] = field(
+        default=EMPTY, converter=values.to_table, validator=[values.is_table_of(*FIELDS), values.names_columns]
+    )
+    ignore_columns: tuple[str, ...] = field(
+        default=(), converter=values.to_texts, validator=values.are_texts("a list of names of columns", str.strip)
+    )
+    reading: Dialect = field(default=PLAIN, validator=instance_of(Dialect))
+    kind: Kinds | None = field(default=None, validator=optional(instance_of(Kinds)))
+    new_lines_only: bool = field(default=False, validator=values.is_flag)
+
+    def kind_of(self, word: object) -> Kind | None:
+        """Return the kind of a line; None if its word is not listed."""
+        return Kind.CHARGE if self.kind is None else self.kind.of(word)
 
 
 MONEY = ("amount", "fee", "amount_received")
