@@ -83,7 +83,7 @@ class RowGroups:
         if first is not None and bucket not in (Bucket.UNRESOLVED, Bucket.REJECTED):
             kind = (first.severity, first.code) if bucket is Bucket.BREAK else first.code
         self._tops[kind].add(row)
-        self._totals[kind] = self._totals[kind].plus(row)
+        self._totals[kind] += Total.of(row)
 
     def breaks(self, files: Collection[str]) -> list[Group]:
         """Return the breaks, the most severe first; each row is in one group."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from operator import add
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from attrs import astuple, define, field, frozen
+from attrs import define, field, frozen
 
 from payclient.ledger import Entry
 from payclient.reconcile import Row, Rules, Status, Total
-from payclient.reconcile.result import OTHER, paid_by
+from payclient.reconcile.result import OTHER
 
 ASSUMED = "paid (assumed)"
 """Stands for the ledger's word where the ledger has no status column."""
@@ -19,7 +18,7 @@ ASSUMED = "paid (assumed)"
 _ROOM = 1_000
 _MAX_LENGTH = 80
 
-_Counts: TypeAlias = list[int]
+_Words: TypeAlias = tuple[str | None, str | None, str | None]
 _Key = TypeVar("_Key")
 
 
@@ -61,27 +60,22 @@ class Matrix:
     """
 
     _room: int = field(default=_ROOM, alias="room")
-    _counts: dict[tuple[str | None, str | None, str | None], _Counts] = field(init=False, factory=dict)
-    _rest: _Counts = field(init=False, factory=lambda: [0, 0, 0, 0, 0])
+    _totals: dict[_Words, Total] = field(init=False, factory=dict)
+    _rest: Total = field(init=False, factory=Total)
 
     def add(self, row: Row) -> None:
         """Count *row*."""
-        key = _key(row)
-        counts = self._counts.get(key)
-        if counts is None:
-            counts = self._rest
-            if len(self._counts) < self._room:
-                counts = self._counts[key] = [0, 0, 0, 0, 0]
-        for place, number in enumerate((1, row.ledger_amount or 0, row.service_amount or 0, *paid_by(row))):
-            counts[place] += number
+        words, one = _words(row), Total.of(row)
+        if words in self._totals or len(self._totals) < self._room:
+            self._totals[words] = self._totals.get(words, Total()) + one
+        else:
+            self._rest += one
 
     @property
     def cells(self) -> Mapping[Cell, Total]:
         """The counts, `REST` last and only where it has rows."""
-        cells = {Cell(*key): Total(*counts) for key, counts in self._counts.items()}
-        if self._rest[0]:
-            cells[REST] = Total(*self._rest)
-        return MappingProxyType(cells)
+        cells = {Cell(*words): total for words, total in self._totals.items()}
+        return MappingProxyType(cells | ({REST: self._rest} if self._rest.rows else {}))
 
     def by(self, key: Callable[[Cell], _Key]) -> Mapping[_Key, Total]:
         """
@@ -92,12 +86,11 @@ class Matrix:
         """
         sums: dict[_Key, Total] = {}
         for cell, total in self.cells.items():
-            summed = astuple(sums.get(key(cell), Total()))
-            sums[key(cell)] = Total(*map(add, summed, astuple(total)))
+            sums[key(cell)] = sums.get(key(cell), Total()) + total
         return MappingProxyType(dict(sorted(sums.items(), key=lambda item: -item[1].rows)))
 
 
-def _key(row: Row) -> tuple[str | None, str | None, str | None]:
+def _words(row: Row) -> _Words:
     entry, theirs = row.entry, row.transaction
     ours = entry if isinstance(entry, Entry) else None
     ledger_status = ASSUMED if ours and row.is_status_assumed else _word(ours.status if ours else None)
@@ -122,7 +115,7 @@ def _word(word: object) -> str | None:
 _MAX_LINES = 24
 _MAX_METHODS = 6
 
-_Words: TypeAlias = tuple[str | None, str | None]
+_Pair: TypeAlias = tuple[str | None, str | None]
 
 
 @frozen(kw_only=True)
@@ -149,7 +142,7 @@ def grid(matrix: Matrix, rules: Rules) -> Grid:
     shown = _most(matrix.by(lambda cell: cell.words), _MAX_LINES)
     methods = _most(matrix.by(lambda cell: cell.method), _MAX_METHODS)
 
-    def place(cell: Cell) -> tuple[_Words, str | None]:
+    def place(cell: Cell) -> tuple[_Pair, str | None]:
         pair = cell.words if cell.words in shown else (OTHER, OTHER)
         return pair, cell.method if cell.method in methods else OTHER
 
@@ -176,7 +169,7 @@ def _most(keys: Iterable[_Key], most: int) -> list[_Key]:
     return found if len(found) <= most + 1 else found[:most]
 
 
-def _remark(pair: _Words, rules: Rules) -> str:
+def _remark(pair: _Pair, rules: Rules) -> str:
     if None in pair or OTHER in pair:
         return ""
     ours, theirs = (status_of_word(word, rules) for word in pair)

@@ -172,7 +172,7 @@ def _summary(summary: Summary, remarks: Iterator[str]) -> Iterator[Sequence[Valu
     yield ()
     for bucket, total in summary.buckets.items():
         yield (BUCKETS[bucket].title, BUCKETS[bucket].advice, *_money(total))
-    yield ("All", None, *_money(Total(*map(sum, zip(*map(astuple, summary.buckets.values()), strict=True)))))
+    yield ("All", None, *_money(sum(summary.buckets.values(), Total())))
     yield ()
     yield ("OPEN FINDINGS", "One for each reference and kind; the amount is what is at stake.")
     for label, count, amount in (*roll_forward_lines(summary.open_findings), *open_lines(summary.open_findings)):

@@ -20,5 +20,4 @@ from payclient.reconcile.result._tie_out import StateTotal as StateTotal
 from payclient.reconcile.result._tie_out import Step as Step
 from payclient.reconcile.result._tie_out import TieOut as TieOut
 from payclient.reconcile.result._tie_out import moved_by as moved_by
-from payclient.reconcile.result._tie_out import paid_by as paid_by
 from payclient.reconcile.result._tie_out import step_of as step_of

@@ -88,15 +88,18 @@ class Total:
         """The move of the rows on the bridge: the service's paid money, less the ledger's."""
         return self.service_paid - self.ledger_paid
 
-    def plus(self, row: Row) -> Total:
-        """Return the total with *row* in it."""
-        ours, theirs = paid_by(row)
+    @classmethod
+    def of(cls, row: Row) -> Total:
+        """Return the total of one row."""
+        return cls(1, row.ledger_amount or 0, row.service_amount or 0, *paid_by(row))
+
+    def __add__(self, other: Total) -> Total:
         return Total(
-            self.rows + 1,
-            self.ledger_amount + (row.ledger_amount or 0),
-            self.service_amount + (row.service_amount or 0),
-            self.ledger_paid + ours,
-            self.service_paid + theirs,
+            self.rows + other.rows,
+            self.ledger_amount + other.ledger_amount,
+            self.service_amount + other.service_amount,
+            self.ledger_paid + other.ledger_paid,
+            self.service_paid + other.service_paid,
         )
 
 
@@ -279,9 +282,10 @@ class Tally:
         self._settlement.add(row)
         if self._since is not None:
             self._since.add(row)
-        self._buckets[row.bucket] = self._buckets[row.bucket].plus(row)
+        one = Total.of(row)
+        self._buckets[row.bucket] += one
         for code in {finding.code for finding in row.findings}:
-            self._codes[code] = self._codes[code].plus(row)
+            self._codes[code] += one
         if row.bucket is Bucket.BREAK:
             self._breaks[row.severity] += 1
         self._open.add(row)
