@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from typing import Annotated, Any
 
@@ -57,20 +57,21 @@ def _seconds(option: str, text: str) -> float:
 class _Open:
     """The references that are still open, each on a line of *live*; without that, nothing is shown."""
 
-    def __init__(self, live: Live | None) -> None:
+    def __init__(self, live: Live | None, streams: Streams) -> None:
         self._live = live
+        self._streams = streams
         self._lines: dict[int, str] = {}
 
     def show(self, index: int, line: str) -> None:
         self._lines[index] = line
         self._draw()
 
-    def end(self, index: int, write: Callable[[], object]) -> None:
-        """Take a reference away; what *write* prints stands above those that are left."""
+    def end(self, index: int, line: str) -> None:
+        """Take a reference away; *line* stands above those that are left."""
         self._lines.pop(index, None)
         if self._live is not None:
             self._live.update(Text(""), refresh=True)
-        write()
+        self._streams.write(line)
         self._draw()
 
     def _draw(self) -> None:
@@ -83,52 +84,46 @@ class _Open:
         self._live.update(Text("\n".join(shown), no_wrap=True), refresh=True)
 
 
-class _Lines:
-    """Writes what was seen, and shows what is still open meanwhile."""
-
+async def _write(
+    changes: AsyncIterator[Seen], until: frozenset[str], still_open: _Open, json_to: Streams | None
+) -> Exit:
+    """Write what is seen, and return the exit status."""
     # JSON is one object per line for each change, as it comes; otherwise a reference has one line when it has ended.
-
-    def __init__(self, streams: Streams, *, as_json: bool, until: frozenset[str], still_open: _Open) -> None:
-        self._streams = streams
-        self._as_json = as_json
-        self._until = until
-        self._open = still_open
-        self.status = Exit.DONE
-
-    def add(self, seen: Seen) -> None:
+    status = Exit.DONE
+    async for seen in changes:
         is_end = isinstance(seen, Failed) or seen.is_last
-        self.status = most_urgent((self.status, self._status_of(seen))) if is_end else self.status
-        if self._as_json:
-            self._streams.write(json.dumps(self._record(seen)))
+        if is_end:
+            status = most_urgent((status, _status_of(seen, until)))
+        if json_to is not None:
+            json_to.write(json.dumps(_record(seen, until)))
         elif is_end:
-            self._open.end(seen.index, lambda: self._streams.write(_line(seen)))
+            still_open.end(seen.index, _line(seen))
         else:
-            self._open.show(seen.index, _line(seen))
+            still_open.show(seen.index, _line(seen))
+    return status
 
-    def _status_of(self, seen: Seen) -> Exit:
-        if isinstance(seen, Failed):
-            return status_of(seen.error)
-        return Exit.DONE if seen.transaction.status in self._until else Exit.DIFFERENT
 
-    def _record(self, seen: Seen) -> dict[str, Any]:
-        if isinstance(seen, Change):
-            is_reached = seen.is_last and seen.transaction.status in self._until
-            return {
-                **seen.transaction.as_json(),
-                "previous": seen.previous,
-                "is_last": seen.is_last,
-                "is_reached": is_reached,
-            }
-        error = seen.error
-        stated = error.transaction if isinstance(error, WaitDeadlineError) else None
-        return {
-            "reference": seen.reference,
-            "status": stated and stated.status,
-            "is_last": True,
-            "is_reached": False,
-            "error": type(error).__name__,
-            "message": str(error),
-        }
+def _status_of(seen: Seen, until: frozenset[str]) -> Exit:
+    if isinstance(seen, Failed):
+        return status_of(seen.error)
+    return Exit.DONE if seen.transaction.status in until else Exit.DIFFERENT
+
+
+def _record(seen: Seen, until: frozenset[str]) -> dict[str, Any]:
+    if isinstance(seen, Change):
+        is_reached = seen.is_last and seen.transaction.status in until
+        more = {"previous": seen.previous, "is_last": seen.is_last, "is_reached": is_reached}
+        return {**seen.transaction.as_json(), **more}
+    error = seen.error
+    stated = error.transaction if isinstance(error, WaitDeadlineError) else None
+    return {
+        "reference": seen.reference,
+        "status": stated and stated.status,
+        "is_last": True,
+        "is_reached": False,
+        "error": type(error).__name__,
+        "message": str(error),
+    }
 
 
 def _line(seen: Seen) -> str:
@@ -176,7 +171,6 @@ async def wait(
         message = f"--until and --unless both name {', '.join(both)}"
         raise ConfigurationError(message)
     live = None if as_json else live_on(streams)
-    lines = _Lines(streams, as_json=as_json, until=wanted, still_open=_Open(live))
     async with (
         connection.client(streams, deadline=DEADLINE) as client,
         client.watch(
@@ -188,6 +182,4 @@ async def wait(
         ) as changes,
     ):
         with live or nullcontext():
-            async for seen in changes:
-                lines.add(seen)
-    return lines.status
+            return await _write(changes, wanted, _Open(live, streams), streams if as_json else None)

@@ -40,12 +40,12 @@ def test_many_on_a_terminal(terminal):
     """On a terminal no more than twenty references have a line, and the others are counted; at the end none is left."""
     streams = Streams(stdin=io.BytesIO(), stdout=io.StringIO(), stderr=terminal)
     with live_on(streams) as live:
-        still_open = _Open(live)
+        still_open = _Open(live, streams)
         for index in range(25):
             still_open.show(index, f"M{index}  Pending")
         drawn = terminal.getvalue()
         for index in range(25):
-            still_open.end(index, lambda index=index: streams.write(f"M{index}  Paid"))
+            still_open.end(index, f"M{index}  Paid")
     assert ("M19  Pending" in drawn, "M20  Pending" in drawn, "and 5 more" in drawn) == (True, False, True)
     assert streams.stdout.getvalue().split() == [word for index in range(25) for word in (f"M{index}", "Paid")]
 
