@@ -217,6 +217,19 @@ async def test_accepted_attempts_raise_the_limit():
 
 
 @pytest.mark.virtual_time
+async def test_cancelled_attempts_do_not_raise_the_limit():
+    """The limit grows with answers only: lookups that are cancelled in flight, as by page reloads, leave it alone."""
+    async with client(ScriptedTransport(latency=60)) as pay:
+        before = pay.stats.limit
+        for _ in range(10):
+            lookups = asyncio.gather(*(pay.get_transaction(f"T{number}") for number in range(8)))
+            await asyncio.sleep(0.1)
+            lookups.cancel()
+            await asyncio.wait([lookups])
+        assert pay.stats.limit == before
+
+
+@pytest.mark.virtual_time
 async def test_failure_with_retry_after():
     """`Retry-After` on an answer that does not ask for fewer requests neither pauses nor counts as throttled."""
     transport = ScriptedTransport(default=lambda: answer(NOT_FOUND.body, 404, retry_after="60"))
@@ -854,6 +867,16 @@ async def test_not_found_is_proven(is_fresh, message, attempts):
             await pay.get_transaction("T1")
     assert [request.needs_fresh_connection for request in transport.sent] == [False, True][:attempts]
     assert len(transport.discarded) == (not is_fresh) * attempts
+
+
+@pytest.mark.virtual_time
+async def test_freshness_of_the_last_attempt():
+    """A refusal over a reused connection is sent once more, though an earlier attempt had a fresh one."""
+    transport = ScriptedTransport()
+    transport.script("T1", answer(b"", 503), attrs.evolve(NOT_FOUND, is_fresh=False))
+    async with client(transport) as pay:
+        assert (await pay.get_transaction("T1")).reference == "T1"
+    assert [request.needs_fresh_connection for request in transport.sent] == [False, False, True]
 
 
 async def test_reference_that_needs_a_fresh_connection():

@@ -397,6 +397,26 @@ async def test_fatal_is_raised_once():
     assert asked == ["1", "2", "3", "4", "5", "6", "7"]
 
 
+@pytest.mark.virtual_time
+async def test_fatal_while_the_reader_stalls():
+    """Outcomes of workers that wait for the reader are yielded before the error, also to a reader who reads at once."""
+
+    async def lookup(reference):
+        if reference == "T6":
+            await asyncio.sleep(1)
+            raise AuthenticationError("refused")
+        return await found(reference)
+
+    outcomes = []
+    with pytest.raises(AuthenticationError):
+        async with stream(lookup, [f"T{number}" for number in range(9)], concurrency=3) as answers:
+            async for outcome in answers:
+                outcomes.append(outcome.reference)
+                if len(outcomes) == 1:
+                    await asyncio.sleep(5)
+    assert sorted(outcomes) == [f"T{number}" for number in range(6)]
+
+
 async def test_after_the_end():
     """A stream raises its error once, and has ended afterwards."""
     async with stream(failing(AuthenticationError("refused")), ["T1"], concurrency=1) as outcomes:

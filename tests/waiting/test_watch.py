@@ -87,6 +87,18 @@ async def test_wait_and_watch_share_polls():
     assert len(pay._polls) == 0
 
 
+async def test_poll_of_a_wait_that_is_cancelled():
+    """A watch polls on when the wait that was polling for it is cancelled."""
+    pay = client(becoming(20))
+    wait = asyncio.create_task(pay.wait_for("T0", until=PAID, deadline=900.0))
+    await asyncio.sleep(0.05)
+    watch = asyncio.create_task(told(pay, ["T0"]))
+    await asyncio.sleep(0.01)
+    wait.cancel()
+    assert await watch == [("T0", None, "Pending", False), ("T0", "Pending", "Paid", True)]
+    assert now() < 60
+
+
 async def test_predicate_without_new_status():
     """A predicate may hold without a new status; then the last change says so."""
     pay = client(Timeline())
