@@ -144,6 +144,8 @@ class HttpxClientTransport:
             )
             answered = True
             body, is_truncated = await _read_body(head)
+            # httpx's own stream refers to the response: a circle with the request, and so the key, for the collector.
+            head.stream = self._library.ByteStream(body)
         except TransportError as error:  # of our own connections
             failure = without_library_frames(error)
         except (self._library.HTTPError, OSError) as error:

@@ -284,6 +284,20 @@ async def test_errors_hold_no_key(connect):
     assert (error.__cause__, error.__context__) == (None, None)
 
 
+async def test_nothing_waits_for_the_collector(connect):
+    """Request and response of the library, which hold the key, go with the lookup and not with the next collection."""
+    kinds = (httpx.Request, httpx.Response, httpx2.Request, httpx2.Response)
+    async with RawServer() as server, connect(server) as pay:
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(3):
+                await pay.get_transaction(f"T{number}")
+            assert [each for each in gc.get_objects() if type(each) in kinds] == []
+        finally:
+            gc.enable()
+
+
 async def test_callers_client_stays_open():
     """A client that was passed in is not closed with ours; closed by its owner, it is a clear error."""
     async with RawServer() as server:
