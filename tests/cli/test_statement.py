@@ -30,7 +30,7 @@ def test_tied(reconcile, tmp_path):
     result = reconcile("--payout", "15,000", lines=["T1,15000"])
     assert (result.status, result.out.splitlines()[0]) == (0, "CLEAN: amount and status of 2 ledger rows: 2 matched.")
     assert "The payout of 15,000 is the statement's total." in result.out.splitlines()
-    assert "The ledger and the statement were asked about" in result.out
+    assert "Only references in the ledger or the statement were looked up" in result.out
     summary = json.loads((tmp_path / "report" / "summary.json").read_text())
     assert (summary["settlement"]["residual"], summary["settlement"]["payout_difference"]) == (0, 0)
     manifest = json.loads((tmp_path / "report" / "manifest.json").read_text())

@@ -97,7 +97,7 @@ async def test_both_directions(service_of, clock_from):
     }
     assert (summary.settlement.statement.total, summary.settlement.payout_difference) == (250, 0)
     assert "4 ledger rows and 2 references that only the statement has: 1 matched, 5 breaks." in summary.sentence
-    assert summary.completeness.startswith("The ledger and the statement were asked about")
+    assert summary.completeness.startswith("Only references in the ledger or the statement were looked up")
     assert (summary.rows, summary.lines) == (4, 4)
 
 
