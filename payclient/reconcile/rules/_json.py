@@ -1,4 +1,4 @@
-"""The values of a run as JSON has them, and back."""
+"""Convert run values to and from JSON."""
 
 from __future__ import annotations
 
