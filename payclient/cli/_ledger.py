@@ -330,22 +330,10 @@ def overview_as_json(overview: Overview) -> dict[str, Any]:
             {"status": word, "rows": rows, "amount": amount} for word, (rows, amount) in overview.statuses.items()
         ],
         "rejected": {"rows": overview.rejected, "reasons": [asdict(each) for each in overview.reasons.values()]},
-        "totals_rows": {
-            "rows": overview.totals_rows,
-            "lines": overview.totals_lines,
-            "amount": ledger.totals_amount,
-        },
+        "totals_rows": {"rows": overview.totals_rows, "lines": overview.totals_lines, "amount": ledger.totals_amount},
         "excluded": [asdict(each) for each in ledger.excluded],
         "suggestions": [
-            {
-                "what": each.what,
-                "rows": each.rows,
-                "cell": each.cell,
-                "is_ambiguous": each.is_ambiguous,
-                "readings": [asdict(reading) for reading in each.readings],
-                "text": str(each),
-            }
-            for each in ledger.suggestions
+            {**asdict(each), "is_ambiguous": each.is_ambiguous, "text": str(each)} for each in ledger.suggestions
         ],
         "warnings": list(ledger.warnings),
     }
