@@ -1,4 +1,4 @@
-"""The table of commands."""
+"""The table of commands, and the boundary of each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import signal
 import traceback
 from collections.abc import Callable, Container, Coroutine, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import attrs
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, abandon
@@ -37,7 +37,17 @@ COMMANDS = {
     "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",
 }
 """Each command with the first line of its docstring: `--help` imports none of them."""
-_OF_REPORT = ("report", "show", "explain", "verify", "diff", "decisions")
+_HOME = {**dict.fromkeys(("show", "explain", "verify", "diff", "decisions", "report"), "report"), "completion": "app"}
+"""Modules with other names than their commands."""
+EXAMPLES = {
+    "completion": """
+```console
+$ payclient completion bash > ~/.local/share/bash-completion/completions/payclient
+$ payclient completion zsh > ~/.zfunc/_payclient
+$ payclient completion fish > ~/.config/fish/completions/payclient.fish
+```
+"""
+}
 
 
 def make_app(named: Container[str]) -> App:
@@ -55,14 +65,32 @@ def make_app(named: Container[str]) -> App:
         ),
     )
     for name, summary in COMMANDS.items():
-        path = f"payclient.cli._{'report' if name in _OF_REPORT else name}"
+        path = f"payclient.cli._{_HOME.get(name, name)}"
         if name in named:
             module = import_module(path)
-            examples = module.EXAMPLES[name] if name in _OF_REPORT else module.EXAMPLES
+            examples = module.EXAMPLES[name] if name in _HOME else module.EXAMPLES
             app.command(getattr(module, name), help_format="markdown", help_epilogue=examples)
         else:
             app.command(f"{path}:{name}", help=summary)
     return app
+
+
+def completion(
+    shell: Literal["bash", "zsh", "fish"],
+    /,
+    *,
+    app: Annotated[App, Parameter(parse=False)],
+    streams: Annotated[Streams, Parameter(parse=False)],
+) -> None:
+    """
+    Print a shell completion script; nothing is installed.
+
+    Args:
+        shell: The shell to complete for.
+        app: The table of commands.
+        streams: Streams of the process.
+    """
+    streams.write(app.generate_completion(prog_name="payclient", shell=shell).rstrip("\n"))
 
 
 def _version() -> str:
