@@ -244,15 +244,17 @@ class HttpxTransport(HttpxClientTransport):
         return True
 
     def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
-        """Make the request without `build_request`, whose merging costs as much as the exchange."""
+        """Make the request without `build_request`, and with all headers: what merges or adds some costs much."""
         url, headers = self._shared.get(request)
-        return self._library.Request(
+        native = self._library.Request(
             request.method,
             url,
             headers=[*headers, *own_headers(request)],
-            content=request.body,
+            stream=self._library.ByteStream(request.body),
             extensions={LOOKUP: request.needs_fresh_connection, **extensions},
         )
+        native.read()  # for tools that look at its content
+        return native
 
 
 async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
