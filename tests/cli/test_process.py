@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -156,17 +157,21 @@ def answered(folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_reconcile_interrupted(reconciling, asked, service, tmp_path, number):
+def test_reconcile_interrupted(reconciling, server, service, tmp_path, number):
     """The first signal lets what is under way finish, keeps it, leaves no half report, and says how to go on."""
-    report = tmp_path / "report"
+    report, requests = tmp_path / "report", itertools.count(1)
+    held, released = threading.Event(), threading.Event()
+    server.on_request = lambda: next(requests) == CONCURRENCY + 5 and (held.set() or released.wait(60))
     with reconciling() as process:
-        asked(CONCURRENCY + 5)
+        assert held.wait(60)
         process.send_signal(number)
+        while "stopping; lookups in flight may finish within 15 s" not in process.stderr.readline():
+            pass
+        released.set()
         _, err = process.communicate(timeout=60)
     assert (process.returncode, names_in(report)) == (130, ["journal.sqlite"])
     again = f"payclient reconcile {tmp_path / 'ledger.csv'} --out {report} --max-concurrency {CONCURRENCY}"
-    assert err.splitlines()[-3:] == [
-        "payclient: stopping; lookups in flight may finish within 15 s (again: stop at once)",
+    assert err.splitlines()[-2:] == [
         f"the answers so far are in {report / 'journal.sqlite'}; to resume: {again}",
         "payclient: the reconciliation was stopped; what was answered is kept",
     ]
