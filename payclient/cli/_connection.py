@@ -11,7 +11,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
-from payclient._config import decode_key, read_key_file
+from payclient._config import Profiling, decode_key, read_key_file
 from payclient._escape import escape_unprintable
 from payclient._options import MAX_CONCURRENCY, TIMEOUT
 from payclient.cli._streams import Streams
@@ -67,9 +67,10 @@ class ConnectionOptions:
         self,
         streams: Streams,
         *,
-        deadline: float | None,
+        deadline: float | None = None,
         not_found_messages: tuple[str, ...] = (),
         transport: Transport | None = None,
+        profile: Profiling | None = None,
     ) -> AsyncClient:
         """Return a client for the service; the caller closes it, and the *transport*, made for `network`."""
         self._check_address()
@@ -81,6 +82,7 @@ class ConnectionOptions:
             deadline=deadline,
             max_concurrency=self.max_concurrency,
             transport=transport or _transport(),
+            profile=profile,
             max_rate=self.max_rate,
             not_found_messages=(*self.not_found_message, *not_found_messages),
             **({} if transport else self.network()),

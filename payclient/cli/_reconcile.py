@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from payclient._atomic import AtomicFiles
 from payclient._config import resolve_environment
 from payclient.cli._connection import ConnectionOptions
+from payclient.cli._contract import contract_recorder
 from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
 from payclient.cli._options import EarlierRunOptions, JudgingOptions, OutputOptions
 from payclient.cli._progress import ProgressMode
@@ -102,7 +103,8 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         with _opened(ledger, source, other, rules, streams) as sides:
             return _show(*sides, Declared(ledger, judging.rules_file, source), connection.max_concurrency, streams)
     previous, rules = _past_run(earlier.previous, out, output, streams), earlier.decided(rules, out)
-    async with connection.client(streams, deadline=None, not_found_messages=rules.not_found_messages) as client:
+    recorder = contract_recorder(connection, previous)
+    async with connection.client(streams, not_found_messages=rules.not_found_messages, profile=recorder) as client:
         with _opened(ledger, source, other, rules, streams) as (entries, statement):
             job = Reconciliation(
                 ledger=entries,
@@ -110,6 +112,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 payout=payout,
                 out=out,
                 client=client,
+                recorder=recorder,
                 environment=str(resolve_environment(connection.environment)),
                 concurrency=connection.max_concurrency,
                 confirm_after=confirm_after,
@@ -123,9 +126,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
                 progress=progress,
                 streams=streams,
             )
-            summary = await _run(job, worst := Worst())
-    output.write([*verdict_lines(summary, worst, rules=rules), *_next_steps(job, summary, worst)], out, streams)
-    return _measured(summary, output.exit_status(summary), metrics)
+            return _tell(job, await _run(job, worst := Worst()), worst, metrics)
 
 
 @contextmanager
@@ -164,7 +165,11 @@ def _show(ledger: Ledger, statement: Ledger | None, declared: Declared, concurre
     return 0
 
 
-def _measured(summary: Summary, status: int, metrics: Path | None) -> int:
+def _tell(job: Reconciliation, summary: Summary, worst: Worst, metrics: Path | None) -> int:
+    """Print the result, write the metrics, and return the exit status."""
+    lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
+    job.output.write(lines, job.out, job.streams)
+    status = job.output.exit_status(summary)
     if metrics is not None:
         write_metrics(metrics, summary, exit_status=status, ended_at=time.time())
     return status

@@ -15,11 +15,13 @@ from attrs import asdict, field, frozen
 
 from payclient import AsyncClient
 from payclient._escape import plural
+from payclient.cli._contract import ask_golden, keep_contract, offer
 from payclient.cli._options import OutputOptions
 from payclient.cli._progress import ProgressMode, shown
 from payclient.cli._sources import about_ledger, about_statement, reading_ledger, statement_lines
 from payclient.cli._status import Exit, status_of
 from payclient.cli._streams import Streams, stop_in_order
+from payclient.drift import CONTRACT, ContractRecorder
 from payclient.errors import PayClientError
 from payclient.ledger import Entry, Ledger, RejectedEntry, dialect_as_json
 from payclient.reconcile import STRICT, Journal, Row, Rules, Summary, break_changes, reconcile, replay
@@ -55,6 +57,7 @@ class Reconciliation:
     payout: int | None = None
     out: Path
     client: AsyncClient
+    recorder: ContractRecorder | None = None  # None remembers nothing
     environment: str = ""
     concurrency: int
     confirm_after: float = 0.0
@@ -77,13 +80,25 @@ class Reconciliation:
             self._tell_resumed(journal)
             previous = None if self.previous is None else self.previous.note
             is_recheck = self.recheck is not None
-            with _report_files(journal, self.out, self.rules, previous, self.output, has_matched=is_recheck) as files:
+            if self.recorder is not None:
+                on_row = (*on_row, partial(offer, self.recorder, rules=self.rules))
+            with _report_files(
+                journal,
+                self.out,
+                self.rules,
+                previous,
+                self.output,
+                has_matched=is_recheck,
+                has_contract=self.recorder is not None,
+            ) as files:
                 try:
                     await self._ask(journal, files, on_row)
                 except PayClientError as error:
                     if status_of(error) is not Exit.AGAIN:
                         raise
                     self.streams.tell(f"payclient: the run ended early: {error}")
+                if self.recorder is not None:
+                    files.add_contract(keep_contract(self.recorder, journal, self._started(journal)))
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
                     self.streams.tell(f"payclient: {ignored.sentence}")
@@ -128,9 +143,7 @@ class Reconciliation:
     def _previous(self, journal: Journal) -> tuple[PreviousRun, Records] | None:
         if self.previous is None:
             return None
-        noted = journal.note(_STARTED)
-        started = self.clock() if noted is None else datetime.fromisoformat(noted)
-        recheck = None if self.recheck is None else (self.recheck, started)
+        recheck = None if self.recheck is None else (self.recheck, self._started(journal))
         return self.previous.note, partial(self.previous.records, recheck=recheck)
 
     def _tell_resumed(self, journal: Journal) -> None:
@@ -166,6 +179,12 @@ class Reconciliation:
                     async for row in rows:
                         for take in (files.add, *on_row):
                             take(row)
+                if self.recorder is not None and not stop.is_set():
+                    await ask_golden(self.recorder, self.client)
+
+    def _started(self, journal: Journal) -> datetime:
+        noted = journal.note(_STARTED)
+        return self.clock() if noted is None else datetime.fromisoformat(noted)
 
     def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
         """Yield the ledger, and then note what was read, which is known only at its end."""
@@ -207,8 +226,19 @@ def write_again(
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
         is_recheck = about.population is not None
-        with _report_files(journal, folder, about.rules, journal.previous, output, has_matched=is_recheck) as files:
+        contract = journal.note(CONTRACT)
+        with _report_files(
+            journal,
+            folder,
+            about.rules,
+            journal.previous,
+            output,
+            has_matched=is_recheck,
+            has_contract=contract is not None,
+        ) as files:
             files.name_run(about.run)
+            if contract is not None:
+                files.add_contract(contract)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
@@ -227,9 +257,17 @@ def _report_files(
     output: OutputOptions,
     *,
     has_matched: bool,
+    has_contract: bool,
 ) -> ReportFiles:
     gzip_rows = _noted(journal, "gzip rows", output.gzip_rows)
-    return ReportFiles(folder, rules=rules, previous=previous, gzip_rows=gzip_rows, has_matched=has_matched)
+    return ReportFiles(
+        folder,
+        rules=rules,
+        previous=previous,
+        gzip_rows=gzip_rows,
+        has_matched=has_matched,
+        has_contract=has_contract,
+    )
 
 
 def _noted(journal: Journal, option: str, wanted: bool) -> bool:

@@ -69,7 +69,14 @@ class Contract:
 
     def __add__(self, later: Contract) -> Contract:
         """Return what a run and its continuation have seen together."""
-        return evolve(later, at=min(self.at, later.at), profile=self.profile + later.profile)
+        known = later if later.golden else self  # a continuation may have had nothing left to ask for
+        return evolve(
+            later,
+            at=min(self.at, later.at),
+            profile=self.profile + later.profile,
+            golden=known.golden,
+            salt=known.salt,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -113,9 +120,11 @@ class ContractRecorder(Recorder):
     Records the contract of one run, with golden answers that go on from the run before.
 
     Args:
+        side: From which it asks.
         previous: The contract of the run before; None without one.
     """
 
+    side: Side = field(factory=Side, kw_only=True)
     previous: Contract | None = field(default=None, kw_only=True)
     salt: str = field(init=False)
     _golden: dict[str, GoldenAnswer] = field(factory=dict[str, GoldenAnswer], init=False)
@@ -164,9 +173,11 @@ class ContractRecorder(Recorder):
             self._golden[new.reference] = new
         return tuple(self._golden)
 
-    def contract(self, at: datetime, side: Side) -> Contract:
+    def contract(self, at: datetime) -> Contract:
         """Return what was recorded, for a run that began at *at*."""
-        return Contract(at=at, side=side, profile=self.profile, golden=tuple(self._golden.values()), salt=self.salt)
+        return Contract(
+            at=at, side=self.side, profile=self.profile, golden=tuple(self._golden.values()), salt=self.salt
+        )
 
 
 _MAX_GROUPS = 50

@@ -136,6 +136,12 @@ class Recorder:
         self._keep_state(hash(reference), status, int(at) // 60)
 
     @property
+    def answers(self) -> int:
+        """Attempts that were counted."""
+        counted = sum(common.tally.count for common in self._common.values())
+        return counted + (self._raw[("answers",)].count if ("answers",) in self._raw else 0)
+
+    @property
     def profile(self) -> Table:
         """The profile up to now, safe to keep."""
         known = self._words()

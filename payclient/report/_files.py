@@ -15,6 +15,7 @@ from typing import Any, Self
 from attrs import evolve
 
 from payclient._atomic import AtomicFiles
+from payclient.drift import CONTRACT
 from payclient.ledger import Ledger
 from payclient.reconcile import STRICT, Row, Rules, Summary, Tally
 from payclient.reconcile.nights import BreakChange, PreviousRun
@@ -45,6 +46,7 @@ class ReportFiles:
             stays as it is. Default: all, but `rows.parquet` only where the extra `parquet` is installed.
         previous: The run before; None without one. With one, there is a `history.jsonl` too.
         has_matched: Whether rows that matched are remembered for the run after this one.
+        has_contract: Whether the run remembers what the service was seen to do.
         gzip_rows: Whether `rows.jsonl` is compressed to about a tenth, as `rows.jsonl.gz`. An older one of the other
             kind is removed.
 
@@ -68,6 +70,7 @@ class ReportFiles:
         previous: PreviousRun | None = None,
         gzip_rows: bool = False,
         has_matched: bool = False,
+        has_contract: bool = False,
     ) -> None:
         if formats is None:
             formats = [name for name in FORMATS if name != "rows.parquet" or find_spec("pyarrow")]
@@ -80,6 +83,8 @@ class ReportFiles:
             self._formats.append(HISTORY)
         if has_matched:
             self._formats.append(MATCHED)
+        if has_contract:
+            self._formats.append(CONTRACT)
         self._rules = rules
         # Before anything is written, so that a missing extra shows at once.
         self._modules = {name: _imported(name, *of) for name, of in _NEED_AN_EXTRA.items() if name in formats}
@@ -161,6 +166,10 @@ class ReportFiles:
     def add_remembered(self, line: str) -> None:
         """Write a line about a row of an earlier run that matched, for the run after this one."""
         self._matched.write(f"{line}\n")
+
+    def add_contract(self, text: str) -> None:
+        """Write what the run remembers of the service, as JSON."""
+        self._replacement.text(CONTRACT).write(f"{text}\n")
 
     def finish(self, about: About, *, ledger: Ledger | None = None) -> Summary:
         """

@@ -14,6 +14,7 @@ from attrs import frozen
 from payclient._atomic import Fingerprint
 from payclient._escape import plural
 from payclient._own_file import own
+from payclient.drift import CONTRACT
 from payclient.ledger import dialect_as_json
 from payclient.reconcile import Summary
 from payclient.reconcile.rules import as_json
@@ -37,7 +38,7 @@ HISTORY = "history.jsonl"
 MATCHED = "matched.jsonl.gz"
 """The file with rows of earlier runs that matched, where such rows are looked up again."""
 
-_ALL = (*FORMATS, GZIP_ROWS, HISTORY, MATCHED)
+_ALL = (*FORMATS, GZIP_ROWS, HISTORY, MATCHED, CONTRACT)
 _MAX_BYTES = 1 << 20
 
 

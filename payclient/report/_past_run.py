@@ -16,6 +16,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from payclient._own_file import own, read_own
+from payclient.drift import CONTRACT
 from payclient.ledger import Entry
 from payclient.reconcile import (
     Answer,
@@ -58,6 +59,7 @@ class PastRun:
     is_work_list_edited: bool
     has_history: bool  # of breaks of runs before it
     has_matched: bool  # rows of runs before it, remembered
+    has_contract: bool  # what the service was seen to do
     first_observed_at: datetime | None
 
     def lines(self) -> Iterator[RowLine]:
@@ -196,7 +198,8 @@ def open_past_run(folder: Path) -> PastRun:
     manifest, summary = _read(folder / MANIFEST), _read(folder / "summary.json")
     rules = {name: value for name, value in summary["rules"].items() if name != "fingerprint"}
     since: dict[str, Any] = summary.get("since") or {}
-    has_matched = any(file["name"] == MATCHED for file in manifest["files"])
+    listed = {file["name"] for file in manifest["files"]}
+    has_matched = MATCHED in listed
     recheck: dict[str, Any] = _first_line(folder / MATCHED) if has_matched else {}
     return PastRun(
         folder=folder,
@@ -219,8 +222,9 @@ def open_past_run(folder: Path) -> PastRun:
         rows=summary["rows"],
         judged_run=_of(manifest["judged_again"], "run"),
         is_work_list_edited=bool(edited),
-        has_history=any(file["name"] == HISTORY for file in manifest["files"]),
+        has_history=HISTORY in listed,
         has_matched=has_matched,
+        has_contract=CONTRACT in listed,
         first_observed_at=read_time(summary["first_observed_at"]),
     )
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from attrs import evolve
 
-from payclient.drift import Contract, ContractError, ContractRecorder, Side, contract_from_json
+from payclient.drift import Contract, ContractError, ContractRecorder, contract_from_json
 from payclient.drift._golden import choose, golden_drifts, steady_parts
 from support.answering import DATA, HEADERS, answer
 
@@ -24,7 +24,7 @@ def a_run(previous=None, *, count=100, ask=True, **changes):
         recorder.offer(answer(recorder, reference, status=("Paid", "Expired")[number % 2]))
     for reference in recorder.golden_references() if ask else ():
         answer(recorder, reference, **changes)
-    return recorder.contract(AT, Side(environment="live"))
+    return recorder.contract(AT)
 
 
 def drifts(*nights):
@@ -98,7 +98,7 @@ def test_canaries():
         answer(recorder, reference, headers={**HEADERS, CANARY: CANARY}, payment_code="70014000123")
     answer(recorder, "A1", **odd)
     recorder.golden_references()
-    text = json.dumps(recorder.contract(AT, Side()).as_json())
+    text = json.dumps(recorder.contract(AT).as_json())
     assert "70014000123" not in text
     assert "15000" not in text
     assert CANARY not in text

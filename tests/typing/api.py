@@ -558,10 +558,10 @@ def nights(folder: Path, before: Contract, found: Transaction) -> Comparison:
     except (ContractError, AcceptanceError) as error:
         message = f"{folder}: {error}"
         raise SystemExit(message) from None
-    recorder = ContractRecorder(previous=contract)
+    recorder = ContractRecorder(previous=contract, side=Side(payclient="1.0", environment="live"))
     recorder.offer(found)
     assert_type((recorder.golden_references(), contract.golden), tuple[tuple[str, ...], tuple[GoldenAnswer, ...]])
-    tonight = recorder.contract(before.at, Side(payclient="1.0", environment="live"))
+    tonight = recorder.contract(before.at)
     result = compare([("one", before), ("two", before + tonight)], accepted)
     assert_type((result.news, result.transitions), tuple[tuple[Drift, ...], tuple[Transition, ...]])
     assert_type([each.severity for each in result.drifts], list[DriftSeverity])
