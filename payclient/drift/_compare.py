@@ -65,6 +65,14 @@ class Comparison:
     transitions: tuple[Transition, ...]
     today: int
 
+    @property
+    def earlier(self) -> tuple[Drift, ...]:
+        """The changes that earlier runs have told, those of the latest run first."""
+        told = {drift.name for drift in self.news}
+        order = {night: -place for place, night in enumerate(self.nights)}
+        earlier = (each for each in self.drifts if each.night != self.nights[-1] and each.name not in told)
+        return tuple(sorted(earlier, key=lambda each: order[each.night]))
+
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it, without schema and version."""
         return {
@@ -76,7 +84,7 @@ class Comparison:
                 {**drift.as_json(), "reason": by.reason, "owner": by.owner, "expires": by.expires.isoformat()}
                 for drift, by in self.accepted
             ],
-            "earlier": [drift.as_json() for drift in self.drifts if drift.night != self.nights[-1]],
+            "earlier": [drift.as_json() for drift in self.earlier],
             "states": [{"state": state, "answers": count} for state, count in self.states],
             "transitions": [asdict(each) for each in self.transitions],
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +82,13 @@ def manifest_as_json(
     return {**content, "sha256": _sha256_of(content)}
 
 
-def verify(folder: Path) -> tuple[Problem, ...]:
+def verify(folder: Path, *, only: Container[str] | None = None) -> tuple[Problem, ...]:
     """
     Compare the files of a report with its manifest.
 
     Args:
         folder: Of the report.
+        only: Names of the files to compare; the manifest itself is always checked. Default: all.
 
     Returns:
         What is wrong, in the order of the manifest; nothing if every file is as it was written. A person who can
@@ -101,7 +102,8 @@ def verify(folder: Path) -> tuple[Problem, ...]:
         return (Problem(MANIFEST, f"it cannot be read: {error.strerror}"),)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return (Problem(MANIFEST, "it is damaged: it is not what payclient writes"),)
-    return (*_changed(folder, files), *_unlisted(folder, files))
+    problems = (*_changed(folder, files, only), *_unlisted(folder, files))
+    return tuple(problem for problem in problems if only is None or problem.file in only)
 
 
 def _listed(path: Path) -> dict[str, tuple[int, str]]:
@@ -117,8 +119,10 @@ def _listed(path: Path) -> dict[str, tuple[int, str]]:
     return files
 
 
-def _changed(folder: Path, files: dict[str, tuple[int, str]]) -> Iterator[Problem]:
+def _changed(folder: Path, files: dict[str, tuple[int, str]], only: Container[str] | None) -> Iterator[Problem]:
     for name, (size_bytes, sha256) in files.items():
+        if only is not None and name not in only:
+            continue
         try:
             with open(folder / name, "rb", opener=own) as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
