@@ -27,15 +27,7 @@ class ContractError(ValueError):
 
 @frozen(kw_only=True)
 class Side:
-    """
-    Our side of the requests.
-
-    Attributes:
-        payclient: The version.
-        environment: Of the service.
-        transport: By name.
-        proxy: `none` or `proxy`.
-    """
+    """Our side of the requests."""
 
     payclient: str = ""
     environment: str = ""
@@ -50,16 +42,7 @@ class Side:
 
 @frozen(kw_only=True)
 class Contract:
-    """
-    What one run has seen.
-
-    Attributes:
-        at: When it began.
-        side: From which it asked.
-        profile: The counts.
-        golden: The golden answers.
-        salt: Of their digests; it stays the same from run to run.
-    """
+    """What one run has seen."""
 
     at: datetime
     side: Side = field(factory=Side)
@@ -92,12 +75,7 @@ class Contract:
 
 
 def contract_from_json(value: Any) -> Contract:
-    """
-    Return the contract that `as_json` was called on.
-
-    Raises:
-        ContractError: When it is none, or of a later version.
-    """
+    """Return the contract that `as_json` was called on."""
     if not is_object(value) or (value.get("schema"), value.get("version")) != (_SCHEMA, _VERSION):
         message = f"it is not version {_VERSION} of {_SCHEMA}"
         raise ContractError(message)
@@ -116,13 +94,7 @@ def contract_from_json(value: Any) -> Contract:
 
 @define(eq=False)
 class ContractRecorder(Recorder):
-    """
-    Records the contract of one run, with golden answers that go on from the run before.
-
-    Args:
-        side: From which it asks.
-        previous: The contract of the run before; None without one.
-    """
+    """Records the contract of one run, with golden answers that go on from the run before."""
 
     side: Side = field(factory=Side, kw_only=True)
     previous: Contract | None = field(default=None, kw_only=True)

@@ -26,18 +26,7 @@ class AcceptanceError(ValueError):
 
 @frozen(kw_only=True)
 class Drift:
-    """
-    One change of the service.
-
-    Attributes:
-        kind: `golden`, `first`, `relation` or `share`.
-        name: Identifies the change over nights; an acceptance names it.
-        sentence: For people.
-        severity: How urgent it is.
-        night: Name of the run that showed it first.
-        since: When it was first seen in that run; None if that is not known.
-        count: Answers that show it.
-    """
+    """One change of the service."""
 
     kind: str
     name: str
@@ -55,15 +44,7 @@ class Drift:
 
 @frozen(kw_only=True)
 class Acceptance:
-    """
-    A change that was accepted.
-
-    Attributes:
-        drift: The name of the change.
-        reason: Why it is none to act upon.
-        owner: Who is responsible.
-        expires: The last day on which it holds, in UTC.
-    """
+    """A change that was accepted."""
 
     drift: str
     reason: str
@@ -76,12 +57,7 @@ class Acceptance:
 
 
 def read_acceptances(text: str) -> tuple[Acceptance, ...]:
-    """
-    Return the changes that a file in TOML accepts.
-
-    Raises:
-        AcceptanceError: When the file cannot be read, or an acceptance is not complete.
-    """
+    """Return the changes that a file in TOML accepts."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -120,10 +96,5 @@ def percent(share: float) -> str:
 
 
 def at_most(answers: int) -> str:
-    """
-    Return the bound for what was not seen in *answers*.
-
-    Source:
-        The exact binomial bound of 95 % for no occurrence, which is about 3 divided by their number.
-    """
+    """Return the bound for what was not seen in *answers*."""
     return f"at most {percent(1 - 0.05 ** (1 / answers))}, with 95 %"
