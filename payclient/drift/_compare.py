@@ -20,7 +20,16 @@ from payclient.drift._shares import Shares
 
 @frozen(kw_only=True)
 class Transition:
-    """A transition of states that was seen when a reference was asked again."""
+    """
+    A transition of states that was seen when a reference was asked again.
+
+    Attributes:
+        before: The state.
+        after: The one that followed.
+        count: How often, in all runs.
+        today: How often in the last one.
+        median: How long it took at most, in half of the cases.
+    """
 
     before: str
     after: str
@@ -31,7 +40,20 @@ class Transition:
 
 @frozen(kw_only=True)
 class Comparison:
-    """What the runs say together."""
+    """
+    What the runs say together.
+
+    Attributes:
+        nights: Names of the runs that were compared, in order of time.
+        drifts: All changes, each with its run, the most severe first.
+        news: Those of the last run that are not accepted, and any whose acceptance has ended.
+        accepted: Those of the last run that are accepted, with the reason.
+        sides: Where our side changed, in words.
+        basis: What it rests on, in sentences.
+        states: Answers with each state, in all runs.
+        transitions: The learnt state machine.
+        today: Answers of the last run.
+    """
 
     nights: tuple[str, ...]
     drifts: tuple[Drift, ...]
@@ -69,7 +91,16 @@ class Comparison:
 
 
 def compare(runs: Iterable[tuple[str, Contract]], accepted: Sequence[Acceptance] = ()) -> Comparison:
-    """Compare runs with the ones before them."""
+    """
+    Compare runs with the ones before them.
+
+    Args:
+        runs: Name and contract of each, in any order. Those of another environment than the last one are left out.
+        accepted: Changes that were accepted.
+
+    Raises:
+        ValueError: When there is no run.
+    """
     ordered = sorted(runs, key=lambda run: (run[1].at, run[0]))
     if not ordered:
         message = "there must be at least one run"

@@ -27,7 +27,15 @@ class ContractError(ValueError):
 
 @frozen(kw_only=True)
 class Side:
-    """Our side of the requests."""
+    """
+    Our side of the requests.
+
+    Attributes:
+        payclient: The version.
+        environment: Of the service.
+        transport: By name.
+        proxy: `none` or `proxy`.
+    """
 
     payclient: str = ""
     environment: str = ""
@@ -42,7 +50,16 @@ class Side:
 
 @frozen(kw_only=True)
 class Contract:
-    """What one run has seen."""
+    """
+    What one run has seen.
+
+    Attributes:
+        at: When it began.
+        side: From which it asked.
+        profile: The counts.
+        golden: The golden answers.
+        salt: Of their digests; it stays the same from run to run.
+    """
 
     at: datetime
     side: Side = field(factory=Side)
@@ -75,7 +92,12 @@ class Contract:
 
 
 def contract_from_json(value: Any) -> Contract:
-    """Return the contract that `as_json` was called on."""
+    """
+    Return the contract that `as_json` was called on.
+
+    Raises:
+        ContractError: When it is none, or of a later version.
+    """
     if not is_object(value) or (value.get("schema"), value.get("version")) != (_SCHEMA, _VERSION):
         message = f"it is not version {_VERSION} of {_SCHEMA}"
         raise ContractError(message)
@@ -94,7 +116,13 @@ def contract_from_json(value: Any) -> Contract:
 
 @define(eq=False)
 class ContractRecorder(Recorder):
-    """Records the contract of one run, with golden answers that go on from the run before."""
+    """
+    Records the contract of one run, with golden answers that go on from the run before.
+
+    Args:
+        side: From which it asks.
+        previous: The contract of the run before; None without one.
+    """
 
     side: Side = field(factory=Side, kw_only=True)
     previous: Contract | None = field(default=None, kw_only=True)

@@ -26,7 +26,18 @@ class AcceptanceError(ValueError):
 
 @frozen(kw_only=True)
 class Drift:
-    """One change of the service."""
+    """
+    One change of the service.
+
+    Attributes:
+        kind: `golden`, `first`, `relation` or `share`.
+        name: Identifies the change over nights; an acceptance names it.
+        sentence: For people.
+        severity: How urgent it is.
+        night: Name of the run that showed it first.
+        since: When it was first seen in that run; None if that is not known.
+        count: Answers that show it.
+    """
 
     kind: str
     name: str
@@ -44,7 +55,15 @@ class Drift:
 
 @frozen(kw_only=True)
 class Acceptance:
-    """A change that was accepted."""
+    """
+    A change that was accepted.
+
+    Attributes:
+        drift: The name of the change.
+        reason: Why it is none to act upon.
+        owner: Who is responsible.
+        expires: The last day on which it holds, in UTC.
+    """
 
     drift: str
     reason: str
@@ -57,7 +76,12 @@ class Acceptance:
 
 
 def read_acceptances(text: str) -> tuple[Acceptance, ...]:
-    """Return the changes that a file in TOML accepts."""
+    """
+    Return the changes that a file in TOML accepts.
+
+    Raises:
+        AcceptanceError: When the file cannot be read, or an acceptance is not complete.
+    """
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -96,5 +120,10 @@ def percent(share: float) -> str:
 
 
 def at_most(answers: int) -> str:
-    """Return the bound for what was not seen in *answers*."""
+    """
+    Return the bound for what was not seen in *answers*.
+
+    Source:
+        The exact binomial bound of 95 % for no occurrence, which is about 3 divided by their number.
+    """
     return f"at most {percent(1 - 0.05 ** (1 / answers))}, with 95 %"

@@ -28,7 +28,14 @@ Part: TypeAlias = tuple[str, str]
 
 @frozen(kw_only=True)
 class GoldenAnswer:
-    """The answer for one transaction."""
+    """
+    The answer for one transaction.
+
+    Attributes:
+        reference: As it is asked.
+        group: Method and state when it was chosen, as they may be kept.
+        parts: By name: a type or code in the clear, or the digest of anything else.
+    """
 
     reference: str
     group: str

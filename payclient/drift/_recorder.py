@@ -64,7 +64,19 @@ class _Common:
 
 @define(eq=False)
 class Recorder:
-    """Counts what a service answers: types, shapes and words, never values."""
+    """
+    Counts what a service answers: types, shapes and words, never values.
+
+    Pass it to `AsyncClient(profile=…)`, to one client or several of one event loop, and take the `profile` at any time.
+
+    Args:
+        known: Words that may be in the clear at once, because an earlier profile has them so.
+        now: Tells the time in seconds since 1970.
+
+    Note:
+        A word is in the clear if it has letters only, at most 32, and was seen for at least three references.
+        An answer takes about 5 µs. Memory is bounded.
+    """
 
     _known: frozenset[str] = field(factory=frozenset[str], converter=_words, alias="known")
     _now: Callable[[], float] = field(default=time.time, alias="now")

@@ -30,7 +30,13 @@ _OVERHEAD = 28  # brackets, commas and both numbers
 
 @frozen
 class Table:
-    """Counts by cell."""
+    """
+    Counts by cell.
+
+    Attributes:
+        cells: By kind and parts.
+        cut: The rank from which cells are left out; those before it have exact counts.
+    """
 
     cells: Mapping[Key, Cell] = field(factory=dict[Key, Cell])
     cut: str = _NO_CUT
@@ -63,7 +69,11 @@ class Table:
 
 
 def bounded(cells: Mapping[Key, Cell], cut: str = _NO_CUT) -> Table:
-    """Return a table of the first *cells* by rank, as many as fit."""
+    """
+    Return a table of the first *cells* by rank, as many as fit.
+
+    The rank depends on the key alone, and where the cut is, is kept. So whatever is merged first, the same cells stay.
+    """
     size = sum(map(_size, cells))
     if size <= MAX_BYTES and cut == _NO_CUT:
         return Table(cells)
