@@ -11,7 +11,7 @@ from itertools import islice
 from payclient import AsyncClient, __version__
 from payclient._config import resolve_environment
 from payclient.cli._connection import ConnectionOptions
-from payclient.drift import CONTRACT, ContractRecorder, Side, contract_from_json
+from payclient.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
 from payclient.errors import PayClientError, TransactionNotFoundError
 from payclient.reconcile import Bucket, Journal, Row, Rules
 from payclient.report import PastRun
@@ -32,8 +32,7 @@ def contract_recorder(connection: ConnectionOptions, previous: PastRun | None) -
     )
     if previous is None:
         return ContractRecorder(side=side)
-    known = previous.folder / CONTRACT
-    contract = contract_from_json(json.loads(known.read_bytes())) if previous.has_contract else None
+    contract = _known((previous.folder / CONTRACT).read_text()) if previous.has_contract else None
     recorder = ContractRecorder(side=side, previous=contract)
     for line in islice(previous.lines(), _MAX_ROWS):
         if line.bucket in _UNFINISHED:
@@ -67,10 +66,18 @@ async def ask_golden(recorder: ContractRecorder, client: AsyncClient) -> None:
 def keep_contract(recorder: ContractRecorder, journal: Journal, began: datetime) -> str:
     """Add what was recorded to what the journal has of the same run, and return it."""
     contract, noted = recorder.contract(began), journal.note(CONTRACT)
-    if noted is not None:
-        if not recorder.answers:  # nothing was left to ask for
-            return noted
-        contract = contract_from_json(json.loads(noted)) + contract
+    if noted is not None and not recorder.answers:  # nothing was left to ask for
+        return noted
+    if noted is not None and (before := _known(noted)) is not None:
+        contract = before + contract
     text = json.dumps(contract.as_json(), separators=(",", ":"))
     journal.set_note(CONTRACT, text)
     return text
+
+
+def _known(text: str) -> Contract | None:
+    """Return a contract; None where a payclient with another format has written it: then memory begins anew."""
+    try:
+        return contract_from_json(json.loads(text))
+    except ContractError:
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,21 @@ def test_golden(command, reconcile, service):
 def in_text(answer):
     """Return an answer with its amount as text."""
     return {**answer, "data": {**answer["data"], "amount": str(answer["data"]["amount"])}}
+
+
+def test_other_version(reconcile, tmp_path):
+    """After a run with a contract of another version, memory begins anew, with golden answers of its own."""
+    reconcile("20")
+    other = json.dumps({"schema": "payclient.contract", "version": 99})
+    (tmp_path / "20" / "contract.json").write_text(other)
+    manifest = json.loads((tmp_path / "20" / "manifest.json").read_text())
+    (file,) = (each for each in manifest["files"] if each["name"] == "contract.json")
+    file |= {"size_bytes": len(other), "sha256": sha256(other.encode()).hexdigest()}
+    del manifest["sha256"]
+    manifest["sha256"] = sha256(json.dumps(manifest).encode()).hexdigest()
+    (tmp_path / "20" / "manifest.json").write_text(json.dumps(manifest))
+    assert reconcile("21", previous="20").status == 0
+    assert len(json.loads((tmp_path / "21" / "contract.json").read_text())["golden"]) == ROWS // 20
 
 
 def test_same_contract(configured, reconcile, tmp_path):
