@@ -63,11 +63,12 @@ async def ask_golden(recorder: ContractRecorder, client: AsyncClient) -> None:
             return
 
 
-def keep_contract(recorder: ContractRecorder, journal: Journal, began: datetime) -> str:
-    """Add what was recorded to what the journal has of the same run, and return it."""
-    contract, noted = recorder.contract(began), journal.note(CONTRACT)
-    if noted is not None and not recorder.answers:  # nothing was left to ask for
+def keep_contract(recorder: ContractRecorder | None, journal: Journal, began: datetime) -> str | None:
+    """Add what was recorded to what the journal has of the same run, and return it; None if there is nothing."""
+    noted = journal.note(CONTRACT)
+    if recorder is None or (noted is not None and not recorder.answers):  # nothing was left to ask for
         return noted
+    contract = recorder.contract(began)
     if noted is not None and (before := _known(noted)) is not None:
         contract = before + contract
     text = json.dumps(contract.as_json(), separators=(",", ":"))
@@ -76,7 +77,7 @@ def keep_contract(recorder: ContractRecorder, journal: Journal, began: datetime)
 
 
 def _known(text: str) -> Contract | None:
-    """Return a contract; None where a payclient with another format has written it: then memory begins anew."""
+    """Return a contract; None where a payclient with another format has written it: then memory begins again."""
     try:
         return contract_from_json(json.loads(text))
     except ContractError:

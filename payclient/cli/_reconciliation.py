@@ -89,7 +89,7 @@ class Reconciliation:
                 previous,
                 self.output,
                 has_matched=is_recheck,
-                has_contract=self.recorder is not None,
+                has_contract=self.recorder is not None or journal.note(CONTRACT) is not None,
             ) as files:
                 try:
                     await self._ask(journal, files, on_row)
@@ -97,8 +97,9 @@ class Reconciliation:
                     if status_of(error) is not Exit.AGAIN:
                         raise
                     self.streams.tell(f"payclient: the run ended early: {error}")
-                if self.recorder is not None:
-                    files.add_contract(keep_contract(self.recorder, journal, self._started(journal)))
+                contract = keep_contract(self.recorder, journal, self._started(journal))
+                if contract is not None:
+                    files.add_contract(contract)
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
                     self.streams.tell(f"payclient: {ignored.sentence}")
