@@ -222,10 +222,11 @@ async def test_cancelled_attempts_do_not_raise_the_limit():
     async with client(ScriptedTransport(latency=60)) as pay:
         before = pay.stats.limit
         for _ in range(10):
-            lookups = asyncio.gather(*(pay.get_transaction(f"T{number}") for number in range(8)))
+            lookups = [asyncio.create_task(pay.get_transaction(f"T{number}")) for number in range(8)]
             await asyncio.sleep(0.1)
-            lookups.cancel()
-            await asyncio.wait([lookups])
+            for lookup in lookups:
+                lookup.cancel()
+            await asyncio.wait(lookups)
         assert pay.stats.limit == before
 
 

@@ -41,6 +41,7 @@ from simulation.shrink import names_of
 _ATTEMPT = "_session:Session._attempt_in"
 _WAIT = "policies._limiter:Limiter._wait_for_turn"
 _PAUSE = "policies._limiter:Limiter.pause"
+_WAITS = ("wait", "crowd")
 _RENEW = "_keys:Keys.renew"
 _ACCEPTED = "policies._concurrency:ConcurrencyController.accepted"
 _POLL = "waiting._polls:Polls.make"
@@ -64,6 +65,7 @@ class Control:
         transports: Over which transports it matters; all if empty.
         works: In which workloads it matters; all if empty.
         is_proxied: Whether it matters through a proxy only.
+        needs: Kinds of faults without which it does not matter, and `source` for a source of keys.
         oracle: The one that has to complain; any if empty.
     """
 
@@ -74,6 +76,7 @@ class Control:
     transports: tuple[str, ...] = field(default=())
     works: tuple[str, ...] = field(default=())
     is_proxied: bool = False
+    needs: tuple[str, ...] = field(default=())
     oracle: str = ""
 
     @contextmanager
@@ -105,6 +108,9 @@ class Control:
         """Return the plan if it has what the guard is for, or None."""
         is_over = not self.transports or plan.transport in self.transports
         is_through = plan.proxy or not self.is_proxied
+        has = {*(fault.kind for fault in plan.faults), *plan.troubles, *(["source"] if plan.has_source else [])}
+        if not has.issuperset(self.needs):
+            return None
         return plan if is_over and is_through and (not self.works or plan.work in self.works) else None
 
 
@@ -213,49 +219,54 @@ CONTROLS = (
     Control("freshness is that of the last attempt", _ATTEMPT, "lookup.is_fresh = response.is_fresh",
             "lookup.is_fresh = lookup.is_fresh or response.is_fresh"),
     Control("a poll has ended when its result is handed out", _POLL, "listener(result)",
-            "self._in_flight.add(reference); listener(result); self._in_flight.discard(reference)"),
+            "self._in_flight.add(reference); listener(result); self._in_flight.discard(reference)", works=_WAITS),
     # Keys
     Control("lookups share one call of the source", _RENEW,
             "call = self._call = self._call or self._start(self._source)",
-            "call = self._call = self._start(self._source)", oracle="source"),
+            "call = self._call = self._start(self._source)", oracle="source", needs=("source",)),
     Control("the last lookup that leaves ends the call of the source", _RENEW,
-            "if not (call.waiters or call.task.done()):", "if False:"),
+            "if not (call.waiters or call.task.done()):", "if False:", needs=("source hangs",)),
     Control("a call of the source outlives the lookup that made it", _RENEW,
-            "if not (call.waiters or call.task.done()):", "if not call.task.done():"),
+            "if not (call.waiters or call.task.done()):", "if not call.task.done():", needs=("source hangs", "cancel"),
+            oracle="source"),
     Control("a key that is refused is asked for again", "_session:Session._attempt_until_final",
             "if isinstance(error, AuthenticationError) and not refused_version and not self._is_closed:", "if False:",
-            oracle="error"),
+            oracle="error", needs=("key rotates",)),
     Control("what may be a key is taken out of the words of a source", "_keys:_failure",
-            '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key"),
-    Control("closing ends the call of the source", "_keys:Keys.close", "self._call.task.cancel()", "pass"),
+            '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key", needs=("source fails",)),
     # Which answer is shared
     Control("a confirmation joins no earlier lookup", "policies._single_flight:SingleFlight.joinable",
-            "if call is None or (sent_at := call.sent_at()) is None or sent_at > after:", "if True:", oracle="older"),
-    Control("a call removes itself only", _LEAVE, "if self._others.get(self._key) is self:", "if True:"),
+            "if call is None or (sent_at := call.sent_at()) is None or sent_at > after:", "if True:",
+            oracle="older", works=("crowd",)),
+    Control("a call removes itself only", _LEAVE, "if self._others.get(self._key) is self:", "if True:",
+            works=("crowd",)),
     # Waits
     Control("a poll that was cancelled is made by another wait", _POLL, "listener(result)",
-            "listener(result) if result is not None else None"),
+            "listener(result) if result is not None else None", works=_WAITS),
     Control("a wait that has ended is no listener any more", "waiting._polls:poll_until",
-            "polls.remove(wait.reference, inbox.put_nowait)", "pass"),
+            "polls.remove(wait.reference, inbox.put_nowait)", "pass", works=_WAITS),
     Control("a wait ends at its deadline, whatever is in flight", "waiting._polls:poll_until",
             "wait.ends_at if is_in_flight else min(wait.due_at, wait.ends_at)",
-            "None if is_in_flight else wait.due_at", oracle="deadline"),
-    Control("closing ends waits", "waiting._polls:Polls.close", "close(error())", "pass"),
+            "None if is_in_flight else wait.due_at", oracle="deadline", works=_WAITS),
+    Control("closing ends waits", "waiting._polls:Polls.close", "close(error())", "pass", works=_WAITS,
+            needs=("close",)),
     Control("the deadline of a watch is the end of each reference", "waiting._watch:_Watch._on_deadline",
-            "self._fail(watched, watched.wait.exceeded(now))", "self._remove(watched)", oracle="one outcome"),
+            "self._fail(watched, watched.wait.exceeded(now))", "self._remove(watched)", oracle="one outcome",
+            works=_WAITS),
     Control("a reference with an unread change gets no other", "waiting._watch:_Watch._on_result",
-            "if self._is_over or watched.has_unread_change:", "if self._is_over:"),
+            "if self._is_over or watched.has_unread_change:", "if self._is_over:", works=_WAITS),
     Control("a change that was read is followed by another poll", "waiting._watch:_Watch._delivered",
-            "self._plan(watched)", "pass"),
+            "self._plan(watched)", "pass", works=_WAITS),
     Control("a watch polls when the next reference is due", "waiting._watch:_Watch._poll_due",
-            "if is_waiting else None", "if False else None"),
-    Control("the timer of a watch goes with it", "waiting._watch:_Watch._end", "self._deadline.cancel()", "pass"),
+            "if is_waiting else None", "if False else None", works=_WAITS),
+    Control("the timer of a watch goes with it", "waiting._watch:_Watch._end", "self._deadline.cancel()",
+            "pass", works=_WAITS),
     Control("the tasks of a watch end with its block", "waiting._watch:_Watch.stop",
-            "await until_done(self._tasks)", "pass"),
+            "await until_done(self._tasks)", "pass", works=_WAITS),
     Control("no predicate runs where a result is handed out", "waiting._watch:_Watch._on_result",
             "watched.result = result",
             "self._process(watched, partial(watched.wait.take, result, self._loop.time())); return",
-            oracle="another's error"),
+            oracle="another's error", needs=("predicate raises",)),
     # The limit
     Control("an attempt from before a refusal lets nothing grow", _ACCEPTED,
             "if ticket.number < self._last_refused:", "if False:", oracle="growth"),
@@ -265,23 +276,24 @@ CONTROLS = (
             "min(self._gap, _MAX_LATENESS)", "self._gap"),
     Control("no probe in a pause", "policies._limiter:Limiter.probe",
             "if self.in_flight >= self._max or self._closed_until > now:", "if self.in_flight >= self._max:"),
-    Control("closing refuses those who queue", "policies._limiter:Limiter.close", "self._grant_due()", "pass"),
+    Control("closing refuses those who queue", "policies._limiter:Limiter.close", "self._grant_due()", "pass",
+            needs=("close",)),
     # The time of one lookup
     Control("an attempt has a time-out", _ATTEMPT, 'with lookup.phase("attempts", at_most=at_most):',
             'with lookup.phase("attempts"):', oracle="time-out"),
     Control("a deadline ends the wait for a slot", "_session:Session._queue",
             'with lookup.phase("queued"):', "if True:", oracle="deadline"),
     Control("closing ends a back-off", "_session:Session._attempt_until_final", "await self._closing.wait()",
-            "await asyncio.sleep(delay)"),
+            "await asyncio.sleep(delay)", needs=("close",)),
     Control("a client that is closed takes no lookup", "_session:Session.check_usable", "if self._is_closed:",
-            "if False:"),
+            "if False:", needs=("close",)),
     Control("a compressed body is read", "protocol._wire:_read",
-            'if coding := response.headers.get("content-encoding"):', 'if coding := "":'),
+            'if coding := response.headers.get("content-encoding"):', 'if coding := "":', needs=("compressed",)),
     # Streams
     Control("a worker that waits for the reader counts as asking", "_stream:_Stream._work_on",
             "await self._results.put(outcome)",
             "self._asking -= 1; await self._results.put(outcome); self._asking += 1",
-            works=("stream",), oracle="lost"),
+            works=("stream",), oracle="lost", needs=("reader stalls",)),
     Control("the workers of a stream end with its block", "_stream:_Stream.stop",
             "await until_done(self._workers)", "await asyncio.sleep(0)", works=("stream",)),
     Control("the last worker wakes the reader", "_stream:_Stream._settle", "self._wake_at_end()", "pass"),
@@ -296,10 +308,10 @@ CONTROLS = (
     Control("a row is taken from the source by one worker", "_stream:_Rows._take_in_turn",
             "async with self._lock:", "if True:", works=("stream",)),
     Control("bad rows that hold up the input are told from an outage", "_stream:_Stream._ask_known",
-            "or is_held_up or", "or", works=("stream",)),
+            "or is_held_up or", "or", works=("stream",), needs=("queues of one",)),
     Control("what comes behind a mark of the end is read", "_stream:_Stream._receive",
             "while not (self._results.empty() and self._is_done()):", "while not self._is_done():",
-            works=("stream",), oracle="lost"),
+            works=("stream",), oracle="lost", needs=("observer raises",)),
     # The journal
     Control("an answer is committed before the next lookup", "reconcile.journal._answers:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),

@@ -52,7 +52,11 @@ class Keys:
             if self.calls[client] > 1:
                 self._world.fail("source", f"{self.calls[client]} calls at once for client {client}")
             try:
-                return await self._give()
+                given = await self._give()
+                call = self._world.clients[client]._session._keys._call
+                if call is not None and not call.waiters:
+                    self._world.fail("source", f"a call for client {client} that nobody waits for")
+                return given
             finally:
                 self.calls[client] -= 1
 

@@ -259,7 +259,7 @@ def check_answer(world, reference, answer):
 
 def _is_temporary(world, error):
     if isinstance(error, errors.KeySourceError):
-        return world.has_bad_source
+        return world.has_bad_source and (world.is_closing or "was cancelled" not in error.message)
     is_elsewhere = isinstance(error, errors.UnexpectedResponseError) and "base_url" in error.message
     return isinstance(error, PASSING) and not isinstance(error, FINAL) and not is_elsewhere
 
