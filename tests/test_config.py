@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
+from itertools import product
 
 import pytest
 
@@ -102,28 +103,27 @@ def test_unknown_environment(name, shown):
     assert refusal(resolve_environment, name, {}) == f"environment must be 'live' or 'sandbox', got {shown}"
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        pytest.param("https://pay.example", "https://pay.example", id="plain"),
-        pytest.param("https://pay.example/", "https://pay.example", id="slash"),
-        pytest.param("https://pay.example/v1//", "https://pay.example/v1", id="path"),
-        pytest.param("https://pay.example/api/v2", "https://pay.example/api/v2", id="path-with-api"),
-        pytest.param("https://pay.example:8443", "https://pay.example:8443", id="port"),
-        pytest.param("HTTPS://Pay.Example", "HTTPS://Pay.Example", id="case"),
-        pytest.param("https://pay_1.example.", "https://pay_1.example.", id="underscore-and-dot"),
-        pytest.param("https://192.0.2.7", "https://192.0.2.7", id="ipv4"),
-        pytest.param("https://[2001:db8::7]:8443", "https://[2001:db8::7]:8443", id="ipv6"),
-        pytest.param("https://xn--bcher-kva.example", "https://xn--bcher-kva.example", id="punycode"),
-        pytest.param("http://localhost:8080", "http://localhost:8080", id="localhost"),
-        pytest.param("http://127.0.0.1:8080", "http://127.0.0.1:8080", id="loopback"),
-        pytest.param("http://127.8.9.1", "http://127.8.9.1", id="loopback-network"),
-        pytest.param("http://[::1]:8080", "http://[::1]:8080", id="loopback-ipv6"),
-    ],
-)
-def test_base_url(url, expected):
+def test_base_url(subtests):
     """An address over https, or over http to this machine, is taken without its final slash."""
-    assert resolve_base_url(url, {}) == expected
+    cases = {
+        "plain": ("https://pay.example", "https://pay.example"),
+        "slash": ("https://pay.example/", "https://pay.example"),
+        "path": ("https://pay.example/v1//", "https://pay.example/v1"),
+        "path-with-api": ("https://pay.example/api/v2", "https://pay.example/api/v2"),
+        "port": ("https://pay.example:8443", "https://pay.example:8443"),
+        "case": ("HTTPS://Pay.Example", "HTTPS://Pay.Example"),
+        "underscore-and-dot": ("https://pay_1.example.", "https://pay_1.example."),
+        "ipv4": ("https://192.0.2.7", "https://192.0.2.7"),
+        "ipv6": ("https://[2001:db8::7]:8443", "https://[2001:db8::7]:8443"),
+        "punycode": ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+        "localhost": ("http://localhost:8080", "http://localhost:8080"),
+        "loopback": ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        "loopback-network": ("http://127.8.9.1", "http://127.8.9.1"),
+        "loopback-ipv6": ("http://[::1]:8080", "http://[::1]:8080"),
+    }
+    for case, (url, expected) in cases.items():
+        with subtests.test(case):
+            assert resolve_base_url(url, {}) == expected
 
 
 NOT_A_URL = "is not a URL: its host or port cannot be read"
@@ -134,72 +134,72 @@ NOT_VISIBLE = "must be visible ASCII without white space"
 NOT_LOOPBACK = "must begin with https://: plain http is for loopback addresses only"
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        pytest.param(b"https://pay.example", "must be a string, got bytes", id="bytes"),
-        pytest.param(7, "must be a string, got int", id="number"),
-        pytest.param("pay.example", "must begin with https://", id="no-scheme"),
-        pytest.param("//pay.example", "must begin with https://", id="no-scheme-but-slashes"),
-        pytest.param("ftp://pay.example", "must begin with https://", id="ftp"),
-        pytest.param("file:///etc/passwd", "must begin with https://", id="file"),
-        pytest.param("localhost:8080", "must begin with https://", id="host-as-scheme"),
-        pytest.param("https://", "names no host", id="no-host"),
-        pytest.param("https:///path", "names no host", id="path-only"),
-        pytest.param("https://:8443", "names no host", id="port-only"),
-        pytest.param("https://user:secret@pay.example", NO_PASSWORD, id="password"),
-        pytest.param("https://user@pay.example", NO_PASSWORD, id="user"),
-        pytest.param("https://@pay.example", NO_PASSWORD, id="empty-user"),
-        pytest.param("https://pay.example\\@evil.example", NO_PASSWORD, id="backslash"),
-        pytest.param("https://pay.example?a=1", NO_QUERY, id="query"),
-        pytest.param("https://pay.example/?", NO_QUERY, id="empty-query"),
-        pytest.param("https://pay.example/#top", NO_QUERY, id="fragment"),
-        pytest.param("https://pay.example#", NO_QUERY, id="empty-fragment"),
-        pytest.param("http://pay.example", NOT_LOOPBACK, id="http"),
-        pytest.param("http://localhost.example", NOT_LOOPBACK, id="http-to-almost-localhost"),
-        pytest.param("http://127.0.0.1.example", NOT_LOOPBACK, id="http-to-almost-loopback"),
-        pytest.param("http://0.0.0.0:80", NOT_LOOPBACK, id="http-to-any"),
-        pytest.param("http://192.168.0.1", NOT_LOOPBACK, id="http-to-private"),
-        pytest.param("https://pay.example ", NOT_VISIBLE, id="space"),
-        pytest.param(" https://pay.example", NOT_VISIBLE, id="space-before"),
-        pytest.param("https://pay.example\n", NOT_VISIBLE, id="newline"),
-        pytest.param("https://pay.example\t/x", NOT_VISIBLE, id="tab"),
-        pytest.param("https://bücher.example", NOT_VISIBLE, id="not-ascii"),
-        pytest.param("https://pay.example:port", NOT_A_URL, id="port-in-words"),
-        pytest.param("https://pay.example:99999", NOT_A_URL, id="port-too-large"),
-        pytest.param("https://[::1", NOT_A_URL, id="bracket"),
-        pytest.param("https://pay..example", NO_HOST, id="two-dots"),
-        pytest.param("https://.example", NO_HOST, id="dot-first"),
-        pytest.param("https://-pay.example", NO_HOST, id="hyphen-first"),
-        pytest.param("https://pay,example", NO_HOST, id="comma"),
-        pytest.param("https://pay%2eexample", NO_HOST, id="escape"),
-        pytest.param("https://256.1.1.1", NO_HOST, id="ipv4-too-large"),
-        pytest.param("https://1.2.3.4.5", NO_HOST, id="ipv4-too-long"),
-        pytest.param("https://xn--", NO_HOST, id="punycode-of-nothing"),
-        pytest.param("'https://pay.example'", "is in quotes; pass it without them", id="quotes"),
-        *(
-            pytest.param(
-                f"https://pay.example{url}",
-                f"must end before {ending}, which payclient adds; write https://pay.example{right}",
-                id=url,
-            )
-            for url, ending, right in (
-                ("/api", "/api", ""),
-                ("/v1/api/", "/api", "/v1"),
-                ("/api/transaction", "/api/transaction", ""),
-                ("/api/transaction/detail", "/api/transaction/detail", ""),
-                ("/v1/transaction/detail", "/transaction/detail", "/v1"),
-                ("/API", "/API", ""),
-                ("/Api-Sandbox", "/Api-Sandbox", " and environment='sandbox'"),
-                ("/api-sandbox", "/api-sandbox", " and environment='sandbox'"),
-                ("/api-sandbox/transaction/detail//", "/api-sandbox/transaction/detail", " and environment='sandbox'"),
-            )
-        ),
-    ],
-)
-def test_base_url_is_refused(url, problem):
+REFUSED_URLS = {
+    "bytes": (b"https://pay.example", "must be a string, got bytes"),
+    "number": (7, "must be a string, got int"),
+    "no-scheme": ("pay.example", "must begin with https://"),
+    "no-scheme-but-slashes": ("//pay.example", "must begin with https://"),
+    "ftp": ("ftp://pay.example", "must begin with https://"),
+    "file": ("file:///etc/passwd", "must begin with https://"),
+    "host-as-scheme": ("localhost:8080", "must begin with https://"),
+    "no-host": ("https://", "names no host"),
+    "path-only": ("https:///path", "names no host"),
+    "port-only": ("https://:8443", "names no host"),
+    "password": ("https://user:secret@pay.example", NO_PASSWORD),
+    "user": ("https://user@pay.example", NO_PASSWORD),
+    "empty-user": ("https://@pay.example", NO_PASSWORD),
+    "backslash": ("https://pay.example\\@evil.example", NO_PASSWORD),
+    "query": ("https://pay.example?a=1", NO_QUERY),
+    "empty-query": ("https://pay.example/?", NO_QUERY),
+    "fragment": ("https://pay.example/#top", NO_QUERY),
+    "empty-fragment": ("https://pay.example#", NO_QUERY),
+    "http": ("http://pay.example", NOT_LOOPBACK),
+    "http-to-almost-localhost": ("http://localhost.example", NOT_LOOPBACK),
+    "http-to-almost-loopback": ("http://127.0.0.1.example", NOT_LOOPBACK),
+    "http-to-any": ("http://0.0.0.0:80", NOT_LOOPBACK),
+    "http-to-private": ("http://192.168.0.1", NOT_LOOPBACK),
+    "space": ("https://pay.example ", NOT_VISIBLE),
+    "space-before": (" https://pay.example", NOT_VISIBLE),
+    "newline": ("https://pay.example\n", NOT_VISIBLE),
+    "tab": ("https://pay.example\t/x", NOT_VISIBLE),
+    "not-ascii": ("https://bücher.example", NOT_VISIBLE),
+    "port-in-words": ("https://pay.example:port", NOT_A_URL),
+    "port-too-large": ("https://pay.example:99999", NOT_A_URL),
+    "bracket": ("https://[::1", NOT_A_URL),
+    "two-dots": ("https://pay..example", NO_HOST),
+    "dot-first": ("https://.example", NO_HOST),
+    "hyphen-first": ("https://-pay.example", NO_HOST),
+    "comma": ("https://pay,example", NO_HOST),
+    "escape": ("https://pay%2eexample", NO_HOST),
+    "ipv4-too-large": ("https://256.1.1.1", NO_HOST),
+    "ipv4-too-long": ("https://1.2.3.4.5", NO_HOST),
+    "punycode-of-nothing": ("https://xn--", NO_HOST),
+    "quotes": ("'https://pay.example'", "is in quotes; pass it without them"),
+    **{
+        url: (
+            f"https://pay.example{url}",
+            f"must end before {ending}, which payclient adds; write https://pay.example{right}",
+        )
+        for url, ending, right in (
+            ("/api", "/api", ""),
+            ("/v1/api/", "/api", "/v1"),
+            ("/api/transaction", "/api/transaction", ""),
+            ("/api/transaction/detail", "/api/transaction/detail", ""),
+            ("/v1/transaction/detail", "/transaction/detail", "/v1"),
+            ("/API", "/API", ""),
+            ("/Api-Sandbox", "/Api-Sandbox", " and environment='sandbox'"),
+            ("/api-sandbox", "/api-sandbox", " and environment='sandbox'"),
+            ("/api-sandbox/transaction/detail//", "/api-sandbox/transaction/detail", " and environment='sandbox'"),
+        )
+    },
+}
+
+
+def test_base_url_is_refused(subtests):
     """An address that could send the key where it must not go, or nowhere, is refused at construction."""
-    assert refusal(resolve_base_url, url, {}) == f"base_url {problem}"
+    for case, (url, problem) in REFUSED_URLS.items():
+        with subtests.test(case):
+            assert refusal(resolve_base_url, url, {}) == f"base_url {problem}"
 
 
 @pytest.mark.parametrize(
@@ -247,19 +247,20 @@ def test_rate(given, rate):
     assert resolve_rate(given) == rate
 
 
-@pytest.mark.parametrize("given", [0, -1.0, math.nan, math.inf, True, "250"], ids=repr)
-def test_rate_is_refused(given):
+def test_rate_is_refused(subtests):
     """An impossible rate is refused."""
-    expected = f"max_rate must be a number of attempts per second above 0, or None, got {given!r}"
-    assert refusal(resolve_rate, given) == expected
+    for given in (0, -1.0, math.nan, math.inf, True, "250"):
+        with subtests.test(given=given):
+            expected = f"max_rate must be a number of attempts per second above 0, or None, got {given!r}"
+            assert refusal(resolve_rate, given) == expected
 
 
-@pytest.mark.parametrize("name", ["timeout", "deadline"])
-@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, True, "10"], ids=repr)
-def test_seconds_are_refused(name, value):
+def test_seconds_are_refused(subtests):
     """A time is a finite number above 0."""
-    expected = f"{name} must be a number of seconds above 0, got {value!r}"
-    assert refusal(Options, **{name: value}) == expected
+    for name, value in product(("timeout", "deadline"), (0, -1, math.nan, math.inf, True, "10")):
+        with subtests.test(name=name, value=value):
+            expected = f"{name} must be a number of seconds above 0, got {value!r}"
+            assert refusal(Options, **{name: value}) == expected
 
 
 def test_no_deadline():
@@ -292,8 +293,9 @@ def test_messages():
     assert resolve_messages(["Kode tak dikenal!", "NO-SUCH-CODE"]) == {"kode tak dikenal", "no such code"}
 
 
-@pytest.mark.parametrize("given", ["no such code", None, 7, [""], ["?!"], [None]], ids=repr)
-def test_messages_are_refused(given):
+def test_messages_are_refused(subtests):
     """A text where a list is needed would be a message per character; one without a word would fit everything."""
-    message = "not_found_messages must be a list of messages, each with a word in it"
-    assert refusal(resolve_messages, given) == message
+    for given in ("no such code", None, 7, [""], ["?!"], [None]):
+        with subtests.test(given=given):
+            message = "not_found_messages must be a list of messages, each with a word in it"
+            assert refusal(resolve_messages, given) == message

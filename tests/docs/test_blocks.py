@@ -120,29 +120,32 @@ def test_docstrings(module, reader, tmp_path):
         example.evaluate()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_languages(page):
+def test_languages(subtests):
     """No block escapes: its language is one that is run, saved, or known to be for the eye."""
-    known = RUN | SAVED | FOR_THE_EYE
-    assert [
-        found
-        for found in languages(page.read_text(encoding="utf-8"))
-        if found not in known and not found.startswith("{")
-    ] == []
+    for page in PAGES:
+        with subtests.test(page=page):
+            known = RUN | SAVED | FOR_THE_EYE
+            assert [
+                found
+                for found in languages(page.read_text(encoding="utf-8"))
+                if found not in known and not found.startswith("{")
+            ] == []
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=name)
-def test_examples_are_shown(example):
+def test_examples_are_shown(subtests):
     """Each example application stands on a page in whole, so that the page also reads well on a forge."""
-    shown = f"```python\n{example.read_text(encoding='utf-8')}```"
-    assert [name(page) for page in PAGES if shown in page.read_text(encoding="utf-8")] != []
+    for example in sorted(EXAMPLES.glob("*.py")):
+        with subtests.test(example=example):
+            shown = f"```python\n{example.read_text(encoding='utf-8')}```"
+            assert [name(page) for page in PAGES if shown in page.read_text(encoding="utf-8")] != []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in ("index.md", "api.md")], ids=name)
-def test_plain_markdown(page):
+def test_plain_markdown(subtests):
     """A page is plain Markdown, without a role or a directive of Sphinx, and each link leads to a file."""
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
-    assert ("```{" in page.read_text(encoding="utf-8"), re.findall(r"\{[a-z:]+\}`", text)) == (False, [])
-    assert [link for link in links if not (page.parent / link).exists()] == []
-    assert "[](" not in text
+    for page in [page for page in PAGES if page.name not in ("index.md", "api.md")]:
+        with subtests.test(page=page):
+            text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+            links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+            assert ("```{" in page.read_text(encoding="utf-8"), re.findall(r"\{[a-z:]+\}`", text)) == (False, [])
+            assert [link for link in links if not (page.parent / link).exists()] == []
+            assert "[](" not in text

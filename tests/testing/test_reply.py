@@ -24,27 +24,26 @@ ENVELOPE = {"success": True, "data": {"reference": "T1"}}
 FAILED = b'{"success":false,"message":"Service Unavailable"}'
 
 
-@pytest.mark.parametrize(
-    ("reply", "content"),
-    [
-        pytest.param(Reply(), b'{"success":true,"data":{"reference":"T1"}}', id="normal"),
-        pytest.param(Reply(status=503), FAILED, id="failure"),
-        pytest.param(Reply(status=520), b'{"success":false,"message":"Status 520"}', id="failure without words"),
-        pytest.param(Reply(body=b"\xff"), b"\xff", id="bytes"),
-        pytest.param(Reply(body=b""), b"", id="no bytes"),
-        pytest.param(Reply(body="é"), "é".encode(), id="text"),
-        pytest.param(Reply(body={"a": 1}), b'{"a":1}', id="object"),
-        pytest.param(Reply(body=[]), b"[]", id="list"),
-        pytest.param(Reply(body=lambda envelope: envelope["data"]), b'{"reference":"T1"}', id="function to object"),
-        pytest.param(Reply(body=lambda _: b"cut"), b"cut", id="function to bytes"),
-        pytest.param(Reply(body=lambda _: None), b"null", id="function to null"),
-        pytest.param(Reply(status=204), b"", id="status without body"),
-        pytest.param(Reply(status=304, body=b"x"), b"", id="status without body, in spite of one"),
-    ],
-)
-def test_content(reply, content):
+def test_content(subtests):
     """The body of a reply is sent unchanged if it is bytes or text, and otherwise as JSON."""
-    assert reply.content(ENVELOPE) == content
+    cases = {
+        "normal": (Reply(), b'{"success":true,"data":{"reference":"T1"}}'),
+        "failure": (Reply(status=503), FAILED),
+        "failure without words": (Reply(status=520), b'{"success":false,"message":"Status 520"}'),
+        "bytes": (Reply(body=b"\xff"), b"\xff"),
+        "no bytes": (Reply(body=b""), b""),
+        "text": (Reply(body="é"), "é".encode()),
+        "object": (Reply(body={"a": 1}), b'{"a":1}'),
+        "list": (Reply(body=[]), b"[]"),
+        "function to object": (Reply(body=lambda envelope: envelope["data"]), b'{"reference":"T1"}'),
+        "function to bytes": (Reply(body=lambda _: b"cut"), b"cut"),
+        "function to null": (Reply(body=lambda _: None), b"null"),
+        "status without body": (Reply(status=204), b""),
+        "status without body, in spite of one": (Reply(status=304, body=b"x"), b""),
+    }
+    for case, (reply, content) in cases.items():
+        with subtests.test(case):
+            assert reply.content(ENVELOPE) == content
 
 
 @pytest.mark.parametrize(
