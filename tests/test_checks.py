@@ -16,17 +16,19 @@ def test_count(given):
     assert check_count("max_concurrency", given) == given
 
 
-@pytest.mark.parametrize("given", [0, -1, True, 1.0, "3", None], ids=repr)
-def test_no_count(given):
+def test_no_count(subtests):
     """A count is an integer of at least 1; the message names the option and what was given."""
-    with pytest.raises(ConfigurationError) as caught:
-        check_count("workers", given)
-    assert str(caught.value) == f"workers must be an integer of at least 1, got {given!r}"
+    for given in (0, -1, True, 1.0, "3", None):
+        with subtests.test(given=given):
+            with pytest.raises(ConfigurationError) as caught:
+                check_count("workers", given)
+            assert str(caught.value) == f"workers must be an integer of at least 1, got {given!r}"
 
 
-@pytest.mark.parametrize("given", [0, -1.0, True, math.nan, math.inf, "3", None], ids=repr)
-def test_no_seconds(given):
+def test_no_seconds(subtests):
     """Seconds are a finite number above 0; the message names the option and what was given."""
-    with pytest.raises(ConfigurationError) as caught:
-        check_seconds("timeout", given)
-    assert str(caught.value) == f"timeout must be a number of seconds above 0, got {given!r}"
+    for given in (0, -1.0, True, math.nan, math.inf, "3", None):
+        with subtests.test(given=given):
+            with pytest.raises(ConfigurationError) as caught:
+                check_seconds("timeout", given)
+            assert str(caught.value) == f"timeout must be a number of seconds above 0, got {given!r}"

@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from payclient.reconcile import Leakage, StatementTotals
 from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.nights._records import PreviousRun
@@ -86,51 +84,54 @@ def of_rules(count):
     return SincePrevious(previous=PREVIOUS, carried={}, changed_rules=("grace",), **numbers).rules_sentence
 
 
-@pytest.mark.parametrize(
-    ("sentence", "none", "one", "many"),
-    [
-        (
+def test_one_none_many(subtests):
+    """Noun and verb agree with the number."""
+    cases = {
+        "reused": (
             reused,
             "",
             "1 row that matched before was not looked up again: its answer is of 2026-11-20 02:00 UTC.",
             "2,000 rows that matched before were not looked up again: their answers are of 2026-11-20 02:00 UTC.",
         ),
-        (
+        "rules": (
             of_rules,
             "no break more or less",
             "1 difference no longer counted as a break and 1 break more",
             "2,000 differences no longer counted as a break and 2,000 breaks more",
         ),
-        (
+        "left_out": (
             lambda count: StatementTotals(ignored_lines=count, ignored_amount=7).ignored_sentence,
             "",
             "1 line of the statement left out, as the rules say: 7",
             "2,000 lines of the statement left out, as the rules say: 7",
         ),
-        (
+        "not_paid": (
             lambda count: Compared(fields={"amount": 3, "fee": 3}, not_paid=count, status_left_out=3000).remark,
             "0 of 3,000 are not paid",
             "1 of 3,000 is not paid",
             "2,000 of 3,000 are not paid",
         ),
-        (
+        "compared": (
             lambda count: Compared(fields={"amount": 9, "fee": count}).what,
             "amount",
             "amount and fee (1 row)",
             "amount (9 rows) and fee",
         ),
-        (
+        "period": (
             lambda count: Period(first=FIRST, last=FIRST, lines=5, without=count).sentence,
             "of 5 rows",
             "of 5 rows; 1 row without a time",
             "of 5 rows; 2,000 rows without a time",
         ),
-        (lambda count: Leakage(method="VA", rows=count).sentence, "VA: 0 rows,", "VA: 1 row,", "VA: 2,000 rows,"),
-    ],
-    ids=["reused", "rules", "left_out", "not_paid", "compared", "period", "leakage"],
-)
-def test_one_none_many(sentence, none, one, many):
-    """Noun and verb agree with the number."""
-    said = [sentence(count) for count in (0, 1, 2000)]
-    pairs = zip(said, (none, one, many), strict=True)
-    assert [each for each, part in pairs if part not in each or bool(each) != bool(part)] == []
+        "leakage": (
+            lambda count: Leakage(method="VA", rows=count).sentence,
+            "VA: 0 rows,",
+            "VA: 1 row,",
+            "VA: 2,000 rows,",
+        ),
+    }
+    for case, (sentence, none, one, many) in cases.items():
+        with subtests.test(case):
+            said = [sentence(count) for count in (0, 1, 2000)]
+            pairs = zip(said, (none, one, many), strict=True)
+            assert [each for each, part in pairs if part not in each or bool(each) != bool(part)] == []

@@ -9,20 +9,19 @@ from hypothesis import strategies as st
 from payclient._escape import escape_unprintable, plural, quote
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
+def test_visible(subtests):
+    """What does not print is written as its number; what prints stays."""
+    cases = (
         ("plain Ünïcode 100%", "plain Ünïcode 100%"),
         ("\x1b[31mred", "<U+001B>[31mred"),
         ("a\u202eb", "a<U+202E>b"),
         ("a\nb\tc\r", "a<U+000A>b<U+0009>c<U+000D>"),
         ("a\u00a0b", "a<U+00A0>b"),
         ("\x7f\x9b", "<U+007F><U+009B>"),
-    ],
-)
-def test_visible(text, shown):
-    """What does not print is written as its number; what prints stays."""
-    assert escape_unprintable(text) == shown
+    )
+    for text, shown in cases:
+        with subtests.test(text=text, shown=shown):
+            assert escape_unprintable(text) == shown
 
 
 @given(st.text(st.characters()))

@@ -18,29 +18,28 @@ def filled(unit, *, before=b"", after=b""):
     return before + unit * ((SIZE - len(before) - len(after)) // len(unit)) + after
 
 
-@pytest.mark.parametrize(
-    ("body", "value"),
-    [
-        pytest.param(b"{}", {}, id="object"),
-        pytest.param(b' \r\n\t{"a": [1, "b", null, true, false]}\n', {"a": [1, "b", None, True, False]}, id="nested"),
-        pytest.param(b'\xef\xbb\xbf{"a":1}', {"a": 1}, id="byte-order-mark"),
-        pytest.param('"é😀"'.encode(), "é😀", id="utf-8"),
-        pytest.param(b'"\\ud83d\\ude00"', "😀", id="surrogate-pair"),
-        pytest.param(b'"a\\/b\\"c"', 'a/b"c', id="escapes"),
-        pytest.param(b"1" * 40, int("1" * 40), id="40-digits"),
-        pytest.param(b"-0", 0, id="minus-zero"),
-        pytest.param(b"1.10", Decimal("1.10"), id="point"),
-        pytest.param(b"1e3", Decimal(1000), id="exponent"),
-        pytest.param(b"[" * DEEP + b"]" * DEEP, json.loads("[" * DEEP + "]" * DEEP), id="32-deep"),
-        pytest.param(b"[" + b"[]," * 60 + b"[]]", [[]] * 61, id="many-lists"),
-        pytest.param(b'["' + b"[{" * 60 + b'\\"[[\\\\"]', ["[{" * 60 + '"[[\\'], id="brackets-in-text"),
-        pytest.param(b"[" + b"1," * 9_998 + b"1]", [1] * 9_999, id="9999-values"),
-        pytest.param(b'"' + b",[{" * 20_000 + b'"', ",[{" * 20_000, id="commas-in-text"),
-    ],
-)
-def test_accepted(body, value):
+def test_accepted(subtests):
     """JSON is read exactly."""
-    assert read_json(body) == value
+    cases = {
+        "object": (b"{}", {}),
+        "nested": (b' \r\n\t{"a": [1, "b", null, true, false]}\n', {"a": [1, "b", None, True, False]}),
+        "byte-order-mark": (b'\xef\xbb\xbf{"a":1}', {"a": 1}),
+        "utf-8": ('"é😀"'.encode(), "é😀"),
+        "surrogate-pair": (b'"\\ud83d\\ude00"', "😀"),
+        "escapes": (b'"a\\/b\\"c"', 'a/b"c'),
+        "40-digits": (b"1" * 40, int("1" * 40)),
+        "minus-zero": (b"-0", 0),
+        "point": (b"1.10", Decimal("1.10")),
+        "exponent": (b"1e3", Decimal(1000)),
+        "32-deep": (b"[" * DEEP + b"]" * DEEP, json.loads("[" * DEEP + "]" * DEEP)),
+        "many-lists": (b"[" + b"[]," * 60 + b"[]]", [[]] * 61),
+        "brackets-in-text": (b'["' + b"[{" * 60 + b'\\"[[\\\\"]', ["[{" * 60 + '"[[\\']),
+        "9999-values": (b"[" + b"1," * 9_998 + b"1]", [1] * 9_999),
+        "commas-in-text": (b'"' + b",[{" * 20_000 + b'"', ",[{" * 20_000),
+    }
+    for case, (body, value) in cases.items():
+        with subtests.test(case):
+            assert read_json(body) == value
 
 
 def test_point_is_kept():
@@ -48,46 +47,47 @@ def test_point_is_kept():
     assert repr(read_json(b"0.1000000000000000000000000000")) == "Decimal('0.1000000000000000000000000000')"
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        pytest.param(b"", "not JSON: Expecting value at character 0", id="empty"),
-        pytest.param(b'{"a":', "not JSON: Expecting value at character 5", id="cut"),
-        pytest.param(b"{} {}", "not JSON: Extra data at character 2", id="two-values"),
-        pytest.param(b"{'a': 1}", "not JSON: Expecting property name enclosed in double quotes", id="quotes"),
-        pytest.param(b'"a\nb"', "not JSON: Invalid control character", id="newline-in-text"),
-        pytest.param(b"\xa0{}", "not UTF-8 at byte 0", id="latin-1"),
-        pytest.param(b'"a\xff"', "not UTF-8 at byte 2", id="not-utf-8"),
-        pytest.param(b'"\xed\xa0\x80"', "not UTF-8 at byte 1", id="surrogate-in-utf-8"),
-        pytest.param('{"a": 1}'.encode("utf-16"), "not UTF-8 at byte 0", id="utf-16"),
-        pytest.param(b"NaN", "NaN is not JSON", id="nan"),
-        pytest.param(b"[Infinity]", "Infinity is not JSON", id="infinity"),
-        pytest.param(b'{"a":-Infinity}', "-Infinity is not JSON", id="minus-infinity"),
-        pytest.param(b'{"a":1,"b":2,"a":1}', "the key 'a' is duplicated in one object", id="key-twice"),
-        pytest.param(b'[{"b":{"a":1,"\\u0061":2}}]', "the key 'a' is duplicated in one object", id="key-twice-escaped"),
-        pytest.param(b"9" * 41, "a number of 41 digits", id="41-digits"),
-        pytest.param(b"9" * 5000, "a number of 5000 digits", id="5000-digits"),
-        pytest.param(b"0." + b"1" * 5000, "a number of 5002 digits", id="5000-decimals"),
-        pytest.param(b"1e3000000", "a number of magnitude 1e3000000", id="huge-exponent"),
-        pytest.param(b"1e-3000000", "a number of magnitude 1e-3000000", id="tiny-exponent"),
-        pytest.param(b"0e999", "a number of magnitude 1e999", id="zero-with-exponent"),
-        pytest.param(b"1e" + b"9" * 20, f"the number 1e{'9' * 20}, which is out of all bounds", id="beyond-decimal"),
-        pytest.param(b"0e-" + b"9" * 20, f"the number 0e-{'9' * 20}, which is out of all bounds", id="below-decimal"),
-        pytest.param(b"[" * 33 + b"]" * 33, "nested deeper than 32 levels", id="33-deep"),
-        pytest.param(b'[""' + b',{"a":[]}' * 30 + b',{"a":' * 40, "nested deeper than 32 levels", id="deep-late"),
-        pytest.param(b"[" * 100_000, "nested deeper than 32 levels", id="100000-deep"),
-        pytest.param(b"[" + b"1," * 10_000 + b"1]", "more than 10000 values", id="many-values"),
-        pytest.param(b"[" + b"[]," * 5_000 + b"1]", "more than 10000 values", id="many-lists"),
-        pytest.param(b'"\\ud800"', "half a surrogate pair in a string", id="half-a-pair"),
-        pytest.param(b'{"a":["\\udc00"]}', "half a surrogate pair in a string", id="other-half-deep"),
-        pytest.param(b'{"\\ud800":1}', "half a surrogate pair in a string", id="half-a-pair-in-key"),
-    ],
-)
-def test_refused(body, problem):
+REFUSED = {
+    "empty": (b"", "not JSON: Expecting value at character 0"),
+    "cut": (b'{"a":', "not JSON: Expecting value at character 5"),
+    "two-values": (b"{} {}", "not JSON: Extra data at character 2"),
+    "quotes": (b"{'a': 1}", "not JSON: Expecting property name enclosed in double quotes"),
+    "newline-in-text": (b'"a\nb"', "not JSON: Invalid control character"),
+    "latin-1": (b"\xa0{}", "not UTF-8 at byte 0"),
+    "not-utf-8": (b'"a\xff"', "not UTF-8 at byte 2"),
+    "surrogate-in-utf-8": (b'"\xed\xa0\x80"', "not UTF-8 at byte 1"),
+    "utf-16": ('{"a": 1}'.encode("utf-16"), "not UTF-8 at byte 0"),
+    "nan": (b"NaN", "NaN is not JSON"),
+    "infinity": (b"[Infinity]", "Infinity is not JSON"),
+    "minus-infinity": (b'{"a":-Infinity}', "-Infinity is not JSON"),
+    "key-twice": (b'{"a":1,"b":2,"a":1}', "the key 'a' is duplicated in one object"),
+    "key-twice-escaped": (b'[{"b":{"a":1,"\\u0061":2}}]', "the key 'a' is duplicated in one object"),
+    "41-digits": (b"9" * 41, "a number of 41 digits"),
+    "5000-digits": (b"9" * 5000, "a number of 5000 digits"),
+    "5000-decimals": (b"0." + b"1" * 5000, "a number of 5002 digits"),
+    "huge-exponent": (b"1e3000000", "a number of magnitude 1e3000000"),
+    "tiny-exponent": (b"1e-3000000", "a number of magnitude 1e-3000000"),
+    "zero-with-exponent": (b"0e999", "a number of magnitude 1e999"),
+    "beyond-decimal": (b"1e" + b"9" * 20, f"the number 1e{'9' * 20}, which is out of all bounds"),
+    "below-decimal": (b"0e-" + b"9" * 20, f"the number 0e-{'9' * 20}, which is out of all bounds"),
+    "33-deep": (b"[" * 33 + b"]" * 33, "nested deeper than 32 levels"),
+    "deep-late": (b'[""' + b',{"a":[]}' * 30 + b',{"a":' * 40, "nested deeper than 32 levels"),
+    "100000-deep": (b"[" * 100_000, "nested deeper than 32 levels"),
+    "many-values": (b"[" + b"1," * 10_000 + b"1]", "more than 10000 values"),
+    "many-lists": (b"[" + b"[]," * 5_000 + b"1]", "more than 10000 values"),
+    "half-a-pair": (b'"\\ud800"', "half a surrogate pair in a string"),
+    "other-half-deep": (b'{"a":["\\udc00"]}', "half a surrogate pair in a string"),
+    "half-a-pair-in-key": (b'{"\\ud800":1}', "half a surrogate pair in a string"),
+}
+
+
+def test_refused(subtests):
     """Ambiguous or hostile JSON is refused, and the message says what was found."""
-    with pytest.raises(JSONProblem) as caught:
-        read_json(body)
-    assert str(caught.value).startswith(problem)
+    for case, (body, problem) in REFUSED.items():
+        with subtests.test(case):
+            with pytest.raises(JSONProblem) as caught:
+                read_json(body)
+            assert str(caught.value).startswith(problem)
 
 
 def test_long_key_is_not_shown():
@@ -97,26 +97,25 @@ def test_long_key_is_not_shown():
     assert str(caught.value) == "the key of 5000 characters is duplicated in one object"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(filled(b'"a\\', before=b"[]" * 40), id="every-quote-opens"),
-        pytest.param(filled(b'\\"', before=b"[" + b"[]," * 40 + b'"'), id="open-text"),
-        pytest.param(filled(b'"', before=b"[]" * 40), id="quotes"),
-        pytest.param(filled(b"\\", before=b"[]" * 40 + b'"'), id="backslashes"),
-        pytest.param(filled(b"]", before=b"[]" * 40), id="closing"),
-        pytest.param(filled(b"a", before=b"[]" * 40), id="letters"),
-        pytest.param(filled(b'{"a":'), id="objects"),
-        pytest.param(filled(b"[],", before=b"["), id="lists"),
-        pytest.param(filled(b"1.5,", before=b"["), id="numbers"),
-        pytest.param(filled(b'"k":1,', before=b"{"), id="keys"),
-        pytest.param(filled(b"\\ud800", before=b'"', after=b'"'), id="half-pairs"),
-    ],
-)
-def test_worst_bodies_end(body):
+def test_worst_bodies_end(subtests):
     """A body of 256 KiB that is made to cost much is refused in one walk; a second walk per byte would not end."""
-    with pytest.raises(JSONProblem):
-        read_json(body)
+    cases = {
+        "every-quote-opens": filled(b'"a\\', before=b"[]" * 40),
+        "open-text": filled(b'\\"', before=b"[" + b"[]," * 40 + b'"'),
+        "quotes": filled(b'"', before=b"[]" * 40),
+        "backslashes": filled(b"\\", before=b"[]" * 40 + b'"'),
+        "closing": filled(b"]", before=b"[]" * 40),
+        "letters": filled(b"a", before=b"[]" * 40),
+        "objects": filled(b'{"a":'),
+        "lists": filled(b"[],", before=b"["),
+        "numbers": filled(b"1.5,", before=b"["),
+        "keys": filled(b'"k":1,', before=b"{"),
+        "half-pairs": filled(b"\\ud800", before=b'"', after=b'"'),
+    }
+    for case, body in cases.items():
+        with subtests.test(case):
+            with pytest.raises(JSONProblem):
+                read_json(body)
 
 
 class _Counted(str):
@@ -142,19 +141,18 @@ def test_key_twice_is_found_in_one_walk():
     assert _Counted.comparisons < 3 * 2001
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        pytest.param(None, "null", id="null"),
-        pytest.param(True, "true", id="true"),
-        pytest.param("ok", "text", id="text"),
-        pytest.param("", "empty text", id="empty"),
-        pytest.param(0, "a number", id="integer"),
-        pytest.param(Decimal("1.5"), "a number", id="decimal"),
-        pytest.param([], "a list", id="list"),
-        pytest.param({}, "an object", id="object"),
-    ],
-)
-def test_kind(value, words):
+def test_kind(subtests):
     """A JSON value is named in JSON's words, not in Python's."""
-    assert kind(value) == words
+    cases = {
+        "null": (None, "null"),
+        "true": (True, "true"),
+        "text": ("ok", "text"),
+        "empty": ("", "empty text"),
+        "integer": (0, "a number"),
+        "decimal": (Decimal("1.5"), "a number"),
+        "list": ([], "a list"),
+        "object": ({}, "an object"),
+    }
+    for case, (value, words) in cases.items():
+        with subtests.test(case):
+            assert kind(value) == words

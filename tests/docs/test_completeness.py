@@ -66,12 +66,13 @@ def documented_by_autodoc(module):
     return set(re.findall(rf"^\.\. auto\w+:: {re.escape(module)}\.(\w+)$", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_api(module):
+def test_api(subtests):
     """Every public name is on the API page; errors are documented where they are defined."""
-    public = set(importlib.import_module(module).__all__)
-    elsewhere = set(errors.__all__) if module == "payclient" else set()
-    assert public - elsewhere - documented_by_autodoc(module) == set()
+    for module in MODULES:
+        with subtests.test(module=module):
+            public = set(importlib.import_module(module).__all__)
+            elsewhere = set(errors.__all__) if module == "payclient" else set()
+            assert public - elsewhere - documented_by_autodoc(module) == set()
 
 
 def test_public_modules():
@@ -170,14 +171,15 @@ def test_exit_statuses_of_a_run():
         assert f"{status} {meaning}" in text
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command(command):
+def test_command(subtests):
     """Every option of every command is in the section of the command, in backticks."""
-    text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
-    sections = re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    mine = "".join(body for title, body in sections if title in (f"payclient {command}", "Which service"))
-    shown = set(re.findall(r"`(--[a-z-]+)", mine))
-    assert {option for option in options_of(command) if not option.startswith("--no-")} - shown == set()
+    for command in COMMANDS:
+        with subtests.test(command=command):
+            text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+            sections = re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+            mine = "".join(body for title, body in sections if title in (f"payclient {command}", "Which service"))
+            shown = set(re.findall(r"`(--[a-z-]+)", mine))
+            assert {option for option in options_of(command) if not option.startswith("--no-")} - shown == set()
 
 
 def test_ledger_columns():

@@ -75,14 +75,19 @@ def test_columns(file, columns):
     assert {"ledger_…", "service_…"} <= set(keys_in(file))
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-def test_sheets(name):
+def test_sheets(subtests):
     """Every sheet has its line, and the line has its columns in their order."""
-    said = next(line.split("|")[3] for line in section("report.xlsx").splitlines() if line.startswith(f"| {name} |"))
-    titles = [column.title for column in COLUMNS[name]]
-    sides = [title for title in titles if title.endswith((", ledger", ", service"))]
-    times = [title for title in titles if title.endswith("(UTC)") or title == "Changed during run"]
-    short = [title for title in titles if title not in {*sides, *times}]
-    assert said.strip() == ", ".join([*short, *(["both sides"] if sides else []), *(["times"] if times else [])])
-    assert {title for title in times if title not in section("report.xlsx")} == set()
-    assert {title for title in sides if f"`{title.partition(',')[0]}`" not in section("report.xlsx")} == set()
+    for name in COLUMNS:
+        with subtests.test(name=name):
+            said = next(
+                line.split("|")[3] for line in section("report.xlsx").splitlines() if line.startswith(f"| {name} |")
+            )
+            titles = [column.title for column in COLUMNS[name]]
+            sides = [title for title in titles if title.endswith((", ledger", ", service"))]
+            times = [title for title in titles if title.endswith("(UTC)") or title == "Changed during run"]
+            short = [title for title in titles if title not in {*sides, *times}]
+            assert said.strip() == ", ".join(
+                [*short, *(["both sides"] if sides else []), *(["times"] if times else [])]
+            )
+            assert {title for title in times if title not in section("report.xlsx")} == set()
+            assert {title for title in sides if f"`{title.partition(',')[0]}`" not in section("report.xlsx")} == set()

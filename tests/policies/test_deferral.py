@@ -29,32 +29,31 @@ def disposition(decision):
     return LATER if isinstance(decision, float) else decision
 
 
-@pytest.mark.parametrize(
-    ("error", "decision"),
-    [
-        pytest.param(NOT_FOUND, FINAL, id="not-found"),
-        pytest.param(errors.RejectedError("x"), FINAL, id="rejected"),
-        pytest.param(errors.InvalidReferenceError("x"), FINAL, id="reference"),
-        pytest.param(DENIED, FINAL, id="one-denial"),
-        pytest.param(errors.UnexpectedResponseError("x", status_code=400), FINAL, id="odd-400"),
-        pytest.param(errors.AuthenticationError("x"), FATAL, id="key"),
-        pytest.param(errors.TLSVerificationError("x"), FATAL, id="certificate"),
-        pytest.param(errors.ClientClosedError("x"), FATAL, id="closed"),
-        pytest.param(MOVED, 10.0, id="redirect"),
-        pytest.param(LOST, 10.0, id="foreign-404"),
-        pytest.param(errors.RateLimitedError("x", retry_after=901.0), FATAL, id="pause-too-long"),
-        pytest.param(BROKEN, 10.0, id="broken"),
-        pytest.param(REFUSED, 10.0, id="connection"),
-        pytest.param(errors.DeadlineExceededError("x"), 10.0, id="deadline"),
-        pytest.param(errors.UnexpectedResponseError("x", status_code=200), 10.0, id="odd-200"),
-        pytest.param(errors.RateLimitedError("x", retry_after=60.0), 60.0, id="throttled"),
-        pytest.param(errors.ServiceError("x", retry_after=60.0), 60.0, id="told-to-wait"),
-        pytest.param(errors.RateLimitedError("x", retry_after=900.0), 900.0, id="longest-pause"),
-    ],
-)
-def test_first_failure(error, decision):
+def test_first_failure(subtests):
     """An answer is final, a failure that every lookup would have ends the stream, a temporary one is retried later."""
-    assert deferral().decide(PendingRow(0, "R"), error) == decision
+    cases = {
+        "not-found": (NOT_FOUND, FINAL),
+        "rejected": (errors.RejectedError("x"), FINAL),
+        "reference": (errors.InvalidReferenceError("x"), FINAL),
+        "one-denial": (DENIED, FINAL),
+        "odd-400": (errors.UnexpectedResponseError("x", status_code=400), FINAL),
+        "key": (errors.AuthenticationError("x"), FATAL),
+        "certificate": (errors.TLSVerificationError("x"), FATAL),
+        "closed": (errors.ClientClosedError("x"), FATAL),
+        "redirect": (MOVED, 10.0),
+        "foreign-404": (LOST, 10.0),
+        "pause-too-long": (errors.RateLimitedError("x", retry_after=901.0), FATAL),
+        "broken": (BROKEN, 10.0),
+        "connection": (REFUSED, 10.0),
+        "deadline": (errors.DeadlineExceededError("x"), 10.0),
+        "odd-200": (errors.UnexpectedResponseError("x", status_code=200), 10.0),
+        "throttled": (errors.RateLimitedError("x", retry_after=60.0), 60.0),
+        "told-to-wait": (errors.ServiceError("x", retry_after=60.0), 60.0),
+        "longest-pause": (errors.RateLimitedError("x", retry_after=900.0), 900.0),
+    }
+    for case, (error, decision) in cases.items():
+        with subtests.test(case):
+            assert deferral().decide(PendingRow(0, "R"), error) == decision
 
 
 @pytest.mark.parametrize("page", [MOVED, LOST], ids=["redirect", "foreign-404"])
@@ -168,21 +167,20 @@ def after_deadline(cause):
     return error
 
 
-@pytest.mark.parametrize(
-    ("first", "is_fatal"),
-    [
-        pytest.param(REFUSED, True, id="nothing-came"),
-        pytest.param(after_deadline(REFUSED), True, id="not-in-time"),
-        pytest.param(after_deadline(None), True, id="no-time-to-begin"),
-        pytest.param(BROKEN, False, id="an-answer"),
-        pytest.param(after_deadline(BROKEN), False, id="an-answer-and-no-more-time"),
-        pytest.param(errors.ConnectionFailedError("x", sent="yes"), False, id="an-answer-and-no-connection"),
-    ],
-)
-def test_wrong_address(first, is_fatal):
+def test_wrong_address(subtests):
     """Lookups that cannot connect end the stream, unless the service has been reached before."""
-    last = dispositions(deferral(), first, REFUSED, REFUSED, REFUSED)[-1]
-    assert (last is FATAL) == is_fatal
+    cases = {
+        "nothing-came": (REFUSED, True),
+        "not-in-time": (after_deadline(REFUSED), True),
+        "no-time-to-begin": (after_deadline(None), True),
+        "an-answer": (BROKEN, False),
+        "an-answer-and-no-more-time": (after_deadline(BROKEN), False),
+        "an-answer-and-no-connection": (errors.ConnectionFailedError("x", sent="yes"), False),
+    }
+    for case, (first, is_fatal) in cases.items():
+        with subtests.test(case):
+            last = dispositions(deferral(), first, REFUSED, REFUSED, REFUSED)[-1]
+            assert (last is FATAL) == is_fatal
 
 
 def test_denials_in_a_row():

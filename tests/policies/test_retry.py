@@ -22,51 +22,44 @@ def odd(status):
     return errors.UnexpectedResponseError("odd", status_code=status)
 
 
-@pytest.mark.parametrize(
-    ("error", "verdict"),
-    [
-        pytest.param(errors.TransactionNotFoundError("x"), ANSWERED, id="not-found"),
-        pytest.param(errors.RejectedError("x"), ANSWERED, id="rejected"),
-        pytest.param(errors.RateLimitedError("x"), THROTTLED, id="429"),
-        pytest.param(errors.RateLimitedError("x", retry_after=5.0), THROTTLED, id="429-told"),
-        pytest.param(errors.ServiceError("x"), BROKEN, id="503"),
-        pytest.param(
-            errors.ServiceError("x", retry_after=5.0),
-            Classification(Signal.THROTTLED, Again.COUNTED),
-            id="503-retry-after",
-        ),
-        pytest.param(
-            errors.ServiceError("x", retry_after=0.0),
-            Classification(Signal.THROTTLED, Again.COUNTED),
-            id="503-retry-now",
-        ),
-        pytest.param(errors.AuthenticationError("x"), FATAL, id="401"),
-        pytest.param(errors.PermissionDeniedError("x"), OURS, id="403"),
-        pytest.param(errors.ConnectionFailedError("x"), BROKEN, id="connection"),
-        pytest.param(errors.AttemptTimeoutError("x"), BROKEN, id="attempt-timeout"),
-        pytest.param(errors.TransportError("x"), BROKEN, id="transport"),
-        pytest.param(errors.TLSVerificationError("x"), FATAL, id="tls"),
-        pytest.param(errors.ReferenceMismatchError("x", status_code=200), GARBLED, id="mismatch"),
-        pytest.param(odd(200), GARBLED, id="odd-200"),
-        pytest.param(odd(204), GARBLED, id="odd-204"),
-        pytest.param(odd(300), FATAL, id="first-redirect"),
-        pytest.param(odd(302), FATAL, id="redirect"),
-        pytest.param(odd(399), FATAL, id="last-redirect"),
-        pytest.param(odd(404), FATAL, id="404-page"),
-        pytest.param(odd(400), OURS, id="400-page"),
-        pytest.param(odd(499), OURS, id="499-page"),
-        pytest.param(odd(500), GARBLED, id="odd-500"),
-        pytest.param(errors.DeadlineExceededError("x"), Classification(Signal.SILENT, Again.COUNTED), id="deadline"),
-        pytest.param(errors.KeySourceError("x"), Classification(Signal.SILENT, Again.COUNTED), id="key-source"),
-        pytest.param(errors.InvalidReferenceError("x"), OURS, id="reference"),
-        pytest.param(errors.ClientClosedError("x"), FATAL, id="closed"),
-        pytest.param(errors.ConfigurationError("x"), FATAL, id="configuration"),
-        pytest.param(errors.PayClientError("x"), OURS, id="root"),
-    ],
-)
-def test_judge(error, verdict):
+VERDICTS = {
+    "not-found": (errors.TransactionNotFoundError("x"), ANSWERED),
+    "rejected": (errors.RejectedError("x"), ANSWERED),
+    "429": (errors.RateLimitedError("x"), THROTTLED),
+    "429-told": (errors.RateLimitedError("x", retry_after=5.0), THROTTLED),
+    "503": (errors.ServiceError("x"), BROKEN),
+    "503-retry-after": (errors.ServiceError("x", retry_after=5.0), Classification(Signal.THROTTLED, Again.COUNTED)),
+    "503-retry-now": (errors.ServiceError("x", retry_after=0.0), Classification(Signal.THROTTLED, Again.COUNTED)),
+    "401": (errors.AuthenticationError("x"), FATAL),
+    "403": (errors.PermissionDeniedError("x"), OURS),
+    "connection": (errors.ConnectionFailedError("x"), BROKEN),
+    "attempt-timeout": (errors.AttemptTimeoutError("x"), BROKEN),
+    "transport": (errors.TransportError("x"), BROKEN),
+    "tls": (errors.TLSVerificationError("x"), FATAL),
+    "mismatch": (errors.ReferenceMismatchError("x", status_code=200), GARBLED),
+    "odd-200": (odd(200), GARBLED),
+    "odd-204": (odd(204), GARBLED),
+    "first-redirect": (odd(300), FATAL),
+    "redirect": (odd(302), FATAL),
+    "last-redirect": (odd(399), FATAL),
+    "404-page": (odd(404), FATAL),
+    "400-page": (odd(400), OURS),
+    "499-page": (odd(499), OURS),
+    "odd-500": (odd(500), GARBLED),
+    "deadline": (errors.DeadlineExceededError("x"), Classification(Signal.SILENT, Again.COUNTED)),
+    "key-source": (errors.KeySourceError("x"), Classification(Signal.SILENT, Again.COUNTED)),
+    "reference": (errors.InvalidReferenceError("x"), OURS),
+    "closed": (errors.ClientClosedError("x"), FATAL),
+    "configuration": (errors.ConfigurationError("x"), FATAL),
+    "root": (errors.PayClientError("x"), OURS),
+}
+
+
+def test_judge(subtests):
     """Each error has one meaning for limiter, retry and stream."""
-    assert classify(error) == verdict
+    for case, (error, verdict) in VERDICTS.items():
+        with subtests.test(case):
+            assert classify(error) == verdict
 
 
 def test_every_class_is_judged():
@@ -141,33 +134,20 @@ def test_switched_off(verdict):
     assert delays(RetryPolicy(max_attempts=1), [verdict]) == [None]
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        pytest.param({"max_attempts": 0}, "max_attempts must be an integer of at least 1, got 0", id="none"),
-        pytest.param({"max_attempts": True}, "max_attempts must be an integer of at least 1, got True", id="true"),
-        pytest.param({"max_attempts": 1.5}, "max_attempts must be an integer of at least 1, got 1.5", id="fraction"),
-        pytest.param({"max_attempts": "3"}, "max_attempts must be an integer of at least 1, got '3'", id="text"),
-        pytest.param(
-            {"initial_backoff": -1}, "initial_backoff must be a number of seconds, 0 or more, got -1", id="minus"
-        ),
-        pytest.param(
-            {"max_backoff": math.nan},
-            "max_backoff must be a number of seconds, 0 or more, got nan",
-            id="nan",
-        ),
-        pytest.param(
-            {"max_retry_after": math.inf},
-            "max_retry_after must be a number of seconds, 0 or more, got inf",
-            id="inf",
-        ),
-        pytest.param(
-            {"initial_backoff": "1"}, "initial_backoff must be a number of seconds, 0 or more, got '1'", id="str"
-        ),
-    ],
-)
-def test_policy_is_checked(option, message):
+def test_policy_is_checked(subtests):
     """An invalid policy is refused at construction, with a clear message."""
-    with pytest.raises(errors.ConfigurationError) as caught:
-        RetryPolicy(**option)
-    assert str(caught.value) == message
+    cases = {
+        "none": ({"max_attempts": 0}, "max_attempts must be an integer of at least 1, got 0"),
+        "true": ({"max_attempts": True}, "max_attempts must be an integer of at least 1, got True"),
+        "fraction": ({"max_attempts": 1.5}, "max_attempts must be an integer of at least 1, got 1.5"),
+        "text": ({"max_attempts": "3"}, "max_attempts must be an integer of at least 1, got '3'"),
+        "minus": ({"initial_backoff": -1}, "initial_backoff must be a number of seconds, 0 or more, got -1"),
+        "nan": ({"max_backoff": math.nan}, "max_backoff must be a number of seconds, 0 or more, got nan"),
+        "inf": ({"max_retry_after": math.inf}, "max_retry_after must be a number of seconds, 0 or more, got inf"),
+        "str": ({"initial_backoff": "1"}, "initial_backoff must be a number of seconds, 0 or more, got '1'"),
+    }
+    for case, (option, message) in cases.items():
+        with subtests.test(case):
+            with pytest.raises(errors.ConfigurationError) as caught:
+                RetryPolicy(**option)
+            assert str(caught.value) == message

@@ -62,11 +62,12 @@ def test_repr_leaves_raw_out():
     assert "raw" not in repr(TRANSACTION)
 
 
-@pytest.mark.parametrize("name", [attribute.name for attribute in attrs.fields(Transaction)])
-def test_transaction_is_frozen(name):
+def test_transaction_is_frozen(subtests):
     """No attribute of a transaction can be set."""
-    with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        setattr(TRANSACTION, name, None)
+    for name in [attribute.name for attribute in attrs.fields(Transaction)]:
+        with subtests.test(name=name):
+            with pytest.raises(attrs.exceptions.FrozenInstanceError):
+                setattr(TRANSACTION, name, None)
 
 
 def test_transaction_has_slots():

@@ -213,9 +213,9 @@ def test_mixed_words():
     check_each(cases, refused_otherwise)
 
 
-@pytest.mark.parametrize(
-    ("body", "conclusive"),
-    [
+def test_several_texts(subtests):
+    """Of several texts each must mean "not found", or nothing; one that means something else is a doubt."""
+    cases = (
         ({"message": "Transaction not found", "error": "Not Found", "status": 404}, True),
         ({"error": {"code": "TRANSACTION_NOT_FOUND", "message": "Transaction not found"}}, True),
         ({"error": {"code": "NOT_FOUND", "message": "Transaction not found"}}, True),
@@ -227,18 +227,16 @@ def test_mixed_words():
         ({"message": "Transaction not found", "detail": "Lorem ipsum"}, None),
         ({"message": "Transaction not found", "error": "SQLSTATE[HY000]"}, None),
         ({"message": "Not Found", "errors": {"route": "transaction"}}, None),
-    ],
-    ids=str,
-)
-def test_several_texts(body, conclusive):
-    """Of several texts each must mean "not found", or nothing; one that means something else is a doubt."""
-    error = refused({"success": False, **body}, 404)
-    assert getattr(error, "is_conclusive", None) is conclusive
+    )
+    for body, conclusive in cases:
+        with subtests.test(body=body, conclusive=conclusive):
+            error = refused({"success": False, **body}, 404)
+            assert getattr(error, "is_conclusive", None) is conclusive
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
+def test_words_elsewhere(subtests):
+    """Words count in any field: a refusal has no message only if it has no text at all."""
+    cases = (
         ({"msg": "SQLSTATE[HY000]"}, errors.ServiceError),
         ({"data": {"message": "Service under maintenance"}}, errors.ServiceError),
         ({"meta": {"info": ["Merchant not found"]}}, errors.PermissionDeniedError),
@@ -250,12 +248,10 @@ def test_several_texts(body, conclusive):
         ({"message": "Not Found", "path": "/api/transaction/detail", "timestamp": "2026-11-22T01:00:00Z"}, FOUND_OUT),
         ({"msg": "Transaction not found"}, FOUND_OUT),
         ({"meta": {"text": "Transaction not found"}}, FOUND_OUT),
-    ],
-    ids=str,
-)
-def test_words_elsewhere(body, kind):
-    """Words count in any field: a refusal has no message only if it has no text at all."""
-    assert type(refused({"success": False, **body}, 404)) is kind
+    )
+    for body, kind in cases:
+        with subtests.test(body=body, kind=kind):
+            assert type(refused({"success": False, **body}, 404)) is kind
 
 
 @pytest.mark.parametrize(
@@ -275,16 +271,14 @@ def test_unknown_words_name_the_option():
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["Kode tak dikenal!", f"kode {REFERENCE} tak  DIKENAL", "Transaction not found for this merchant"],
-)
-@pytest.mark.parametrize("status", [200, 404])
-def test_believed_messages(text, status):
+def test_believed_messages(subtests):
     """A message that the caller knows to mean "not found" is believed, in any case, with or without the reference."""
-    believed = frozenset(map(plain, ("kode tak dikenal", "Transaction not found for this merchant")))
-    error = refused(said(text), status, not_found_messages=believed)
-    assert (type(error), error.is_conclusive) == (FOUND_OUT, True)
+    cases = ("Kode tak dikenal!", f"kode {REFERENCE} tak  DIKENAL", "Transaction not found for this merchant")
+    for text, status in product(cases, (200, 404)):
+        with subtests.test(text=text, status=status):
+            believed = frozenset(map(plain, ("kode tak dikenal", "Transaction not found for this merchant")))
+            error = refused(said(text), status, not_found_messages=believed)
+            assert (type(error), error.is_conclusive) == (FOUND_OUT, True)
 
 
 def test_believed_message_beside_others():

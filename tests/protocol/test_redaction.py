@@ -73,12 +73,13 @@ keys = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16, 
 spellings = st.sampled_from(sorted(SPELLINGS))
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
-def test_spellings(spelling):
+def test_spellings(subtests):
     """The key is removed in every encoding, and the text around it stays."""
-    left = Redaction(KEY)(f"before {spelling(KEY)} after")
-    start, removed, end = left.partition("[api key]")
-    assert (start[:7], removed, end[-6:], len(start + end) < 40) == ("before ", "[api key]", " after", True)
+    for case, spelling in SPELLINGS.items():
+        with subtests.test(case):
+            left = Redaction(KEY)(f"before {spelling(KEY)} after")
+            start, removed, end = left.partition("[api key]")
+            assert (start[:7], removed, end[-6:], len(start + end) < 40) == ("before ", "[api key]", " after", True)
 
 
 @pytest.mark.parametrize("before", range(4))
@@ -95,10 +96,12 @@ def test_key_more_than_once(times):
     assert Redaction(KEY)(f"a {KEY} " * times) == "a [api key] " * times
 
 
-@pytest.mark.parametrize("text", ["", "50% off & more", "a\\b\\/c", "&nbsp;&sol;%2F", "x" * 5000, "%", "\\", "&#;"])
-def test_other_text(text):
+def test_other_text(subtests):
     """A text without the key stays as it is, escapes and all."""
-    assert Redaction(KEY)(text) == text
+    cases = ("", "50% off & more", "a\\b\\/c", "&nbsp;&sol;%2F", "x" * 5000, "%", "\\", "&#;")
+    for text in cases:
+        with subtests.test(text=text):
+            assert Redaction(KEY)(text) == text
 
 
 @given(keys, spellings, st.text(max_size=20), st.text(max_size=20))
@@ -169,11 +172,16 @@ def test_cut_key():
     check_each(dict.fromkeys(cases, False), is_left)
 
 
-@pytest.mark.parametrize("name", ["merchant_reff", "payment_method", "payment_name", "payment_code", "expdate", "note"])
-def test_key_in_a_field(name):
+def test_key_in_a_field(subtests):
     """A transaction that echoes the key in an uncritical field is kept without it, with a deviation."""
-    found = parse_response(answer(KEY, name, 200), REFERENCE, redact=ApiKey(KEY).redact)
-    assert (found.raw[name], found.deviations[0]) == ("x [api key]", "body: contained the API key, which was removed")
+    cases = ("merchant_reff", "payment_method", "payment_name", "payment_code", "expdate", "note")
+    for name in cases:
+        with subtests.test(name=name):
+            found = parse_response(answer(KEY, name, 200), REFERENCE, redact=ApiKey(KEY).redact)
+            assert (found.raw[name], found.deviations[0]) == (
+                "x [api key]",
+                "body: contained the API key, which was removed",
+            )
 
 
 def test_what_stands_beside_the_key():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 
@@ -46,9 +47,9 @@ def test_reference_is_no_word():
     assert (type(error), error.is_conclusive) == (errors.TransactionNotFoundError, True)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_names_another_reference(subtests):
+    """A refusal that names another reference is not about this one, wherever the name is."""
+    cases = (
         {"transaction": {"reference": "R-2"}},
         {"request": {"reference": 2}},
         {"transactions": [{"reference": "R-2"}]},
@@ -57,13 +58,11 @@ def test_reference_is_no_word():
         {"data": {"Reference": "R-2"}},
         {"a": {"b": {"c": {"d": {"reference": "R-2"}}}}},
         {"a": [[[{"reference": "R-2"}]]]},
-    ],
-    ids=str,
-)
-def test_names_another_reference(fields):
-    """A refusal that names another reference is not about this one, wherever the name is."""
-    error = refused({"success": False, "message": "Transaction not found", **fields}, 404)
-    assert type(error) is errors.ReferenceMismatchError
+    )
+    for fields in cases:
+        with subtests.test(fields=fields):
+            error = refused({"success": False, "message": "Transaction not found", **fields}, 404)
+            assert type(error) is errors.ReferenceMismatchError
 
 
 @pytest.mark.parametrize(
@@ -93,70 +92,61 @@ def test_message_about_the_field(field):
     assert type(error) is errors.RejectedError
 
 
-@pytest.mark.parametrize(
-    ("status", "message", "kept"),
-    [
+def test_service_message(subtests):
+    """`service_message` is the service's message, cleaned; empty for messages of a router or a server."""
+    cases = (
         (404, "Transaction not found", "Transaction not found"),
         (404, " what\x1b[2J is\nthis ", "what [2J is this"),
         (422, "bad", "bad"),
         (404, "Cannot POST /x", ""),
         (404, "", ""),
         (503, "Maintenance", ""),
-    ],
-)
-def test_service_message(status, message, kept):
-    """`service_message` is the service's message, cleaned; empty for messages of a router or a server."""
-    assert refused({"success": False, "message": message}, status).service_message == kept
+    )
+    for status, message, kept in cases:
+        with subtests.test(status=status, message=message):
+            assert refused({"success": False, "message": message}, status).service_message == kept
 
 
-@pytest.mark.parametrize("message", REFUSED_KEY)
-def test_refused_key_messages(message):
+def test_refused_key_messages(subtests):
     """Each listed message means that the key is refused, in any case and with any punctuation around it."""
-    kinds = {type(refused({"success": False, "message": text}, 200)) for text in (message, f"{message.title()}.")}
-    assert kinds == {errors.AuthenticationError}
+    for message in REFUSED_KEY:
+        with subtests.test(message=message):
+            kinds = {
+                type(refused({"success": False, "message": text}, 200)) for text in (message, f"{message.title()}.")
+            }
+            assert kinds == {errors.AuthenticationError}
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        pytest.param({"message": "bad"}, "bad", id="message"),
-        pytest.param({"error": "bad"}, "bad", id="error"),
-        pytest.param({"detail": "bad"}, "bad", id="detail"),
-        pytest.param({"data": "bad"}, "bad", id="data"),
-        pytest.param({"message": ["a", "b", "a"]}, "a; b", id="list"),
-        pytest.param({"message": {"id": "buruk", "en": "bad"}}, "id: buruk; en: bad", id="languages"),
-        pytest.param({"error": {"message": "bad", "code": 7}}, "bad", id="nested"),
-        pytest.param(
-            {"errors": {"reference": ["is wrong", "is old"]}},
-            "reference: is wrong; reference: is old",
-            id="fields",
-        ),
-        pytest.param({"message": "bad", "errors": {"amount": "x"}}, "bad; amount: x", id="both"),
-        pytest.param({"message": "bad", "data": "more"}, "bad", id="data-comes-last"),
-        pytest.param({"message": " \n", "error": "bad"}, "bad", id="blank"),
-        pytest.param({"message": "a\r\n\tb\x00c\x1b[31md"}, "a b c [31md", id="control-characters"),
-        pytest.param({"message": "a\u202eb\u200bc"}, "a b c", id="direction-characters"),
-        pytest.param({"message": "x" * 5000}, "x" * 377 + "…", id="long"),
-        pytest.param({"message": [str(i) for i in range(90)]}, "; ".join("0123456789"), id="long-list"),
-        pytest.param(
-            {"message": {str(i): "x" for i in range(90)}},
-            "; ".join(f"{i}: x" for i in range(10)),
-            id="long-object",
-        ),
-        pytest.param({"message": [[[["bad"]]]]}, "bad", id="deep-list"),
-        pytest.param({"message": [[[[["bad"]]]]], "error": "too deep"}, "too deep", id="too-deep-list"),
-        pytest.param({"message": {"a": {"b": {"c": {"d": "bad"}}}}}, "a: b: c: d: bad", id="deep-object"),
-        pytest.param(
-            {"message": {"a": {"b": {"c": {"d": {"e": "bad"}}}}}, "error": "too deep"},
-            "too deep",
-            id="too-deep-object",
-        ),
-    ],
-)
-def test_words(body, words):
+WORDS = {
+    "message": ({"message": "bad"}, "bad"),
+    "error": ({"error": "bad"}, "bad"),
+    "detail": ({"detail": "bad"}, "bad"),
+    "data": ({"data": "bad"}, "bad"),
+    "list": ({"message": ["a", "b", "a"]}, "a; b"),
+    "languages": ({"message": {"id": "buruk", "en": "bad"}}, "id: buruk; en: bad"),
+    "nested": ({"error": {"message": "bad", "code": 7}}, "bad"),
+    "fields": ({"errors": {"reference": ["is wrong", "is old"]}}, "reference: is wrong; reference: is old"),
+    "both": ({"message": "bad", "errors": {"amount": "x"}}, "bad; amount: x"),
+    "data-comes-last": ({"message": "bad", "data": "more"}, "bad"),
+    "blank": ({"message": " \n", "error": "bad"}, "bad"),
+    "control-characters": ({"message": "a\r\n\tb\x00c\x1b[31md"}, "a b c [31md"),
+    "direction-characters": ({"message": "a\u202eb\u200bc"}, "a b c"),
+    "long": ({"message": "x" * 5000}, "x" * 377 + "…"),
+    "long-list": ({"message": [str(i) for i in range(90)]}, "; ".join("0123456789")),
+    "long-object": ({"message": {str(i): "x" for i in range(90)}}, "; ".join(f"{i}: x" for i in range(10))),
+    "deep-list": ({"message": [[[["bad"]]]]}, "bad"),
+    "too-deep-list": ({"message": [[[[["bad"]]]]], "error": "too deep"}, "too deep"),
+    "deep-object": ({"message": {"a": {"b": {"c": {"d": "bad"}}}}}, "a: b: c: d: bad"),
+    "too-deep-object": ({"message": {"a": {"b": {"c": {"d": {"e": "bad"}}}}}, "error": "too deep"}, "too deep"),
+}
+
+
+def test_words(subtests):
     """The message has the service's words, from wherever services put them, on one line."""
-    error = refused({"success": False, **body})
-    assert error.message == f"the service declined: {words} (HTTP 422)"
+    for case, (body, words) in WORDS.items():
+        with subtests.test(case):
+            error = refused({"success": False, **body})
+            assert error.message == f"the service declined: {words} (HTTP 422)"
 
 
 @pytest.mark.parametrize(
@@ -269,23 +259,21 @@ def test_request_id(headers, name):
     assert refused({}, headers=headers).request_id == name
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        '"8812345678901234"',
-        '"88123456\\"78901234"',
-        '"8812, 3456}"',
-        "8812345678901234",
-        '"8812345678901234',
-        '"8812, 34',
-    ],
-    ids=["text", "quote", "commas", "number", "cut", "cut-with-commas"],
-)
-@pytest.mark.parametrize("colon", [":", ": ", " : "], ids=["compact", "spaced", "wide"])
-def test_payment_code_is_masked(colon, code):
+def test_payment_code_is_masked(subtests):
     """The excerpt of a body does not show the payment code that is in it."""
-    answer = ErrorResponse(200, {}, f'{{"data": {{"payment_code"{colon}{code}', "body: cut", str, lambda: NOW)
-    assert refuse(answer, None, "R-1").body == f'{{"data": {{"payment_code"{colon}"…"'
+    cases = {
+        "text": '"8812345678901234"',
+        "quote": '"88123456\\"78901234"',
+        "commas": '"8812, 3456}"',
+        "number": "8812345678901234",
+        "cut": '"8812345678901234',
+        "cut-with-commas": '"8812, 34',
+    }
+    table = {"compact": ":", "spaced": ": ", "wide": " : "}
+    for (case, code), (label, colon) in product(cases.items(), table.items()):
+        with subtests.test(case=case, label=label):
+            answer = ErrorResponse(200, {}, f'{{"data": {{"payment_code"{colon}{code}', "body: cut", str, lambda: NOW)
+            assert refuse(answer, None, "R-1").body == f'{{"data": {{"payment_code"{colon}"…"'
 
 
 def test_key_is_removed_before_cutting():
@@ -301,21 +289,20 @@ def test_key_is_removed_before_cutting():
     assert refuse(answer, None, "R-1").body == "x" * 395 + "*"
 
 
-@pytest.mark.parametrize(
-    ("page", "status", "kind"),
-    [
+def test_client_certificate(subtests):
+    """The page by which nginx asks for a client certificate says so; the same words in another place do not."""
+    cases = (
         ("<html><head><title>400 No required SSL certificate was sent</title>", 400, errors.PermissionDeniedError),
         ("<html><head><title>400 The SSL certificate error</title>", 400, errors.PermissionDeniedError),
         ("<html>No required SSL certificate was sent", 495, errors.PermissionDeniedError),
         ("<html>No required SSL certificate was sent", 496, errors.PermissionDeniedError),
         ("<html><head><title>400 Bad Request</title>", 400, errors.UnexpectedResponseError),
         ("<html>No required SSL certificate was sent", 200, errors.UnexpectedResponseError),
-    ],
-)
-def test_client_certificate(page, status, kind):
-    """The page by which nginx asks for a client certificate says so; the same words in another place do not."""
-    answer = ErrorResponse(status, {}, page, "body: not JSON", str, lambda: NOW)
-    error = refuse(answer, None, "R-1")
-    assert type(error) is kind
-    wanted = "the service wants a client certificate that it accepts; pass client_cert and client_key"
-    assert (error.message == f"{wanted} (HTTP {status})") == (kind is errors.PermissionDeniedError)
+    )
+    for page, status, kind in cases:
+        with subtests.test(page=page, status=status):
+            answer = ErrorResponse(status, {}, page, "body: not JSON", str, lambda: NOW)
+            error = refuse(answer, None, "R-1")
+            assert type(error) is kind
+            wanted = "the service wants a client certificate that it accepts; pass client_cert and client_key"
+            assert (error.message == f"{wanted} (HTTP {status})") == (kind is errors.PermissionDeniedError)

@@ -53,34 +53,22 @@ def test_last_days(days, expected):
     assert [state for state, _ in notices(accepted, case())] == expected
 
 
-@pytest.mark.parametrize(
-    ("cases", "expected"),
-    [
-        ([], ["met_no_row"]),
-        ([case(attrs.evolve(ENTRY, reference="T2"))], ["met_no_row"]),
-        ([case(first=seen(100))], ["met_no_row"]),
-        ([case(first=seen(89))], ["changed"]),
-        ([case(attrs.evolve(ENTRY, amount=101))], ["changed"]),
-        ([case(), case(is_repeat=True)], []),
-        ([case(first=observe(errors.AttemptTimeoutError("slow"), at=NOON))], []),
-        ([Case(entry=ENTRY, first=seen(), other_found=1)], []),
-        ([Case(entry=ENTRY)], []),
-    ],
-    ids=[
-        "no row",
-        "other row",
-        "settled",
-        "other service",
-        "other ledger",
-        "twice",
-        "failed",
-        "seen once",
-        "not asked",
-    ],
-)
-def test_listed(cases, expected):
+def test_listed(subtests):
     """An acceptance without a row or with another difference is listed, but not if its row is unresolved."""
-    assert [state for state, _ in notices(ANA, *cases)] == expected
+    table = {
+        "no row": ([], ["met_no_row"]),
+        "other row": ([case(attrs.evolve(ENTRY, reference="T2"))], ["met_no_row"]),
+        "settled": ([case(first=seen(100))], ["met_no_row"]),
+        "other service": ([case(first=seen(89))], ["changed"]),
+        "other ledger": ([case(attrs.evolve(ENTRY, amount=101))], ["changed"]),
+        "twice": ([case(), case(is_repeat=True)], []),
+        "failed": ([case(first=observe(errors.AttemptTimeoutError("slow"), at=NOON))], []),
+        "seen once": ([Case(entry=ENTRY, first=seen(), other_found=1)], []),
+        "not asked": ([Case(entry=ENTRY)], []),
+    }
+    for label, (cases, expected) in table.items():
+        with subtests.test(label):
+            assert [state for state, _ in notices(ANA, *cases)] == expected
 
 
 def test_later_clock():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,20 +22,19 @@ ACCEPTED = Accepted(**FIELDS)
 JAKARTA = ZoneInfo("Asia/Jakarta")
 
 
-@pytest.mark.parametrize(
-    ("at", "zone", "expected"),
-    [
+def test_last_day(subtests):
+    """It holds on its last day where the zone is, or as long as it is that day anywhere."""
+    cases = (
         ("2026-12-31T16:59:59", JAKARTA, True),
         ("2026-12-31T17:00:00", JAKARTA, False),
         ("2026-12-31T23:59:59", UTC, True),
         ("2027-01-01T00:00:00", UTC, False),
         ("2027-01-01T11:59:59", None, True),
         ("2027-01-01T12:00:00", None, False),
-    ],
-)
-def test_last_day(at, zone, expected):
-    """It holds on its last day where the zone is, or as long as it is that day anywhere."""
-    assert ACCEPTED.is_valid(datetime.fromisoformat(at).replace(tzinfo=UTC), zone) is expected
+    )
+    for at, zone, expected in cases:
+        with subtests.test(at=at, zone=zone):
+            assert ACCEPTED.is_valid(datetime.fromisoformat(at).replace(tzinfo=UTC), zone) is expected
 
 
 def test_waiver():
@@ -53,9 +53,9 @@ def test_words():
     assert Accepted(**FIELDS | {"code": Code.UNDERPAID, "expires": "2026-12-31"}) == ACCEPTED
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "wanted"),
-    [
+def test_refused(subtests):
+    """What cannot be used is refused by the name of its field."""
+    cases = (
         ("code", "underpayed", "one of not_in_ledger, "),
         ("code", ["underpaid"], "one of not_in_ledger, "),
         ("reference", "", "text that is not empty, got ''"),
@@ -69,14 +69,13 @@ def test_words():
         ("expires", "31.12.2026", "a date such as 2026-12-31"),
         ("expires", "20261231", "a date such as 2026-12-31"),
         ("expires", "2026-02-30", "a date such as 2026-12-31, got '2026-02-30'"),
-    ],
-)
-def test_refused(field, value, wanted):
-    """What cannot be used is refused by the name of its field."""
-    with pytest.raises(RulesError) as caught:
-        Accepted(**FIELDS | {field: value})
-    assert str(caught.value).startswith(f"{field} must be {wanted}")
-    assert caught.value.key == (field,)
+    )
+    for field, value, wanted in cases:
+        with subtests.test(field=field, value=value):
+            with pytest.raises(RulesError) as caught:
+                Accepted(**FIELDS | {field: value})
+            assert str(caught.value).startswith(f"{field} must be {wanted}")
+            assert caught.value.key == (field,)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +93,9 @@ def test_unbounded(bounds):
 SIDES = {"largest_difference": None, "ledger": 15_000, "service": 14_500}
 
 
-@pytest.mark.parametrize(
-    ("fields", "finding", "expected"),
-    [
+def test_covers(subtests):
+    """It holds for what was accepted, and no longer when either side has changed or more money is at stake."""
+    cases = (
         ({}, ("underpaid", 15_000, 14_500), True),
         ({}, ("underpaid", 15_000, 14_499), False),
         ({}, ("underpaid", 99_999, 0), False),
@@ -114,23 +113,21 @@ SIDES = {"largest_difference": None, "ledger": 15_000, "service": 14_500}
         (SIDES | {"service": ""}, ("missing_at_service", 99_999, None), False),
         (SIDES | {"ledger": "T2", "service": "INV"}, ("paid_twice", "T2", "INV"), True),
         (SIDES | {"ledger": "T2", "service": "INV"}, ("paid_twice", "T2, T3", "INV"), False),
-    ],
-    ids=str,
-)
-def test_covers(fields, finding, expected):
-    """It holds for what was accepted, and no longer when either side has changed or more money is at stake."""
-    code, ledger, service = finding
-    accepted = Accepted(**FIELDS | {"code": code} | fields)
-    found = Finding(Code(code), "", ledger=ledger, service=service).weighed(15_000, 14_500)
-    assert accepted.covers(found) is expected
+    )
+    for fields, finding, expected in cases:
+        with subtests.test(fields=fields, finding=finding):
+            code, ledger, service = finding
+            accepted = Accepted(**FIELDS | {"code": code} | fields)
+            found = Finding(Code(code), "", ledger=ledger, service=service).weighed(15_000, 14_500)
+            assert accepted.covers(found) is expected
 
 
-@pytest.mark.parametrize("leakage", [500, -500, 501])
-@pytest.mark.parametrize("code", ["short_received", "fee_off_schedule"])
-def test_covers_leakage(code, leakage):
+def test_covers_leakage(subtests):
     """Of a leakage, what is lacking is bounded, to either side."""
-    finding = Finding(Code(code), "", leakage=leakage)
-    assert Accepted(**FIELDS | {"code": code}).covers(finding.weighed(15_000, 15_000)) is (abs(leakage) <= 500)
+    for leakage, code in product((500, -500, 501), ("short_received", "fee_off_schedule")):
+        with subtests.test(leakage=leakage, code=code):
+            finding = Finding(Code(code), "", leakage=leakage)
+            assert Accepted(**FIELDS | {"code": code}).covers(finding.weighed(15_000, 15_000)) is (abs(leakage) <= 500)
 
 
 def test_covers_no_amount():

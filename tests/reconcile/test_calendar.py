@@ -35,9 +35,9 @@ def rules(limit, zone="Asia/Jakarta", **calendar):
     return Rules(time_zone=zone, grace=limit, calendar=Calendar(**calendar), statement=StatementRules(**given))
 
 
-@pytest.mark.parametrize(
-    ("created", "limit", "calendar", "zone", "last"),
-    [
+def test_younger(subtests):
+    """A row is young until the last of its business days has ended in the zone, and one of the future likewise."""
+    cases = (
         # Paid on Friday, two business days: Monday's statement need not have it, Tuesday's must.
         (FRIDAY, "2 business days", {}, "Asia/Jakarta", "2026-11-24T23:59:59+07:00"),
         (FRIDAY, "1 business day", {}, "Asia/Jakarta", "2026-11-23T23:59:59+07:00"),
@@ -55,17 +55,16 @@ def rules(limit, zone="Asia/Jakarta", **calendar):
         # The day on which the clocks change has 25 hours.
         ("2026-10-23T12:00", "1 business day", {}, "Europe/Berlin", "2026-10-26T23:59:59+01:00"),
         (FRIDAY, "1d 12h", {"holidays": [EID]}, "UTC", "2026-11-22T05:59:59+00:00"),
-    ],
-)
-def test_younger(created, limit, calendar, zone, last):
-    """A row is young until the last of its business days has ended in the zone, and one of the future likewise."""
-    by, last_moment = rules(limit, zone, **calendar), datetime.fromisoformat(last)
-    entry = Entry(line=2, reference="T", created_at=datetime.fromisoformat(created))
-    then = [last_moment.astimezone(UTC) + timedelta(seconds=more) for more in (0, 1)]
-    assert [is_younger(entry, at, by.grace, by) for at in then] == [True, False]
-    paid = Transaction(reference="T", amount=100, status="Paid")
-    found = [statement_findings(OtherSide(settled=None), entry, paid, at=at, rules=by) for at in then]
-    assert [[each.waived for each in some] for some in found] == [[f"the row is younger than {limit}"], [""]]
+    )
+    for created, limit, calendar, zone, last in cases:
+        with subtests.test(created=created, limit=limit):
+            by, last_moment = rules(limit, zone, **calendar), datetime.fromisoformat(last)
+            entry = Entry(line=2, reference="T", created_at=datetime.fromisoformat(created))
+            then = [last_moment.astimezone(UTC) + timedelta(seconds=more) for more in (0, 1)]
+            assert [is_younger(entry, at, by.grace, by) for at in then] == [True, False]
+            paid = Transaction(reference="T", amount=100, status="Paid")
+            found = [statement_findings(OtherSide(settled=None), entry, paid, at=at, rules=by) for at in then]
+            assert [[each.waived for each in some] for some in found] == [[f"the row is younger than {limit}"], [""]]
 
 
 def test_every_hour():

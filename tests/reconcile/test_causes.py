@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from fractions import Fraction
 
-import pytest
-
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Code, Finding, PatternKind, Row, Status, compare
@@ -33,9 +31,9 @@ def causes_of(ours, theirs):
     return set(causes(row))
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "expected"),
-    [
+def test_causes(subtests):
+    """Each difference gives what it may share with others, and an agreement gives nothing."""
+    cases = (
         ({"amount": 1}, {}, {("difference", "amount", 99), ("factor", "amount", Fraction(100))}),
         ({"amount": 0}, {}, {("difference", "amount", 100)}),
         ({"fee": 1}, {"fee": 3, "payment_method": "VA"}, {("fee", "ledger", "VA", 2)}),
@@ -52,11 +50,10 @@ def causes_of(ours, theirs):
         ({"merchant_reff": "A"}, {"merchant_reff": "B"}, set()),
         ({"expdate": MORNING}, {"expdate": MORNING + timedelta(hours=7)}, {("expiry", timedelta(hours=7))}),
         ({"amount": 100, "status": "Paid"}, {}, set()),
-    ],
-)
-def test_causes(ours, theirs, expected):
-    """Each difference gives what it may share with others, and an agreement gives nothing."""
-    assert causes_of({"status": "Paid", **ours}, theirs) == expected
+    )
+    for ours, theirs, expected in cases:
+        with subtests.test(ours=ours, theirs=theirs):
+            assert causes_of({"status": "Paid", **ours}, theirs) == expected
 
 
 def test_settled():
@@ -95,59 +92,60 @@ def test_alike():
     assert not are_alike((prefix, "07"), (time, "07"))
 
 
-@pytest.mark.parametrize(
-    ("cause", "sentence", "treatment"),
-    [
-        (
-            ("factor", "amount", Fraction(100)),
-            "the service's amount is 100 times the ledger's",
-            "export both sides in the same unit",
-        ),
-        (("factor", "amount", Fraction(1, 1000)), "the ledger's amount is 1,000 times the service's", "export both"),
-        (
-            ("factor", "amount", Fraction(111, 100)),
-            "the service's amount is 1.11 times the ledger's",
-            "[tolerances.amount] above_percent = 11, if",
-        ),
-        (("factor", "amount", Fraction(1, 3)), "the ledger's amount is 3 times the service's", "correct the export"),
-        (("difference", "amount", -2500), "amount is 2,500 less at the service", "[tolerances.amount] below = 2500"),
-        (("fee", "ledger", "VA", 500), "the fee of 'VA' is 500 more than the ledger states", "[tolerances.fee] above"),
-        (("fee", "schedule", "Q R", -5), "the fee of 'Q R' is 5 less than the schedule expects", '[fees."Q R"] with'),
-        (
-            ("status", Code.UNKNOWN_STATUS, "lunas", "paid", None, Status.PAID),
-            "unknown word 'lunas' of the ledger: status is 'lunas' in the ledger and 'paid' at the service",
-            'to map it: [statuses] lunas = "paid"',
-        ),
-        (
-            ("status", Code.UNKNOWN_STATUS, "paid", "in review", Status.PAID, None),
-            "unknown word 'in review' of the service: status is 'paid' in the ledger and 'in review' at the service",
-            'to map it: [statuses] "in review" = "paid"',
-        ),
-        (
-            ("status", Code.UNKNOWN_STATUS, "aa", "bb", None, None),
-            "unknown word 'aa' of the ledger: status is 'aa' in the ledger and 'bb' at the service",
-            'to map it: [statuses] aa = "…"',
-        ),
-        (
-            ("status", Code.PAID_NOT_RECORDED, "pending", "paid", Status.PENDING, Status.PAID),
-            "status is 'pending' in the ledger and 'paid' at the service",
-            'grace = "36h", if such rows settle by themselves',
-        ),
-        (("method", "Bank", ""), "payment_method is 'Bank' in the ledger and nothing at the service", "export the"),
-        (("text", "merchant_reff", "start", "service", "INV-"), "merchant_reff has 'INV-' more at the start", "export"),
-        (("expiry", timedelta(hours=-7)), "expdate is 7h earlier at the service", "export the ledger's times"),
-        (("time", "2026-11-20 07"), "created on 2026-11-20 between 07:00 and 07:59", "grace ="),
-        (("time", "07"), "created on several days between 07:00 and 07:59", "grace ="),
-        (("time", "2026-11-20"), "created on 2026-11-20", "grace ="),
-        (("prefix", "TS"), "the reference begins with 'TS'", "ask with the key and --environment"),
-    ],
+SENTENCES = (
+    (
+        ("factor", "amount", Fraction(100)),
+        "the service's amount is 100 times the ledger's",
+        "export both sides in the same unit",
+    ),
+    (("factor", "amount", Fraction(1, 1000)), "the ledger's amount is 1,000 times the service's", "export both"),
+    (
+        ("factor", "amount", Fraction(111, 100)),
+        "the service's amount is 1.11 times the ledger's",
+        "[tolerances.amount] above_percent = 11, if",
+    ),
+    (("factor", "amount", Fraction(1, 3)), "the ledger's amount is 3 times the service's", "correct the export"),
+    (("difference", "amount", -2500), "amount is 2,500 less at the service", "[tolerances.amount] below = 2500"),
+    (("fee", "ledger", "VA", 500), "the fee of 'VA' is 500 more than the ledger states", "[tolerances.fee] above"),
+    (("fee", "schedule", "Q R", -5), "the fee of 'Q R' is 5 less than the schedule expects", '[fees."Q R"] with'),
+    (
+        ("status", Code.UNKNOWN_STATUS, "lunas", "paid", None, Status.PAID),
+        "unknown word 'lunas' of the ledger: status is 'lunas' in the ledger and 'paid' at the service",
+        'to map it: [statuses] lunas = "paid"',
+    ),
+    (
+        ("status", Code.UNKNOWN_STATUS, "paid", "in review", Status.PAID, None),
+        "unknown word 'in review' of the service: status is 'paid' in the ledger and 'in review' at the service",
+        'to map it: [statuses] "in review" = "paid"',
+    ),
+    (
+        ("status", Code.UNKNOWN_STATUS, "aa", "bb", None, None),
+        "unknown word 'aa' of the ledger: status is 'aa' in the ledger and 'bb' at the service",
+        'to map it: [statuses] aa = "…"',
+    ),
+    (
+        ("status", Code.PAID_NOT_RECORDED, "pending", "paid", Status.PENDING, Status.PAID),
+        "status is 'pending' in the ledger and 'paid' at the service",
+        'grace = "36h", if such rows settle by themselves',
+    ),
+    (("method", "Bank", ""), "payment_method is 'Bank' in the ledger and nothing at the service", "export the"),
+    (("text", "merchant_reff", "start", "service", "INV-"), "merchant_reff has 'INV-' more at the start", "export"),
+    (("expiry", timedelta(hours=-7)), "expdate is 7h earlier at the service", "export the ledger's times"),
+    (("time", "2026-11-20 07"), "created on 2026-11-20 between 07:00 and 07:59", "grace ="),
+    (("time", "07"), "created on several days between 07:00 and 07:59", "grace ="),
+    (("time", "2026-11-20"), "created on 2026-11-20", "grace ="),
+    (("prefix", "TS"), "the reference begins with 'TS'", "ask with the key and --environment"),
 )
-def test_described(cause, sentence, treatment):
+
+
+def test_described(subtests):
     """A cause is said in a sentence with its values, and with what would treat it."""
-    kind, *values = cause
-    said, how = described((PatternKind(kind), *values))
-    assert said.startswith(sentence)
-    assert how.startswith(treatment)
+    for cause, sentence, treatment in SENTENCES:
+        with subtests.test(cause=cause, sentence=sentence):
+            kind, *values = cause
+            said, how = described((PatternKind(kind), *values))
+            assert said.startswith(sentence)
+            assert how.startswith(treatment)
 
 
 def test_harmless():

@@ -46,20 +46,19 @@ def states(was, now, **options):
 UNDERPAID = {"amount": 9, "status": "Paid"}
 
 
-@pytest.mark.parametrize(
-    ("later", "state"),
-    [
+def test_state(subtests):
+    """A break is known by its code: with other values it is changed, without an answer it is not known."""
+    cases = (
         (judged(UNDERPAID, {}, at=NEXT, line=70), "still_open"),
         (judged({**UNDERPAID, "amount": 8}, {}, at=NEXT), "changed"),
         (judged(UNDERPAID, {"amount": 4}, at=NEXT), "changed"),
         (judged(UNDERPAID, {"amount": 9}, at=NEXT), "resolved"),
         (judged(UNDERPAID, FAILED, at=NEXT), "not_known"),
         (Row(entry=RejectedEntry(line=2, reason="bad", reference="T1"), bucket=Bucket.REJECTED), "not_known"),
-    ],
-)
-def test_state(later, state):
-    """A break is known by its code: with other values it is changed, without an answer it is not known."""
-    assert states(seen(judged(UNDERPAID, {})), seen(later, run="b")) == [("underpaid", state)]
+    )
+    for later, state in cases:
+        with subtests.test(later=later, state=state):
+            assert states(seen(judged(UNDERPAID, {})), seen(later, run="b")) == [("underpaid", state)]
 
 
 def test_not_listed():
@@ -117,9 +116,9 @@ ACCEPTED = Accepted(
 )
 
 
-@pytest.mark.parametrize(
-    ("ledger", "service", "rules", "by"),
-    [
+def test_resolved_by(subtests):
+    """What resolved a break is the side whose fields of that finding changed; if none did, the rules."""
+    cases = (
         ({"amount": 5}, {}, STRICT, "ledger"),
         ({}, {"amount": 9}, STRICT, "service"),
         ({"amount": 7}, {"amount": 7}, STRICT, "both"),
@@ -127,13 +126,12 @@ ACCEPTED = Accepted(
         ({}, {"amount": 6}, Rules(tolerances={"amount": Tolerance(below=4)}), "service"),
         ({}, {}, Rules(accepted=[ACCEPTED]), "acceptance"),
         ({"merchant_reff": "N"}, {"amount": 9}, STRICT, "service"),
-    ],
-)
-def test_resolved_by(ledger, service, rules, by):
-    """What resolved a break is the side whose fields of that finding changed; if none did, the rules."""
-    later = judged({**UNDERPAID, **ledger}, {"merchant_reff": "N", **service}, at=NEXT, rules=rules)
-    (change,) = changes_of(seen(judged(UNDERPAID, {})), seen(later, run="b"))
-    assert (change.history.state.value, change.now.by) == ("resolved", by)
+    )
+    for ledger, service, rules, by in cases:
+        with subtests.test(ledger=ledger, service=service):
+            later = judged({**UNDERPAID, **ledger}, {"merchant_reff": "N", **service}, at=NEXT, rules=rules)
+            (change,) = changes_of(seen(judged(UNDERPAID, {})), seen(later, run="b"))
+            assert (change.history.state.value, change.now.by) == ("resolved", by)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import attrs
 import pytest
@@ -44,25 +45,25 @@ def test_only_what_is_there():
     assert compare(Entry(line=1, reference="T1"), other, at=AFTER) == ()
 
 
-@pytest.mark.parametrize("name", [name for name in FIELDS if name != "amount"])
-def test_empty_cell(name):
+def test_empty_cell(subtests):
     """An empty cell says that there is nothing, and is compared with what the service has."""
-    assert len(codes({name: None})) == 1
+    for name in [name for name in FIELDS if name != "amount"]:
+        with subtests.test(name=name):
+            assert len(codes({name: None})) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["merchant_reff", "fee", "amount_received", "payment_method", "payment_code", "expdate"],
-)
-def test_nothing_on_both_sides(name):
+def test_nothing_on_both_sides(subtests):
     """Nothing on both sides agrees."""
-    net = {"amount_received": 15000} if name == "fee" else {}
-    assert codes({**net, name: None}, {**net, name: None}) == []
+    cases = ("merchant_reff", "fee", "amount_received", "payment_method", "payment_code", "expdate")
+    for name in cases:
+        with subtests.test(name=name):
+            net = {"amount_received": 15000} if name == "fee" else {}
+            assert codes({**net, name: None}, {**net, name: None}) == []
 
 
-@pytest.mark.parametrize(
-    ("transaction", "expected"),
-    [
+def test_fields(subtests):
+    """Each field that differs is a finding of its own, the most severe first."""
+    cases = (
         ({"merchant_reff": "INV-2"}, ["merchant_reff_differs"]),
         ({"merchant_reff": "inv-1"}, ["merchant_reff_differs"]),
         ({"merchant_reff": None}, ["merchant_reff_differs"]),
@@ -76,16 +77,15 @@ def test_nothing_on_both_sides(name):
         ({"amount_received": 14501}, ["net_differs", "service_arithmetic"]),
         ({"expdate": EXPIRY + timedelta(seconds=1)}, ["expiry_differs"]),
         ({"deviations": ("amount: text",)}, ["tolerated_deviation"]),
-    ],
-)
-def test_fields(transaction, expected):
-    """Each field that differs is a finding of its own, the most severe first."""
-    assert codes(transaction=transaction) == expected
+    )
+    for transaction, expected in cases:
+        with subtests.test(transaction=transaction, expected=expected):
+            assert codes(transaction=transaction) == expected
 
 
-@pytest.mark.parametrize(
-    ("entry", "transaction"),
-    [
+def test_no_difference(subtests):
+    """The usual variants of a ledger's notation are not a difference."""
+    cases = (
         ({"fee": None}, {"fee": 0, "amount_received": 15000}),
         ({"fee": 0}, {"fee": None, "amount_received": 15000}),
         ({"amount_received": None}, {"amount_received": None}),
@@ -99,29 +99,27 @@ def test_fields(transaction, expected):
         ({"payment_code": "-"}, {"payment_code": ""}),
         ({"merchant_reff": "INV-1"}, {"merchant_reff": "INV-1 "}),
         ({"merchant_reff": None}, {"merchant_reff": "-"}),
-    ],
-    ids=str,
-)
-def test_no_difference(entry, transaction):
-    """The usual variants of a ledger's notation are not a difference."""
-    found = compare(Entry(line=1, reference="T1", **entry), attrs.evolve(TRANSACTION, **transaction), at=BEFORE)
-    assert [finding.sentence for finding in found if finding.is_decisive] == []
+    )
+    for entry, transaction in cases:
+        with subtests.test(entry=entry, transaction=transaction):
+            found = compare(Entry(line=1, reference="T1", **entry), attrs.evolve(TRANSACTION, **transaction), at=BEFORE)
+            assert [finding.sentence for finding in found if finding.is_decisive] == []
 
 
-@pytest.mark.parametrize("name", ["merchant_reff", "amount_received", "payment_method", "payment_code", "expdate"])
-@pytest.mark.parametrize("cell", [None, "-", " "])
-def test_cell_that_states_nothing(name, cell):
+def test_cell_that_states_nothing(subtests):
     """An empty cell, such as the lower part of a merged one, is a remark and no difference."""
-    if cell and name in ("amount_received", "expdate"):
-        cell = None
-    (finding,) = compare(attrs.evolve(ENTRY, **{name: cell}), TRANSACTION, at=BEFORE)
-    assert (finding.code, finding.is_decisive) == (Code.NOT_COMPARED, False)
-    assert finding.sentence.startswith(f"{name} is empty in the ledger and ")
+    cases = ("merchant_reff", "amount_received", "payment_method", "payment_code", "expdate")
+    for name, cell in product(cases, (None, "-", " ")):
+        with subtests.test(name=name, cell=cell):
+            value = None if name in ("amount_received", "expdate") else cell
+            (finding,) = compare(attrs.evolve(ENTRY, **{name: value}), TRANSACTION, at=BEFORE)
+            assert (finding.code, finding.is_decisive) == (Code.NOT_COMPARED, False)
+            assert finding.sentence.startswith(f"{name} is empty in the ledger and ")
 
 
-@pytest.mark.parametrize(
-    ("entry", "transaction", "expected"),
-    [
+def test_other_text(subtests):
+    """Other characters are another text, and of a merchant_reff spacing and case are told apart from them."""
+    cases = (
         ({"merchant_reff": "inv-1"}, {}, "medium"),
         ({"merchant_reff": "INV-1"}, {"merchant_reff": "INV\u00a0-1"}, "critical"),
         ({"merchant_reff": "INV 1"}, {"merchant_reff": "INV\u00a0 1"}, "medium"),
@@ -134,18 +132,16 @@ def test_cell_that_states_nothing(name, cell):
         ({"payment_code": "77"}, {}, "medium"),
         ({"payment_code": "00770"}, {}, "medium"),
         ({"payment_code": "0077"}, {"payment_code": None}, "medium"),
-    ],
-    ids=str,
-)
-def test_other_text(entry, transaction, expected):
-    """Other characters are another text, and of a merchant_reff spacing and case are told apart from them."""
-    ours, theirs = attrs.evolve(ENTRY, **entry), attrs.evolve(TRANSACTION, **transaction)
-    assert [finding.severity.word for finding in compare(ours, theirs, at=BEFORE)] == [expected]
+    )
+    for entry, transaction, expected in cases:
+        with subtests.test(entry=entry, transaction=transaction):
+            ours, theirs = attrs.evolve(ENTRY, **entry), attrs.evolve(TRANSACTION, **transaction)
+            assert [finding.severity.word for finding in compare(ours, theirs, at=BEFORE)] == [expected]
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "expected"),
-    [
+def test_statuses(subtests):
+    """Two states mean one thing together, and a word that is not known means nothing."""
+    cases = (
         ("PAID", "Paid", []),
         ("cancelled", "Canceled", []),
         ("pending", "Paid", ["paid_not_recorded"]),
@@ -168,11 +164,10 @@ def test_other_text(entry, transaction, expected):
         ("settled", "settled", ["unknown_status"]),
         (None, "pending", ["unknown_status"]),
         ("1", "1", ["unknown_status"]),
-    ],
-)
-def test_statuses(ours, theirs, expected):
-    """Two states mean one thing together, and a word that is not known means nothing."""
-    assert codes({"status": ours}, {"status": theirs}) == expected
+    )
+    for ours, theirs, expected in cases:
+        with subtests.test(ours=ours, theirs=theirs):
+            assert codes({"status": ours}, {"status": theirs}) == expected
 
 
 @pytest.mark.parametrize(("at", "expected"), [(BEFORE, []), (AFTER, ["stale_pending"])])
@@ -323,9 +318,9 @@ def test_waived_come_last():
     assert [code for code, _ in found] == ["expiry_differs", "service_arithmetic", "underpaid"]
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "expected"),
-    [
+def test_status_words(subtests):
+    """Words of the rules are compared by what they mean, on both sides."""
+    cases = (
         ("settled", "Paid", []),
         ("paid", "SETTLED", []),
         ("settled", "pending", ["recorded_not_paid"]),
@@ -333,12 +328,11 @@ def test_waived_come_last():
         ("in review", "Pending", []),
         ("other", "settled", ["unknown_status"]),
         (None, "settled", ["paid_not_recorded"]),
-    ],
-)
-def test_status_words(ours, theirs, expected):
-    """Words of the rules are compared by what they mean, on both sides."""
-    rules = {"statuses": {"settled": "paid", "in review": "pending"}}
-    assert [code for code, _ in waivers({"status": ours}, {"status": theirs}, **rules)] == expected
+    )
+    for ours, theirs, expected in cases:
+        with subtests.test(ours=ours, theirs=theirs):
+            rules = {"statuses": {"settled": "paid", "in review": "pending"}}
+            assert [code for code, _ in waivers({"status": ours}, {"status": theirs}, **rules)] == expected
 
 
 def test_stale_word():
@@ -353,9 +347,9 @@ OLD = {"created_at": (BEFORE - timedelta(minutes=60)).replace(tzinfo=None)}
 GRACE = {"grace": timedelta(hours=1), "time_zone": UTC}
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "is_waived"),
-    [
+def test_grace(subtests):
+    """A young row may be pending on one side; everything else about its state counts."""
+    cases = (
         ("pending", "Paid", True),
         ("paid", "pending", True),
         ("pending", "expired", True),
@@ -366,14 +360,13 @@ GRACE = {"grace": timedelta(hours=1), "time_zone": UTC}
         ("pending", "odd", False),
         ("odd", "pending", False),
         (None, "Paid", False),
-    ],
-)
-def test_grace(ours, theirs, is_waived):
-    """A young row may be pending on one side; everything else about its state counts."""
-    ((_, waived),) = waivers({"status": ours, **YOUNG}, {"status": theirs}, **GRACE)
-    assert waived == ("the row is younger than the grace of 1h" if is_waived else "")
-    ((_, waived),) = waivers({"status": ours, **OLD}, {"status": theirs}, **GRACE)
-    assert waived == ""
+    )
+    for ours, theirs, is_waived in cases:
+        with subtests.test(ours=ours, theirs=theirs):
+            ((_, waived),) = waivers({"status": ours, **YOUNG}, {"status": theirs}, **GRACE)
+            assert waived == ("the row is younger than the grace of 1h" if is_waived else "")
+            ((_, waived),) = waivers({"status": ours, **OLD}, {"status": theirs}, **GRACE)
+            assert waived == ""
 
 
 def test_grace_and_expiry():
@@ -392,10 +385,9 @@ def test_grace_and_money():
 SCHEDULE = {"fees": {"VA": FeeSchedule(flat=400, percent="1")}}
 
 
-@pytest.mark.parametrize("fee", [ABSENT, None, "the same"])
-@pytest.mark.parametrize(
-    ("theirs", "expected"),
-    [
+def test_off_schedule(subtests):
+    """A fee that the ledger does not dispute is measured by the schedule, once it is due or stated."""
+    cases = (
         ({"fee": 550}, []),
         ({"fee": 551}, [1]),
         ({"fee": 549}, [-1]),
@@ -406,13 +398,12 @@ SCHEDULE = {"fees": {"VA": FeeSchedule(flat=400, percent="1")}}
         ({"fee": 0, "status": "Canceled"}, []),
         ({"fee": 1, "status": "pending"}, [-549]),
         ({"fee": -550}, [-1100]),
-    ],
-)
-def test_off_schedule(fee, theirs, expected):
-    """A fee that the ledger does not dispute is measured by the schedule, once it is due or stated."""
-    entry = Entry(line=1, reference="T1", fee=theirs["fee"] if fee == "the same" else fee)
-    found = compare(entry, attrs.evolve(TRANSACTION, **theirs), at=BEFORE, rules=Rules(**SCHEDULE))
-    assert [each.leakage for each in found if each.code == "fee_off_schedule"] == expected
+    )
+    for fee, (theirs, expected) in product((ABSENT, None, "the same"), cases):
+        with subtests.test(fee=fee, theirs=theirs, expected=expected):
+            entry = Entry(line=1, reference="T1", fee=theirs["fee"] if fee == "the same" else fee)
+            found = compare(entry, attrs.evolve(TRANSACTION, **theirs), at=BEFORE, rules=Rules(**SCHEDULE))
+            assert [each.leakage for each in found if each.code == "fee_off_schedule"] == expected
 
 
 def test_stated_fee():
@@ -435,9 +426,9 @@ def test_scheduled_fee_tolerance(ours, side):
     assert finding.sentence == (f"fee is 551 {side}, where the schedule of 'VA' expects 550 on an amount of 15000")
 
 
-@pytest.mark.parametrize(
-    ("transaction", "expected"),
-    [
+def test_short_received(subtests):
+    """Of a paid transaction, less than amount less fee has not all arrived, whatever the ledger says of it."""
+    cases = (
         ({"amount_received": 14_500}, ("", 0)),
         ({"amount_received": 14_499}, ("short_received", 1)),
         ({"amount_received": 0}, ("short_received", 14_500)),
@@ -454,19 +445,19 @@ def test_scheduled_fee_tolerance(ours, side):
         ({"amount_received": 0, "fee": None, "status": "pending"}, ("", 0)),
         ({"amount_received": 0, "fee": 0, "amount": 0}, ("", 0)),
         ({"amount_received": -500, "amount": 0}, ("", 0)),
-    ],
-    ids=str,
-)
-def test_short_received(transaction, expected):
-    """Of a paid transaction, less than amount less fee has not all arrived, whatever the ledger says of it."""
-    theirs = attrs.evolve(TRANSACTION, **transaction)
-    agreed = {name: value for name, value in transaction.items() if name != "status"}
-    for entry in (
-        Entry(line=1, reference="T1", status=theirs.status),
-        attrs.evolve(ENTRY, status=theirs.status, **agreed),
-    ):
-        found = [(f.code.value, f.leakage) for f in compare(entry, theirs, at=BEFORE, rules=Rules(time_zone=UTC))]
-        assert (found or [("", 0)]) == [expected]
+    )
+    for transaction, expected in cases:
+        with subtests.test(transaction=transaction, expected=expected):
+            theirs = attrs.evolve(TRANSACTION, **transaction)
+            agreed = {name: value for name, value in transaction.items() if name != "status"}
+            for entry in (
+                Entry(line=1, reference="T1", status=theirs.status),
+                attrs.evolve(ENTRY, status=theirs.status, **agreed),
+            ):
+                found = [
+                    (f.code.value, f.leakage) for f in compare(entry, theirs, at=BEFORE, rules=Rules(time_zone=UTC))
+                ]
+                assert (found or [("", 0)]) == [expected]
 
 
 def test_short_received_without_a_fee():
@@ -523,17 +514,17 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("code", SENTENCES)
-def test_sentences(code):
+def test_sentences(subtests):
     """Each sentence is plain, and holds both sides in full."""
-    changes, expected = SENTENCES[code]
-    found = compare(ENTRY, attrs.evolve(TRANSACTION, **changes), at=BEFORE, rules=STRICT)
-    assert [finding.sentence for finding in found if finding.code == code] == [expected]
+    for code, (changes, expected) in SENTENCES.items():
+        with subtests.test(code=code):
+            found = compare(ENTRY, attrs.evolve(TRANSACTION, **changes), at=BEFORE, rules=STRICT)
+            assert [finding.sentence for finding in found if finding.code == code] == [expected]
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "at", "code", "remark"),
-    [
+def test_status_sentences(subtests):
+    """The sentence of a state holds both words as they were written, and what they mean together."""
+    cases = (
         ("pending", "Paid", BEFORE, "paid_not_recorded", "paid at the service, and the ledger records no payment"),
         ("expired", "Paid", BEFORE, "late_payment", "paid at the service, although the ledger has closed it"),
         ("failed", "Canceled", BEFORE, "closed_differently", "closed on both sides, for different reasons"),
@@ -543,11 +534,10 @@ def test_sentences(code):
             "still pending in the ledger, and closed at the service, and it expired at 2026-11-21 10:00:00",
         ),
         ("pending", "pending", AFTER, "stale_pending", "although it expired at 2026-11-21 10:00:00"),
-    ],
-)
-def test_status_sentences(ours, theirs, at, code, remark):
-    """The sentence of a state holds both words as they were written, and what they mean together."""
-    entry, transaction = attrs.evolve(ENTRY, status=ours), attrs.evolve(TRANSACTION, status=theirs)
-    (finding,) = compare(entry, transaction, at=at, rules=Rules(time_zone=UTC))
-    assert finding.code == code
-    assert finding.sentence == f"status is '{ours}' in the ledger and '{theirs}' at the service: {remark}"
+    )
+    for ours, theirs, at, code, remark in cases:
+        with subtests.test(ours=ours, theirs=theirs):
+            entry, transaction = attrs.evolve(ENTRY, status=ours), attrs.evolve(TRANSACTION, status=theirs)
+            (finding,) = compare(entry, transaction, at=at, rules=Rules(time_zone=UTC))
+            assert finding.code == code
+            assert finding.sentence == f"status is '{ours}' in the ledger and '{theirs}' at the service: {remark}"

@@ -93,9 +93,9 @@ def test_missing_once():
     assert bucket(first=failed(NOT_FOUND), other_found=5) is Bucket.UNRESOLVED
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_could_not_ask(subtests):
+    """What could not be asked is unresolved, with the error's name and text: never missing."""
+    cases = (
         DOWN,
         errors.RateLimitedError("slow down"),
         errors.AttemptTimeoutError("too slow"),
@@ -104,12 +104,11 @@ def test_missing_once():
         errors.UnexpectedResponseError("body: not JSON (a web page)", status_code=200),
         errors.ReferenceMismatchError("another", status_code=200),
         errors.AuthenticationError("bad key"),
-    ],
-)
-def test_could_not_ask(error):
-    """What could not be asked is unresolved, with the error's name and text: never missing."""
-    row = judge(Case(entry=ENTRY, first=failed(error), other_found=5))
-    assert (row.bucket, row.error, row.reason) == (Bucket.UNRESOLVED, type(error).__name__, str(error))
+    )
+    for error in cases:
+        with subtests.test(error=error):
+            row = judge(Case(entry=ENTRY, first=failed(error), other_found=5))
+            assert (row.bucket, row.error, row.reason) == (Bucket.UNRESOLVED, type(error).__name__, str(error))
 
 
 MALFORMED = errors.UnexpectedResponseError(
@@ -254,20 +253,19 @@ def test_hostile_reason():
     assert (row.reason.isprintable(), len(row.reason) < 4000) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("first", "expected"),
-    [
+def test_needs_confirmation(subtests):
+    """Only differences and "not found" get a second lookup."""
+    cases = (
         (found(), False),
         (found(deviations=("odd",)), False),
         (found(amount=90), True),
         (failed(NOT_FOUND), True),
         (failed(DOWN), False),
         (failed(errors.InvalidReferenceError("empty")), False),
-    ],
-)
-def test_needs_confirmation(first, expected):
-    """Only differences and "not found" get a second lookup."""
-    assert needs_confirmation(ENTRY, first) is expected
+    )
+    for first, expected in cases:
+        with subtests.test(first=first, expected=expected):
+            assert needs_confirmation(ENTRY, first) is expected
 
 
 def rules_accepting(*codes, reference="T1", expires="2026-11-21", **rules):

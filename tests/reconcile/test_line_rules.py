@@ -34,9 +34,9 @@ def test_fingerprint():
     assert Rules(lines=Lines()).fingerprint == Rules().fingerprint
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
+def test_refused(subtests):
+    """A rule that cannot be used is refused with its line and key."""
+    cases = (
         ('[lines]\nof_one_reference = "add"\n', 2, "one of duplicate, sum, got 'add'"),
         (f'{SUM}of_one_invoice = "sum"\n', 3, "there is no key 'of_one_invoice'"),
         ('[lines.kind]\ncolumn = "Type"\n', 1, "kind needs of_one_reference = 'sum'"),
@@ -47,14 +47,13 @@ def test_fingerprint():
         ("[invoices]\nsum = 1\n", 2, "invoices.sum must be true or false, got 1"),
         ('[invoices]\namount = "half"\n', 2, "invoices.amount must be one of either, whole, part"),
         ("lines = 3\n", 1, "lines must be a table"),
-    ],
-)
-def test_refused(text, line, message):
-    """A rule that cannot be used is refused with its line and key."""
-    with pytest.raises(RulesError) as caught:
-        parse_rules(text, name="rules.toml")
-    assert f"rules.toml, line {line}: " in str(caught.value)
-    assert message in str(caught.value)
+    )
+    for text, line, message in cases:
+        with subtests.test(text=text, line=line):
+            with pytest.raises(RulesError) as caught:
+                parse_rules(text, name="rules.toml")
+            assert f"rules.toml, line {line}: " in str(caught.value)
+            assert message in str(caught.value)
 
 
 def test_ignored():
@@ -66,9 +65,9 @@ def test_ignored():
     assert [(each.word, each.lines, each.amount) for each in count.counted()] == [("payout", 2, -5), ("top up", 1, 3)]
 
 
-@pytest.mark.parametrize(
-    ("amounts", "amount", "due"),
-    [
+def test_due(subtests):
+    """The amount of an invoice follows from what its rows state; rows that state two whole amounts do not tell."""
+    cases = (
         ((5, 2, 3), "whole", None),
         ((6, 3, 3), "whole", 3),
         ((5, 2, 3), "part", 5),
@@ -76,13 +75,12 @@ def test_ignored():
         ((5, 2, 3), "either", 5),
         ((6, 3, 3), "either", 3),
         (None, "either", None),
-    ],
-)
-def test_due(amounts, amount, due):
-    """The amount of an invoice follows from what its rows state; rows that state two whole amounts do not tell."""
-    totals = InvoiceTotals(paid=5, amounts=amounts)
-    assert totals.due(Invoices(sum=True, amount=amount)) == due
-    assert totals.due(Invoices(amount=amount)) is None
+    )
+    for amounts, amount, due in cases:
+        with subtests.test(amounts=amounts, amount=amount):
+            totals = InvoiceTotals(paid=5, amounts=amounts)
+            assert totals.due(Invoices(sum=True, amount=amount)) == due
+            assert totals.due(Invoices(amount=amount)) is None
 
 
 @pytest.mark.parametrize(

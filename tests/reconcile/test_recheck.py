@@ -6,7 +6,6 @@ from fractions import Fraction
 from math import comb
 
 import attrs
-import pytest
 
 from payclient import Transaction
 from payclient.reconcile import STRICT
@@ -22,12 +21,18 @@ def at_most(changed, looked_at, share):
     return sum(comb(looked_at, k) * share**k * (1 - share) ** (looked_at - k) for k in range(changed + 1))
 
 
-@pytest.mark.parametrize(("changed", "looked_at"), [(0, 1), (0, 59), (0, 300), (1, 300), (3, 60), (29, 30), (150, 300)])
-def test_bound(changed, looked_at):
+def test_bound(subtests):
     """At the bound so few are seen with a probability of 5 %: a little above it less often, a little below more."""
-    bound = Fraction(upper_bound(changed, looked_at))
-    above, below = (bound * (1 + Fraction(sign, 10**9)) for sign in (1, -1))
-    assert at_most(changed, looked_at, min(above, Fraction(1))) < Fraction(5, 100) < at_most(changed, looked_at, below)
+    cases = ((0, 1), (0, 59), (0, 300), (1, 300), (3, 60), (29, 30), (150, 300))
+    for changed, looked_at in cases:
+        with subtests.test(changed=changed, looked_at=looked_at):
+            bound = Fraction(upper_bound(changed, looked_at))
+            above, below = (bound * (1 + Fraction(sign, 10**9)) for sign in (1, -1))
+            assert (
+                at_most(changed, looked_at, min(above, Fraction(1)))
+                < Fraction(5, 100)
+                < at_most(changed, looked_at, below)
+            )
 
 
 def test_known_bounds():
@@ -38,9 +43,9 @@ def test_known_bounds():
     assert upper_bound(7, 7) == 1
 
 
-@pytest.mark.parametrize(
-    ("population", "rows", "changed", "unanswered", "sentence"),
-    [
+def test_sentence(subtests):
+    """The sentence says how many were looked at, and what that proves; a row without an answer proves nothing."""
+    cases = (
         (
             212_000,
             1000,
@@ -66,14 +71,13 @@ def test_known_bounds():
             1,
             "8 of 9 rows {}: 0 changed, so at most 32 % of them have, with 95 % confidence; 1 without an answer.",
         ),
-    ],
-)
-def test_sentence(population, rows, changed, unanswered, sentence):
-    """The sentence says how many were looked at, and what that proves; a row without an answer proves nothing."""
-    rechecked = Rechecked(population)
-    for number in range(rows):
-        rechecked.add(is_changed=number < changed, is_answered=number < rows - unanswered)
-    assert rechecked.sentence == sentence.format("that matched in earlier runs looked up again")
+    )
+    for population, rows, changed, unanswered, sentence in cases:
+        with subtests.test(population=population, rows=rows):
+            rechecked = Rechecked(population)
+            for number in range(rows):
+                rechecked.add(is_changed=number < changed, is_answered=number < rows - unanswered)
+            assert rechecked.sentence == sentence.format("that matched in earlier runs looked up again")
 
 
 def test_changes():

@@ -7,6 +7,7 @@ import json
 import tempfile
 import threading
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -568,20 +569,18 @@ async def test_taken_back(night):
         assert codes(kept)["A"] == "settled_not_paid"
 
 
-@pytest.mark.parametrize(
-    "settled",
-    [
+def test_settled_cells(subtests):
+    """What the journal stores about an earlier statement is read back as it was."""
+    cases = (
         None,
         Settled(lines=(), amount=5, amount_received=None, money=5),
         Settled(lines=(), amount=None, amount_received=4, money=4),
-    ],
-)
-@pytest.mark.parametrize("is_in_ledger", [True, False])
-def test_settled_cells(settled, is_in_ledger):
-    """What the journal stores about an earlier statement is read back as it was."""
-    record = ReferenceRecord(reference="A", is_paid=True, settled=settled, is_in_ledger=is_in_ledger)
-    assert record_from("A", record_cell(record)) == record
-    assert (record_cell(record) == "") == (settled is None and is_in_ledger)
+    )
+    for settled, is_in_ledger in product(cases, (True, False)):
+        with subtests.test(settled=settled, is_in_ledger=is_in_ledger):
+            record = ReferenceRecord(reference="A", is_paid=True, settled=settled, is_in_ledger=is_in_ledger)
+            assert record_from("A", record_cell(record)) == record
+            assert (record_cell(record) == "") == (settled is None and is_in_ledger)
 
 
 def statements():

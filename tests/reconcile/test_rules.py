@@ -64,9 +64,9 @@ def test_strict():
     }
 
 
-@pytest.mark.parametrize(
-    ("word", "status"),
-    [
+def test_read_status(subtests):
+    """Words of the rules are read like those that are known, whatever their letters."""
+    cases = (
         ("SETTLED", Status.PAID),
         ("_settled ", Status.PAID),
         ("partially-paid", Status.PENDING),
@@ -75,17 +75,16 @@ def test_strict():
         ("other", None),
         ("1", None),
         (None, None),
-    ],
-)
-def test_read_status(word, status):
-    """Words of the rules are read like those that are known, whatever their letters."""
-    rules = Rules(statuses={"Settled": "paid", "Partially  Paid": Status.PENDING})
-    assert rules.read_status(word) is status
+    )
+    for word, status in cases:
+        with subtests.test(word=word, status=status):
+            rules = Rules(statuses={"Settled": "paid", "Partially  Paid": Status.PENDING})
+            assert rules.read_status(word) is status
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_words(subtests):
+    """A word that is known keeps its meaning, a word has one meaning, and a number has none."""
+    cases = (
         ({"Paid": "failed"}, "statuses.Paid must not be failed: 'Paid' always means paid"),
         ({"CANCELLED": "expired"}, "statuses.CANCELLED must not be expired: 'CANCELLED' always means canceled"),
         ({"done": "paidd"}, "statuses.done must be one of paid, pending, "),
@@ -95,14 +94,13 @@ def test_read_status(word, status):
         ({"-0.0": "paid"}, "statuses: '-0.0' is not a word"),
         ({"\uff11": "paid"}, "statuses: '\uff11' is not a word"),
         ({"": "paid"}, "statuses: '' is not a word"),
-    ],
-)
-def test_words(words, message):
-    """A word that is known keeps its meaning, a word has one meaning, and a number has none."""
-    with pytest.raises(RulesError) as caught:
-        Rules(statuses=words)
-    assert str(caught.value).startswith(message)
-    assert caught.value.key == ("statuses", list(words)[-1])
+    )
+    for words, message in cases:
+        with subtests.test(words=words, message=message):
+            with pytest.raises(RulesError) as caught:
+                Rules(statuses=words)
+            assert str(caught.value).startswith(message)
+            assert caught.value.key == ("statuses", list(words)[-1])
 
 
 def test_same_meaning():
@@ -110,9 +108,9 @@ def test_same_meaning():
     assert Rules(statuses={"Paid": "paid", "Done": "paid", "DONE": "paid"}).statuses == {"paid": "paid", "done": "paid"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
+def test_refused(subtests):
+    """What cannot be a rule is refused when the rules are made."""
+    cases = (
         ({"columns": {"payee": "x"}}, "columns: there is no field 'payee'; the fields are reference, merchant_reff, "),
         ({"columns": {"amount": " "}}, "columns.amount must be the name of a column, got ' '"),
         ({"columns": {"amount": 1}}, "columns.amount must be the name of a column, got 1"),
@@ -126,13 +124,12 @@ def test_same_meaning():
         ({"time_zone": timezone(timedelta(seconds=1))}, "time_zone must be a name such as Asia/Jakarta, or an offset "),
         ({"time_zone": 7}, "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got 7"),
         ({"accepted": [ACCEPTED, OTHER, ACCEPTED]}, "accepted: underpaid of 'T1' is listed twice"),
-    ],
-)
-def test_refused(fields, message):
-    """What cannot be a rule is refused when the rules are made."""
-    with pytest.raises(RulesError) as caught:
-        Rules(**fields)
-    assert str(caught.value).startswith(message)
+    )
+    for fields, message in cases:
+        with subtests.test(fields=fields, message=message):
+            with pytest.raises(RulesError) as caught:
+                Rules(**fields)
+            assert str(caught.value).startswith(message)
 
 
 def test_created_at():
@@ -204,9 +201,9 @@ def test_round_trip(rules):
     assert (again, again.fingerprint) == (rules, rules.fingerprint)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_fingerprint_changes(subtests):
+    """Every change of the rules that changes a judgement changes the fingerprint."""
+    cases = (
         {"tolerances": {}},
         {"statuses": {"settled": "failed"}},
         {"grace": timedelta(hours=1)},
@@ -214,11 +211,10 @@ def test_round_trip(rules):
         {"time_zone": None},
         {"fees": {"VA": FeeSchedule(flat=4001)}},
         {"accepted": [ACCEPTED]},
-    ],
-)
-def test_fingerprint_changes(change):
-    """Every change of the rules that changes a judgement changes the fingerprint."""
-    assert attrs.evolve(FULL, **change).fingerprint != FULL.fingerprint
+    )
+    for change in cases:
+        with subtests.test(change=change):
+            assert attrs.evolve(FULL, **change).fingerprint != FULL.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -248,9 +244,9 @@ def test_error(again):
     assert (str(error), error.key, error.line, isinstance(error, ValueError)) == ("no", ("accepted", 0), 3, True)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "amount", "fee"),
-    [
+def test_fee(subtests):
+    """Flat and percentage are added, rounded as the schedule says, and then bounded."""
+    cases = (
         ({}, 15_000, 0),
         ({"flat": 4_000}, 15_000, 4_000),
         ({"percent": "0.7"}, 15_000, 105),
@@ -266,11 +262,10 @@ def test_error(again):
         ({"percent": 1, "rounding": "down"}, 199, 1),
         ({"percent": 1}, -150, 0),
         ({"flat": 10, "percent": 1}, -150, 9),
-    ],
-)
-def test_fee(schedule, amount, fee):
-    """Flat and percentage are added, rounded as the schedule says, and then bounded."""
-    assert FeeSchedule(**schedule).fee_of(amount) == fee
+    )
+    for schedule, amount, fee in cases:
+        with subtests.test(schedule=schedule, amount=amount):
+            assert FeeSchedule(**schedule).fee_of(amount) == fee
 
 
 @given(amount=st.integers(0, 10**18), millionths=st.integers(0, 10**8), rounding=st.sampled_from(list(Rounding)))
@@ -282,9 +277,9 @@ def test_exact(amount, millionths, rounding):
     assert fee == expected
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "wanted"),
-    [
+def test_refused_of_fees(subtests):
+    """What is no schedule is refused by the name of its field."""
+    cases = (
         ("flat", -1, "a whole number"),
         ("flat", Decimal(1), "a whole number"),
         ("minimum", None, "a whole number"),
@@ -293,13 +288,12 @@ def test_exact(amount, millionths, rounding):
         ("percent", "101", "a percentage"),
         ("rounding", "half_even", "one of half_up, up, down"),
         ("rounding", ["up"], "one of half_up, up, down"),
-    ],
-)
-def test_refused_of_fees(field, value, wanted):
-    """What is no schedule is refused by the name of its field."""
-    with pytest.raises(RulesError, match=f"^{field} must be {wanted}") as caught:
-        FeeSchedule(**{field: value})
-    assert caught.value.key == (field,)
+    )
+    for field, value, wanted in cases:
+        with subtests.test(field=field, value=value):
+            with pytest.raises(RulesError, match=f"^{field} must be {wanted}") as caught:
+                FeeSchedule(**{field: value})
+            assert caught.value.key == (field,)
 
 
 def test_empty_range():
@@ -312,9 +306,9 @@ MONEY = st.integers(-(10**18), 10**18)
 PERCENT = st.decimals(0, 100, places=6)
 
 
-@pytest.mark.parametrize(
-    ("bounds", "theirs", "expected"),
-    [
+def test_bounds(subtests):
+    """A difference is within when every bound of its own side holds, and there is one."""
+    cases = (
         ({"below": 500}, 9_500, "within the tolerance of 500 below"),
         ({"below": 500}, 9_499, ""),
         ({"below": 500}, 10_001, ""),
@@ -330,11 +324,10 @@ PERCENT = st.decimals(0, 100, places=6)
         ({"below": 60, "below_percent": "0.5"}, 9_945, ""),
         ({"below": 40, "below_percent": "0.5"}, 9_955, ""),
         ({}, 9_999, ""),
-    ],
-)
-def test_bounds(bounds, theirs, expected):
-    """A difference is within when every bound of its own side holds, and there is one."""
-    assert Tolerance(**bounds).waiver(10_000, theirs) == expected
+    )
+    for bounds, theirs, expected in cases:
+        with subtests.test(bounds=bounds, theirs=theirs):
+            assert Tolerance(**bounds).waiver(10_000, theirs) == expected
 
 
 def test_negative():
@@ -364,11 +357,10 @@ def test_not_a_number(value):
         Tolerance(below=value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [-1, 101, 0.5, "half", " 5", "1_0", "1e1", "", "0.0000001", Decimal("NaN"), Decimal("Infinity"), True, []],
-)
-def test_not_a_percentage(value):
+def test_not_a_percentage(subtests):
     """A percentage is exact: from 0 to 100, with few places, and never a float."""
-    with pytest.raises(RulesError, match=r"^above_percent must be a percentage from 0 to 100"):
-        Tolerance(above_percent=value)
+    cases = (-1, 101, 0.5, "half", " 5", "1_0", "1e1", "", "0.0000001", Decimal("NaN"), Decimal("Infinity"), True, [])
+    for value in cases:
+        with subtests.test(value=value):
+            with pytest.raises(RulesError, match=r"^above_percent must be a percentage from 0 to 100"):
+                Tolerance(above_percent=value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, timedelta, timezone
 from decimal import Decimal
+from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -105,93 +106,94 @@ def test_file(tmp_path, content):
     assert read_rules(tmp_path / "rules.toml") == RULES
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
-    [
-        (
-            "below = 500",
-            "below = -500",
-            9,
-            "tolerances.amount.below must be a whole number that is not negative, got -500",
-        ),
-        (
-            "below = 500",
-            "below = 1.5",
-            9,
-            "tolerances.amount.below must be a whole number that is not negative, got 1.5",
-        ),
-        (
-            "below = 500",
-            "below = true",
-            9,
-            "tolerances.amount.below must be a whole number that is not negative, got True",
-        ),
-        (
-            "below = 500",
-            "beneath = 500",
-            9,
-            "tolerances.amount: there is no key 'beneath'; the keys are above, below, ",
-        ),
-        ("0.5\n", "nan\n", 10, "tolerances.amount.above_percent must be a percentage from 0 to 100 "),
-        ("{ above = 1 }", "1", 12, "tolerances.fee must be a table of keys and values, got 1"),
-        ("above = 1 ", "up = 1 ", 12, "tolerances.fee: there is no key 'up'"),
-        ("fee =", "fees =", 12, "tolerances: there is no field 'fees'; the fields are amount, fee, amount_received"),
-        ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', or '2 business days', got 36"),
-        ('"36h"', '"36"', 2, "grace must be a duration such as"),
-        ('"36h"', '""', 2, "grace must be a duration such as"),
-        (
-            "Asia/Jakarta",
-            "Asia/Nowhere",
-            1,
-            "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got ",
-        ),
-        ("Asia/Jakarta", "../../etc", 1, "time_zone must be a name"),
-        ("Asia/Jakarta", "Asia", 1, "time_zone must be a name"),
-        ("Asia/Jakarta", "", 1, "time_zone must be a name"),
-        (
-            "[columns]",
-            "[column]",
-            6,
-            "there is no key 'column'; the keys are time_zone, grace, calendar, assume_status, ",
-        ),
-        ("amount =", "sum =", 7, "columns: there is no field 'sum'"),
-        ('"Betrag"', "3", 7, "columns.amount must be the name of a column, got 3"),
-        ('"paid"', '"paidd"', 14, "statuses.Settled must be one of paid, pending, "),
-        ("Settled", "Canceled", 14, "statuses.Canceled must not be paid: 'Canceled' always means canceled"),
-        ("Settled", "1", 14, "statuses: '1' is not a word"),
-        ('"up"', '"even"', 18, "fees.VA.rounding must be one of half_up, up, down, got 'even'"),
-        (
-            "[fees.VA]",
-            "[fees.VA]\nmaximum = 1\nminimum = 2",
-            16,
-            "fees.VA.maximum must be at least the minimum 2, got 1",
-        ),
-        ("[[accepted]]", "[accepted]", 19, "accepted must be a list of tables, each under [[accepted]]"),
-        ('owner = "Ana"\n', "", 19, "accepted has no owner; owner must be given"),
-        ('"agreed"', '""', 24, "accepted.reason must be text that is not empty, got ''"),
-        ("2026-12-31", "2026-12-31T10:00:00", 26, "accepted.expires must be a date such as 2026-12-31, got "),
-        (
-            "ledger = 100\nservice = 99\n",
-            "",
-            19,
-            "accepted.largest_difference must be given, or both ledger and service",
-        ),
-        ("ledger = 100\n", "", 19, "accepted.largest_difference must be given, or both ledger and service"),
-        ("service = 99", "service = 9.9", 23, "accepted.service must be text or a whole number"),
-        ("underpaid", "underpaidd", 20, "accepted.code must be one of "),
-        ('["amount"]', '"amount"', 3, "require must be a list of texts, each with a word in it, got 'amount'"),
-        ('["amount"]', '["sum"]', 3, "require: there is no field 'sum'; the fields are "),
-        ('["Rabatt"]', "[1]", 4, "ignore_columns must be a list of texts, each with a word in it, got "),
-        ('["Kode tak dikenal"]', '["…"]', 5, "not_found_messages must be a list of texts, each with a word in it"),
-        ("flat = 4000", "flat = ", 16, "it is not TOML: Invalid value"),
-        ("flat = 4000", "flat = 1\nflat = 2", 17, "it is not TOML: Cannot overwrite a value"),
-    ],
+REFUSED = (
+    (
+        "below = 500",
+        "below = -500",
+        9,
+        "tolerances.amount.below must be a whole number that is not negative, got -500",
+    ),
+    (
+        "below = 500",
+        "below = 1.5",
+        9,
+        "tolerances.amount.below must be a whole number that is not negative, got 1.5",
+    ),
+    (
+        "below = 500",
+        "below = true",
+        9,
+        "tolerances.amount.below must be a whole number that is not negative, got True",
+    ),
+    (
+        "below = 500",
+        "beneath = 500",
+        9,
+        "tolerances.amount: there is no key 'beneath'; the keys are above, below, ",
+    ),
+    ("0.5\n", "nan\n", 10, "tolerances.amount.above_percent must be a percentage from 0 to 100 "),
+    ("{ above = 1 }", "1", 12, "tolerances.fee must be a table of keys and values, got 1"),
+    ("above = 1 ", "up = 1 ", 12, "tolerances.fee: there is no key 'up'"),
+    ("fee =", "fees =", 12, "tolerances: there is no field 'fees'; the fields are amount, fee, amount_received"),
+    ('"36h"', "36", 2, "grace must be a duration such as '90m', '12h' or '1d 12h', or '2 business days', got 36"),
+    ('"36h"', '"36"', 2, "grace must be a duration such as"),
+    ('"36h"', '""', 2, "grace must be a duration such as"),
+    (
+        "Asia/Jakarta",
+        "Asia/Nowhere",
+        1,
+        "time_zone must be a name such as Asia/Jakarta, or an offset such as +07:00, got ",
+    ),
+    ("Asia/Jakarta", "../../etc", 1, "time_zone must be a name"),
+    ("Asia/Jakarta", "Asia", 1, "time_zone must be a name"),
+    ("Asia/Jakarta", "", 1, "time_zone must be a name"),
+    (
+        "[columns]",
+        "[column]",
+        6,
+        "there is no key 'column'; the keys are time_zone, grace, calendar, assume_status, ",
+    ),
+    ("amount =", "sum =", 7, "columns: there is no field 'sum'"),
+    ('"Betrag"', "3", 7, "columns.amount must be the name of a column, got 3"),
+    ('"paid"', '"paidd"', 14, "statuses.Settled must be one of paid, pending, "),
+    ("Settled", "Canceled", 14, "statuses.Canceled must not be paid: 'Canceled' always means canceled"),
+    ("Settled", "1", 14, "statuses: '1' is not a word"),
+    ('"up"', '"even"', 18, "fees.VA.rounding must be one of half_up, up, down, got 'even'"),
+    (
+        "[fees.VA]",
+        "[fees.VA]\nmaximum = 1\nminimum = 2",
+        16,
+        "fees.VA.maximum must be at least the minimum 2, got 1",
+    ),
+    ("[[accepted]]", "[accepted]", 19, "accepted must be a list of tables, each under [[accepted]]"),
+    ('owner = "Ana"\n', "", 19, "accepted has no owner; owner must be given"),
+    ('"agreed"', '""', 24, "accepted.reason must be text that is not empty, got ''"),
+    ("2026-12-31", "2026-12-31T10:00:00", 26, "accepted.expires must be a date such as 2026-12-31, got "),
+    (
+        "ledger = 100\nservice = 99\n",
+        "",
+        19,
+        "accepted.largest_difference must be given, or both ledger and service",
+    ),
+    ("ledger = 100\n", "", 19, "accepted.largest_difference must be given, or both ledger and service"),
+    ("service = 99", "service = 9.9", 23, "accepted.service must be text or a whole number"),
+    ("underpaid", "underpaidd", 20, "accepted.code must be one of "),
+    ('["amount"]', '"amount"', 3, "require must be a list of texts, each with a word in it, got 'amount'"),
+    ('["amount"]', '["sum"]', 3, "require: there is no field 'sum'; the fields are "),
+    ('["Rabatt"]', "[1]", 4, "ignore_columns must be a list of texts, each with a word in it, got "),
+    ('["Kode tak dikenal"]', '["…"]', 5, "not_found_messages must be a list of texts, each with a word in it"),
+    ("flat = 4000", "flat = ", 16, "it is not TOML: Invalid value"),
+    ("flat = 4000", "flat = 1\nflat = 2", 17, "it is not TOML: Cannot overwrite a value"),
 )
-def test_refused(old, new, line, message):
+
+
+def test_refused(subtests):
     """The first fault is named with its line, its key and what to write instead."""
-    found, found_line = refusal(TEXT.replace(old, new, 1))
-    assert found.startswith(f"rules.toml, line {line}: {message}")
-    assert found_line == line
+    for old, new, line, message in REFUSED:
+        with subtests.test(old=old, new=new):
+            found, found_line = refusal(TEXT.replace(old, new, 1))
+            assert found.startswith(f"rules.toml, line {line}: {message}")
+            assert found_line == line
 
 
 def test_twice():
@@ -229,19 +231,20 @@ def test_time_zone(text, expected):
     assert parse_rules(f'time_zone = "{text}"').time_zone == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90m", 5400), ("1d 12h", 129600), ("2h30m", 9000), ("5s", 5), ("0s", 0), (" 3d ", 259200)],
-)
-def test_grace(text, seconds):
+def test_grace(subtests):
     """A duration is days, hours, minutes and seconds, in this order."""
-    assert parse_rules(f'grace = "{text}"').grace == timedelta(seconds=seconds)
+    cases = (("90m", 5400), ("1d 12h", 129600), ("2h30m", 9000), ("5s", 5), ("0s", 0), (" 3d ", 259200))
+    for text, seconds in cases:
+        with subtests.test(text=text, seconds=seconds):
+            assert parse_rules(f'grace = "{text}"').grace == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("text", ["-1h", "1.5h", "1 week", "12", "1h 1d", "1h1h", "٣h", "1h "[:0]])
-def test_no_grace(text):
+def test_no_grace(subtests):
     """What is no duration is refused."""
-    assert "grace must be a duration" in refusal(f'grace = "{text}"')[0]
+    cases = ("-1h", "1.5h", "1 week", "12", "1h 1d", "1h1h", "٣h", "1h "[:0])
+    for text in cases:
+        with subtests.test(text=text):
+            assert "grace must be a duration" in refusal(f'grace = "{text}"')[0]
 
 
 def test_quoted():
@@ -338,32 +341,32 @@ z = 1
 '''
 
 
-@pytest.mark.parametrize(
-    ("key", "line"),
-    [
-        (("zone",), 2),
-        (("tolerances",), 4),
-        (("tolerances", "amount"), 4),
-        (("tolerances", "amount", "below"), 5),
-        (("tolerances", "amount", "above"), 7),
-        (("tolerances", "fee"), 9),
-        (("tolerances", "fee", "below"), 9),
-        (("tolerances", "amount received", "above"), 10),
-        (("accepted",), 12),
-        (("accepted", 0, "code"), 13),
-        (("accepted", 0, "reason"), 14),
-        (("accepted", 0, "owner"), 18),
-        (("accepted", 1), 20),
-        (("accepted", 1, "code"), 21),
-        (("accepted", 1, "list"), 22),
-        (("accepted", 1, "list", 1, "x"), 22),
-        (("accepted", 1, "more", "z"), 27),
-    ],
+LINES = (
+    (("zone",), 2),
+    (("tolerances",), 4),
+    (("tolerances", "amount"), 4),
+    (("tolerances", "amount", "below"), 5),
+    (("tolerances", "amount", "above"), 7),
+    (("tolerances", "fee"), 9),
+    (("tolerances", "fee", "below"), 9),
+    (("tolerances", "amount received", "above"), 10),
+    (("accepted",), 12),
+    (("accepted", 0, "code"), 13),
+    (("accepted", 0, "reason"), 14),
+    (("accepted", 0, "owner"), 18),
+    (("accepted", 1), 20),
+    (("accepted", 1, "code"), 21),
+    (("accepted", 1, "list"), 22),
+    (("accepted", 1, "list", 1, "x"), 22),
+    (("accepted", 1, "more", "z"), 27),
 )
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_line(key, line, end):
+
+
+def test_line(subtests):
     """Headers, dotted keys, inline tables and values of several lines are on the line where they begin."""
-    assert line_of(TEXT_TOML_LINES.replace("\n", end), key) == line
+    for (key, line), end in product(LINES, ("\n", "\r\n")):
+        with subtests.test(key=key, line=line, end=end):
+            assert line_of(TEXT_TOML_LINES.replace("\n", end), key) == line
 
 
 @pytest.mark.parametrize(
@@ -397,9 +400,9 @@ def test_ledger():
     assert rules.fingerprint == STRICT.fingerprint  # it does not change how a row is judged
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
+def test_unusable_ledger(subtests):
+    """What cannot be declared is refused with its line and its key."""
+    cases = (
         ("[ledger]\ndecimals = 1", 2, "ledger: there is no key 'decimals'; the keys are profile, encoding, "),
         ('[ledger]\nencoding = "utf-8"\ndecimal = ";"', 3, "ledger.decimal must be one of . and , got ';'"),
         ('[ledger]\ndecimal = ","\nthousands = ","', 2, "ledger.decimal and thousands must differ"),
@@ -407,10 +410,9 @@ def test_ledger():
         ("[ledger]\nprofile = []", 2, "ledger.profile must be one of excel-de, "),
         ('[ledger]\ndate_format = ["%d/%m"]', 2, "ledger.date_format must have day, month and year"),
         ("ledger = 3", 1, "ledger must be a table of keys and values, got 3"),
-    ],
-)
-def test_unusable_ledger(text, line, message):
-    """What cannot be declared is refused with its line and its key."""
-    with pytest.raises(RulesError) as caught:
-        parse_rules(text, name="rules.toml")
-    assert str(caught.value).startswith(f"rules.toml, line {line}: {message}")
+    )
+    for text, line, message in cases:
+        with subtests.test(text=text, line=line):
+            with pytest.raises(RulesError) as caught:
+                parse_rules(text, name="rules.toml")
+            assert str(caught.value).startswith(f"rules.toml, line {line}: {message}")

@@ -27,9 +27,9 @@ def settled(*lines, rules=PLAIN):
     return None if found is None else (found.amount, found.amount_received, found.money)
 
 
-@pytest.mark.parametrize(
-    ("lines", "rules", "expected"),
-    [
+def test_settled_by(subtests):
+    """The lines of a reference are summed by their kind; those that do not say paid settle nothing."""
+    cases = (
         ([{"amount": 100}], PLAIN, (100, None, 100)),
         ([{"amount": 100, "amount_received": 97}], PLAIN, (100, 97, 97)),
         ([{"amount_received": 97}], PLAIN, (None, 97, 97)),
@@ -45,11 +45,10 @@ def settled(*lines, rules=PLAIN):
         ([{"amount": 100, "status": "Paid"}, {"amount": -9, "status": "Refunded"}], PLAIN, (91, None, 91)),
         ([{"amount": 100, "status": "Refunded", "kind": "refund"}], BY_KIND, (-100, None, -100)),
         ([], PLAIN, None),
-    ],
-)
-def test_settled_by(lines, rules, expected):
-    """The lines of a reference are summed by their kind; those that do not say paid settle nothing."""
-    assert settled(*lines, rules=rules) == expected
+    )
+    for lines, rules, expected in cases:
+        with subtests.test(lines=lines, rules=rules):
+            assert settled(*lines, rules=rules) == expected
 
 
 def test_total():
@@ -142,39 +141,40 @@ LISTED = Settled(lines=(7,))
 NET = Settled(lines=(7,), amount_received=97, money=97)
 
 
-@pytest.mark.parametrize(
-    ("listed", "in_ledger", "found", "expected"),
-    [
-        (HUNDRED, True, paid(), []),
-        (LISTED, True, paid(), []),
-        (HUNDRED, False, paid(), ["not_in_ledger"]),
-        (HUNDRED, False, paid(90), ["not_in_ledger", "settled_differently"]),
-        (None, False, paid(), ["not_in_ledger"]),
-        (None, True, paid(), ["not_settled"]),
-        (None, True, paid(status="Expired"), []),
-        (None, True, None, []),
-        (HUNDRED, True, paid(90), ["settled_differently"]),
-        (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=96), ["settled_differently"]),
-        (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=None), []),
-        (NET, True, paid(fee=3, amount_received=None), []),
-        (NET, True, paid(fee=-3), []),
-        (NET, True, paid(fee=2), ["settled_differently"]),
-        (NET, True, paid(97, fee=3), []),
-        (NET, True, paid(96), ["settled_differently"]),
-        (NET, True, paid(status="Pending"), ["settled_not_paid"]),
-        (Settled(lines=(7,), amount_received=-97, money=-97), True, paid(status="Refunded"), []),
-        (HUNDRED, True, paid(status="Pending"), ["settled_not_paid"]),
-        (HUNDRED, True, None, ["settled_not_paid"]),
-        (LISTED, False, None, ["settled_not_paid"]),
-        (BACK, True, paid(status="Refunded"), []),
-        (Settled(lines=(7, 8), amount=0), True, paid(status="Canceled"), []),
-        (BACK, True, paid(), ["settled_differently"]),
-    ],
+FINDINGS = (
+    (HUNDRED, True, paid(), []),
+    (LISTED, True, paid(), []),
+    (HUNDRED, False, paid(), ["not_in_ledger"]),
+    (HUNDRED, False, paid(90), ["not_in_ledger", "settled_differently"]),
+    (None, False, paid(), ["not_in_ledger"]),
+    (None, True, paid(), ["not_settled"]),
+    (None, True, paid(status="Expired"), []),
+    (None, True, None, []),
+    (HUNDRED, True, paid(90), ["settled_differently"]),
+    (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=96), ["settled_differently"]),
+    (attrs.evolve(HUNDRED, amount_received=97), True, paid(amount_received=None), []),
+    (NET, True, paid(fee=3, amount_received=None), []),
+    (NET, True, paid(fee=-3), []),
+    (NET, True, paid(fee=2), ["settled_differently"]),
+    (NET, True, paid(97, fee=3), []),
+    (NET, True, paid(96), ["settled_differently"]),
+    (NET, True, paid(status="Pending"), ["settled_not_paid"]),
+    (Settled(lines=(7,), amount_received=-97, money=-97), True, paid(status="Refunded"), []),
+    (HUNDRED, True, paid(status="Pending"), ["settled_not_paid"]),
+    (HUNDRED, True, None, ["settled_not_paid"]),
+    (LISTED, False, None, ["settled_not_paid"]),
+    (BACK, True, paid(status="Refunded"), []),
+    (Settled(lines=(7, 8), amount=0), True, paid(status="Canceled"), []),
+    (BACK, True, paid(), ["settled_differently"]),
 )
-def test_findings(listed, in_ledger, found, expected):
+
+
+def test_findings(subtests):
     """Each pair of a statement and an answer has its finding, and one that agrees has none."""
-    side = OtherSide(settled=listed, is_in_ledger=in_ledger)
-    assert codes(side, found) == [(code, False) for code in expected]
+    for listed, in_ledger, found, expected in FINDINGS:
+        with subtests.test(listed=listed, in_ledger=in_ledger):
+            side = OtherSide(settled=listed, is_in_ledger=in_ledger)
+            assert codes(side, found) == [(code, False) for code in expected]
 
 
 @pytest.mark.parametrize(("days", "is_waived"), [(2, True), (4, False), (-2, True), (-4, False)])

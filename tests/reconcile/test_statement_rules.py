@@ -44,9 +44,9 @@ def test_kept():
     assert "statement" not in rules_as_json(Rules())
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_refused(subtests):
+    """A rule that cannot be used is refused with its line and key."""
+    cases = (
         ('[statement]\nsettles_within = "soon"\n', "line 2: statement.settles_within must be a duration"),
         ("[statement.columns]\nfees = 'x'\n", "line 2: statement.columns: there is no field 'fees'"),
         ("[statement.columns]\nfee = ' '\n", "line 2: statement.columns.fee must be the name of a column"),
@@ -55,10 +55,9 @@ def test_kept():
         ('[statement.reading]\ndecimal = "x"\n', "line 2: statement.reading.decimal must be one of"),
         ("[statement.kind]\ncharge = ['x']\n", "line 1: statement.kind has no column"),
         ("[statement]\npayout = 3\n", "line 2: statement: there is no key 'payout'"),
-    ],
-)
-def test_refused(text, message):
-    """A rule that cannot be used is refused with its line and key."""
-    with pytest.raises(RulesError) as caught:
-        parse_rules(text, name="rules.toml")
-    assert f"rules.toml, {message}" in str(caught.value)
+    )
+    for text, message in cases:
+        with subtests.test(text=text, message=message):
+            with pytest.raises(RulesError) as caught:
+                parse_rules(text, name="rules.toml")
+            assert f"rules.toml, {message}" in str(caught.value)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from payclient.reconcile import Status, read_status
 
 
-@pytest.mark.parametrize(
-    ("word", "status"),
-    [
+def test_known(subtests):
+    """The six words are known in any case and with spaces, dashes and underscores around them."""
+    cases = (
         ("Canceled", Status.CANCELED),
         ("cancelled", Status.CANCELED),
         ("Paid", Status.PAID),
@@ -19,20 +17,18 @@ from payclient.reconcile import Status, read_status
         ("EXPIRED", Status.EXPIRED),
         ("failed", Status.FAILED),
         ("Refunded", Status.REFUNDED),
-    ],
-)
-def test_known(word, status):
-    """The six words are known in any case and with spaces, dashes and underscores around them."""
-    assert read_status(word) is status
+    )
+    for word, status in cases:
+        with subtests.test(word=word, status=status):
+            assert read_status(word) is status
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["success", "settled", "unpaid", "partially paid", "1", "00", "2", "", " ", "pa id", None],
-)
-def test_unknown(word):
+def test_unknown(subtests):
     """Every other word, and every number, is unknown."""
-    assert read_status(word) is None
+    cases = ("success", "settled", "unpaid", "partially paid", "1", "00", "2", "", " ", "pa id", None)
+    for word in cases:
+        with subtests.test(word=word):
+            assert read_status(word) is None
 
 
 def test_more_words():

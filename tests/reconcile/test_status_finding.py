@@ -147,10 +147,11 @@ def test_assumed_to_be_paid():
     )
 
 
-@pytest.mark.parametrize("theirs", WORDS)
-def test_nothing_assumed(theirs):
+def test_nothing_assumed(subtests):
     """Where nothing is assumed, the status of a row without one is not compared."""
-    assert found(ABSENT, theirs, assume_status=Assumed.NONE) is None
+    for theirs in WORDS:
+        with subtests.test(theirs=theirs):
+            assert found(ABSENT, theirs, assume_status=Assumed.NONE) is None
 
 
 def test_assumption_is_for_no_column_only():
@@ -173,13 +174,12 @@ def is_excused(at, zone=UTC, entry=ENTRY, grace=TWO_HOURS):
     return bool(excuse(entry, at, Rules(grace=grace, time_zone=zone)))
 
 
-@pytest.mark.parametrize(
-    ("hours", "expected"),
-    [(0, True), (1.999, True), (2, False), (3, False), (-1.999, True), (-2, False)],
-)
-def test_grace(hours, expected):
+def test_grace(subtests):
     """A row is excused until it is as old as the grace, and a row from the future only within it."""
-    assert is_excused(TEN_UTC + timedelta(hours=hours)) is expected
+    cases = ((0, True), (1.999, True), (2, False), (3, False), (-1.999, True), (-2, False))
+    for hours, expected in cases:
+        with subtests.test(hours=hours, expected=expected):
+            assert is_excused(TEN_UTC + timedelta(hours=hours)) is expected
 
 
 @pytest.mark.parametrize(("hours", "expected"), [(-5.001, True), (-4.999, False)])

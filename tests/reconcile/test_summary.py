@@ -51,9 +51,9 @@ def summary(*rows):
     return tally.summary()
 
 
-@pytest.mark.parametrize(
-    ("rows", "verdict", "status"),
-    [
+def test_verdict(subtests):
+    """Unresolved rows never hide a break that matters from the exit status."""
+    cases = (
         ((), Verdict.EMPTY, 0),
         ((MATCHED, OPEN), Verdict.CLEAN, 0),
         ((MATCHED, BREAK), Verdict.BREAKS, 1),
@@ -64,12 +64,11 @@ def summary(*rows):
         ((BREAK, UNRESOLVED), Verdict.INCOMPLETE, 1),
         ((REJECTED, UNRESOLVED), Verdict.INCOMPLETE, 1),
         ((BREAK, LACKS_PROBE), Verdict.INCOMPLETE, 3),
-    ],
-)
-def test_verdict(rows, verdict, status):
-    """Unresolved rows never hide a break that matters from the exit status."""
-    result = summary(*rows)
-    assert (result.verdict, result.exit_status()) == (verdict, status)
+    )
+    for rows, verdict, status in cases:
+        with subtests.test(rows=rows, verdict=verdict):
+            result = summary(*rows)
+            assert (result.verdict, result.exit_status()) == (verdict, status)
 
 
 @pytest.mark.parametrize(

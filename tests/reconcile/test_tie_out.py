@@ -84,13 +84,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("each", "step", "amount"), CASES)
-def test_steps(each, step, amount):
+def test_steps(subtests):
     """Each row belongs to one step, and moves what is paid on one side alone, or paid with another amount."""
-    result = bridge(each)
-    moved = {found.step: found.amount for found in result.steps if found.rows}
-    assert (step_of(each), moved) == (step, {step: amount})
-    assert (result.service_paid_total - result.ledger_paid_total, result.residual) == (amount, 0)
+    for each, step, amount in CASES:
+        with subtests.test(each=each, step=step):
+            result = bridge(each)
+            moved = {found.step: found.amount for found in result.steps if found.rows}
+            assert (step_of(each), moved) == (step, {step: amount})
+            assert (result.service_paid_total - result.ledger_paid_total, result.residual) == (amount, 0)
 
 
 def test_waived_in_a_break():

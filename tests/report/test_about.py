@@ -76,18 +76,16 @@ def test_run_name():
     assert run_name(attrs.evolve(FULL, ended_by="", canary=None), STARTED) == name
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"ledger": attrs.evolve(LEDGER, sha256="cd" * 32)},
-        {"ledger": None},
-        {"rules": Rules()},
-        {"base_url": "https://other.example"},
-        {"environment": "sandbox"},
-        {"key_fingerprint": "ba9876543210"},
-    ],
-    ids=["ledger", "no ledger", "rules", "address", "environment", "key"],
-)
-def test_other_run(other):
+def test_other_run(subtests):
     """Another ledger, service, key or rule makes another name, although both runs began in the same second."""
-    assert run_name(attrs.evolve(FULL, **other), STARTED) != run_name(FULL, STARTED)
+    cases = {
+        "ledger": {"ledger": attrs.evolve(LEDGER, sha256="cd" * 32)},
+        "no ledger": {"ledger": None},
+        "rules": {"rules": Rules()},
+        "address": {"base_url": "https://other.example"},
+        "environment": {"environment": "sandbox"},
+        "key": {"key_fingerprint": "ba9876543210"},
+    }
+    for case, other in cases.items():
+        with subtests.test(case):
+            assert run_name(attrs.evolve(FULL, **other), STARTED) != run_name(FULL, STARTED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,21 +107,20 @@ def test_lines():
     ]
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "remark"),
-    [
+def test_remark(subtests):
+    """Words are compared by what they mean, by the rules of the user too; what is not known is never the same."""
+    cases = (
         ("paid", "PAID ", ""),
         ("Paid", "Expired", "not the same"),
         ("Paid", "Settled", "unknown word"),
         ("Odd", "Odd", "unknown word"),
         ("Paid", "Lunas", ""),
         (None, "Paid", ""),
-    ],
-)
-def test_remark(ours, theirs, remark):
-    """Words are compared by what they mean, by the rules of the user too; what is not known is never the same."""
-    found = grid_of((ours, theirs, "QR"), rules=Rules(statuses={"lunas": "paid"}))
-    assert [line.remark for line in found.lines] == [remark]
+    )
+    for ours, theirs, remark in cases:
+        with subtests.test(ours=ours, theirs=theirs):
+            found = grid_of((ours, theirs, "QR"), rules=Rules(statuses={"lunas": "paid"}))
+            assert [line.remark for line in found.lines] == [remark]
 
 
 def test_many_words():

@@ -7,7 +7,6 @@ import io
 import json
 
 import attrs
-import pytest
 
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Row
@@ -32,13 +31,16 @@ def test_round_trip():
         assert line_of(again) == line_of(row)
 
 
-@pytest.mark.parametrize(
-    "reference",
-    ["T1", 'T"1', "T\\1", 'x","bucket":"break"', "Té", "\u202eT", "T\n1", None, ""],
-)
-def test_line(reference):
+def test_line(subtests):
     """A line has its reference and its bucket, whatever the reference is."""
-    entry = Entry(line=-3, reference=reference) if reference else RejectedEntry(line=1, reason="x", reference=reference)
-    row = Row(entry=entry, bucket=Bucket.UNRESOLVED)
-    (line,) = row_lines_of(io.BytesIO(line_of(row) + b"\n"))
-    assert (line.reference, line.bucket) == (reference, "unresolved")
+    cases = ("T1", 'T"1', "T\\1", 'x","bucket":"break"', "Té", "\u202eT", "T\n1", None, "")
+    for reference in cases:
+        with subtests.test(reference=reference):
+            entry = (
+                Entry(line=-3, reference=reference)
+                if reference
+                else RejectedEntry(line=1, reason="x", reference=reference)
+            )
+            row = Row(entry=entry, bucket=Bucket.UNRESOLVED)
+            (line,) = row_lines_of(io.BytesIO(line_of(row) + b"\n"))
+            assert (line.reference, line.bucket) == (reference, "unresolved")

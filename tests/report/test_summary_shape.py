@@ -71,24 +71,25 @@ def test_every_key_is_described():
     assert len(found) > 60
 
 
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [
-        (("properties", "verdict", "enum"), Verdict),
-        (("properties", "buckets", "required"), Bucket),
-        (("properties", "findings", "propertyNames", "enum"), Code),
-        (("properties", "breaks_by_severity", "required"), [severity.word for severity in reversed(Severity)]),
-        (("properties", "tie_out", "properties", "steps", "items", "properties", "step", "enum"), Step),
-        (("$defs", "meaning", "enum"), [*Status, None]),
-    ],
-    ids=["verdict", "buckets", "findings", "severities", "steps", "meanings"],
-)
-def test_words(place, words):
+def test_words(subtests):
     """The schema has exactly the words of the code, in their order."""
-    rule = SCHEMA
-    for name in place:
-        rule = rule[name]
-    assert rule == list(words)
+    cases = {
+        "verdict": (("properties", "verdict", "enum"), Verdict),
+        "buckets": (("properties", "buckets", "required"), Bucket),
+        "findings": (("properties", "findings", "propertyNames", "enum"), Code),
+        "severities": (
+            ("properties", "breaks_by_severity", "required"),
+            [severity.word for severity in reversed(Severity)],
+        ),
+        "steps": (("properties", "tie_out", "properties", "steps", "items", "properties", "step", "enum"), Step),
+        "meanings": (("$defs", "meaning", "enum"), [*Status, None]),
+    }
+    for case, (place, words) in cases.items():
+        with subtests.test(case):
+            rule = SCHEMA
+            for name in place:
+                rule = rule[name]
+            assert rule == list(words)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ def test_address(url, shown):
     assert repr(Proxy(url)) == shown
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
+def test_refused(subtests):
+    """What is not the address of an HTTP proxy is refused in words, which name the option."""
+    cases = (
         (3128, "must be text like http://host:port, got int"),
         ("https://proxy:3129", f"must be an http:// proxy; payclient cannot use one of https://{OWN_CLIENT}"),
         ("socks5://proxy:1080", f"must be an http:// proxy; payclient cannot use one of socks5://{OWN_CLIENT}"),
@@ -45,13 +45,12 @@ def test_address(url, shown):
         ("http://a b", "must be visible ASCII without white space"),
         ("http://proxy\r\nX: 1", "must be visible ASCII without white space"),
         ("", "names no host; it must be like http://host:port"),
-    ],
-)
-def test_refused(url, problem):
-    """What is not the address of an HTTP proxy is refused in words, which name the option."""
-    with pytest.raises(ConfigurationError) as caught:
-        Proxy(url)
-    assert str(caught.value) == f"proxy {problem}"
+    )
+    for url, problem in cases:
+        with subtests.test(url=url, problem=problem):
+            with pytest.raises(ConfigurationError) as caught:
+                Proxy(url)
+            assert str(caught.value) == f"proxy {problem}"
 
 
 @pytest.mark.parametrize("url", [f"http://clerk:{PASSWORD}@proxy:port", f"socks5://clerk:{PASSWORD}@proxy"])
@@ -116,9 +115,9 @@ def test_open(head, data):
     assert [tunnel.receive(piece) for piece in pieces] == [False] * len(cuts) + [True]
 
 
-@pytest.mark.parametrize(
-    ("answer", "has_password", "reason", "status"),
-    [
+def test_closed(subtests):
+    """Whatever else a proxy says, there is no tunnel, and the reason is in our words, not in the proxy's."""
+    cases = (
         (b"HTTP/1.1 502 Never Mind\r\n\r\n", False, "refused the tunnel (502 Bad Gateway)", 502),
         (b"HTTP/1.1 599 \r\n\r\n", False, "refused the tunnel (599)", 599),
         (
@@ -146,13 +145,12 @@ def test_open(head, data):
         (b"HTTP/1.1 000\r\n\r\n", False, "answered with something that is not HTTP", 0),
         (OPEN + b"x", False, "opened the tunnel and sent something through it that is not the service's", 0),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, False, "answered with a head of more than 16384 bytes", 0),
-    ],
-)
-def test_closed(answer, has_password, reason, status):
-    """Whatever else a proxy says, there is no tunnel, and the reason is in our words, not in the proxy's."""
-    with pytest.raises(TunnelError) as caught:
-        Tunnel(has_password=has_password).receive(answer)
-    assert (caught.value.reason, caught.value.status_code) == (reason, status)
+    )
+    for answer, has_password, reason, status in cases:
+        with subtests.test(answer=answer, has_password=has_password):
+            with pytest.raises(TunnelError) as caught:
+                Tunnel(has_password=has_password).receive(answer)
+            assert (caught.value.reason, caught.value.status_code) == (reason, status)
 
 
 @given(st.lists(st.binary(max_size=64), max_size=20))

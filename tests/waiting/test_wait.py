@@ -28,9 +28,9 @@ def begun(*, random=lambda: 1.0, began_on=datetime(2026, 11, 22, tzinfo=UTC), **
     return Wait("T1", terms, began_at=100.0, random=random, began_on=began_on)
 
 
-@pytest.mark.parametrize(
-    ("terms", "problem"),
-    [
+def test_refused_terms(subtests):
+    """What cannot be waited for is refused, with the argument and what it must be."""
+    cases = (
         ({"until": "Paid"}, "until must be a set of statuses, such as {'Paid'}, or a predicate, got 'Paid'"),
         ({"until": None}, "until must be a set of statuses, such as {'Paid'}, or a predicate, got None"),
         ({"until": ["Paid", 1]}, "until must be a set of statuses"),
@@ -46,14 +46,12 @@ def begun(*, random=lambda: 1.0, began_on=datetime(2026, 11, 22, tzinfo=UTC), **
         ({"grace": 600.0}, "an expiry ends a wait only with both time_zone and grace"),
         ({"time_zone": UTC}, "an expiry ends a wait only with both time_zone and grace"),
         ({"time_zone": "UTC", "grace": 1}, "time_zone must be a tzinfo, such as ZoneInfo('Asia/Jakarta'), got 'UTC'"),
-    ],
-    ids=str,
-)
-def test_refused_terms(terms, problem):
-    """What cannot be waited for is refused, with the argument and what it must be."""
-    with pytest.raises(ConfigurationError) as caught:
-        begun(**terms)
-    assert str(caught.value).startswith(problem)
+    )
+    for terms, problem in cases:
+        with subtests.test(terms=terms, problem=problem):
+            with pytest.raises(ConfigurationError) as caught:
+                begun(**terms)
+            assert str(caught.value).startswith(problem)
 
 
 async def test_async_predicate():
@@ -152,25 +150,24 @@ def test_no_expiry(expdate):
     assert begun(time_zone=UTC, grace=0).take(seen("Pending", expdate=expdate), 200.0) is False
 
 
-@pytest.mark.parametrize(
-    ("seconds", "grace", "said"),
-    [
+def test_open_after_the_expiry(subtests):
+    """A payment that is open when the grace is over ends the wait, with the time since its expiry."""
+    cases = (
         (0.0, 0.0, "0 seconds"),
         (1.0, 1.0, "1 second"),
         (59.9, 30.0, "59 seconds"),
         (60.0, 60.0, "1 minute"),
         (119.0, 60.0, "1 minute"),
         (7200.0, 60.0, "120 minutes"),
-    ],
-)
-def test_open_after_the_expiry(seconds, grace, said):
-    """A payment that is open when the grace is over ends the wait, with the time since its expiry."""
-    expdate = datetime(2026, 11, 22, 0, 5)  # noqa: DTZ001  as the service states it
-    wait = begun(time_zone=UTC, grace=grace)
-    with pytest.raises(StillOpenError) as caught:
-        wait.take(seen("x" * 90, expdate=expdate), 100.0 + 300.0 + seconds)
-    assert str(caught.value) == f"'T1' is still {'x' * 79}… {said} after its expiry"
-    assert caught.value.waited == 300.0 + seconds
+    )
+    for seconds, grace, said in cases:
+        with subtests.test(seconds=seconds, grace=grace):
+            expdate = datetime(2026, 11, 22, 0, 5)  # noqa: DTZ001  as the service states it
+            wait = begun(time_zone=UTC, grace=grace)
+            with pytest.raises(StillOpenError) as caught:
+                wait.take(seen("x" * 90, expdate=expdate), 100.0 + 300.0 + seconds)
+            assert str(caught.value) == f"'T1' is still {'x' * 79}… {said} after its expiry"
+            assert caught.value.waited == 300.0 + seconds
 
 
 def test_open_within_the_grace():
