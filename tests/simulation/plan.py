@@ -221,7 +221,20 @@ def draw(seed):
     """Return the plan of a seed."""
     number, original = divmod(seed, MUTANTS)
     plan = _drawn(original)
-    return plan if not number else _mutated(Random(f"mutant {seed}"), evolve(plan, seed=seed))
+    if number:
+        plan = _mutated(Random(f"mutant {seed}"), evolve(plan, seed=seed))
+    return evolve(plan, faults=tuple(fault for fault in plan.faults if fault.kind not in _impossible(plan)))
+
+
+def _impossible(plan):
+    """Return the kinds of faults that the plan cannot bear."""
+    # httpcore's own pool loses a connection when an attempt is cancelled in the turn in which it has got one, as
+    # happens when a clock jumps over the whole time-out (encode/httpcore#1093).
+    if plan.transport == "injected" and plan.is_tls:
+        yield "jump"
+    # Eight attempts at a time and a handshake leave none within its time-out.
+    if plan.timeout < 10.0 or plan.latency[1] > 0.1:
+        yield "one a second for ever"
 
 
 def _mutated(chance, plan):
@@ -241,7 +254,8 @@ def _mutated(chance, plan):
         plan,
         faults=tuple(faults),
         transport=transport,
-        latency=chance.choice((plan.latency, (0.001, 0.001), (0.01, 0.4))),
+        # A tunnel and a handshake with the longest latency take longer than the shortest time-out.
+        latency=plan.latency if plan.proxy else chance.choice((plan.latency, (0.001, 0.001), (0.01, 0.4))),
         troubles=tuple(each for each in TROUBLES if chance.random() < 0.12),
     )
 
@@ -259,11 +273,7 @@ def _drawn(seed):
     plan = evolve(plan, faults=(*plan.faults, *_of_a_reader(chance, plan)))
     chance = Random(f"for ever {seed}")
     troubles = tuple(each for each in TROUBLES if chance.random() < 0.12)
-    # httpcore's own pool loses a connection when an attempt is cancelled in the turn in which it has got one, as
-    # happens when a clock jumps over the whole time-out (encode/httpcore#1093).
-    lost = {"jump"} if plan.transport == "injected" and plan.is_tls else set()
-    faults = tuple(fault for fault in (*plan.faults, *_never_healed(chance)) if fault.kind not in lost)
-    return evolve(plan, troubles=troubles, faults=faults)
+    return evolve(plan, troubles=troubles, faults=(*plan.faults, *_never_healed(chance)))
 
 
 def _draw(seed):

@@ -249,6 +249,23 @@ FOUND = {
         work_seconds=0.0,
         troubles=("queues of one",),
     ),
+    "a commit that is due when the journal closes": Plan(
+        seed=4998,
+        work="reconcile",
+        transport="mounted",
+        references=("T0", "T1"),
+        concurrency=8,
+        spread=60.0,
+        order=((5, 1), (6, 1), (7, 1)),
+        work_seconds=0.0,
+        faults=(
+            Fault("wall clock", 0.018, 36.556),
+            Fault("cancel", 19, 12),
+            Fault("kill", 379),
+            Fault("cancel", 21, 12),
+            Fault("stop", 100),
+        ),
+    ),
     "nothing is sent before there is a tunnel": Plan(
         seed=866,
         transport="fast",

@@ -47,9 +47,10 @@ def _own(world, clients, client):
 async def check_silence(world):
     """Nothing is polled when nobody waits; a request on its way may still arrive."""
     loop, service = world.loop, world.service
-    await asyncio.sleep(
-        2 * world.plan.latency[1] + 30 * (world.plan.loss > 0) + max(0.0, world.network.blocked_for()) + 1
-    )
+    on_its_way = 2 * world.plan.latency[1] + 30 * (world.plan.loss > 0) + 1
+    await asyncio.sleep(on_its_way)
+    while (seconds := world.network.blocked_for()) > 0:  # also by a partition that began only now
+        await asyncio.sleep(seconds + on_its_way)
     known = len(service.exchanges)
     await asyncio.sleep(AFTERWARDS)
     if len(service.exchanges) > known:

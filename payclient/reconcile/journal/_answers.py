@@ -25,6 +25,7 @@ class Answers:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: list[asyncio.Future[None]] = []
+        self._scheduled: asyncio.Handle | None = None  # the commit for all who wait
         self._unwritten = Buffer(database, schema.ADD_ANSWER, _ANSWERS_PER_WRITE)
 
     # Pending lookups
@@ -115,7 +116,7 @@ class Answers:
             return
         loop = asyncio.get_running_loop()
         if not self._waiting:
-            loop.call_soon(self._commit_for_all)
+            self._scheduled = loop.call_soon(self._commit_for_all)
         self._waiting.append(loop.create_future())
         await self._waiting[-1]
 
@@ -132,6 +133,14 @@ class Answers:
                 each.set_result(None)
             else:
                 each.set_exception(failure)
+
+    def close(self) -> None:
+        """Write what is buffered; a commit that is due is made now, because the journal is closed after this."""
+        if self._waiting and self._scheduled is not None:
+            self._scheduled.cancel()
+            self._commit_for_all()
+        elif not self._database.is_failed:
+            self.write()
 
     def commit(self) -> None:
         """Commit everything added so far, or raise `JournalWriteError`, without waiting for others."""

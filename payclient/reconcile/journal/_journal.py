@@ -124,8 +124,7 @@ class Journal:
     def close(self) -> None:
         """Commit pending writes, and release the file."""
         with closing(self._database):
-            if not self._database.is_failed:
-                self.answers.write()
+            self.answers.close()
 
     # Notes
 
