@@ -6,10 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-from payclient.reconcile import Leakage, StatementTotals
+from payclient.reconcile import Compared, Leakage, StatementTotals
 from payclient.reconcile.nights import SincePrevious
 from payclient.reconcile.nights._records import PreviousRun
-from payclient.reconcile.result._compared import Compared
 from payclient.reconcile.result._period import Period
 from support.nights import FIRST
 

@@ -18,9 +18,9 @@ from payclient._transaction import FieldProblem, _model, read_transaction
 from payclient._transaction._json import JSONProblem, read_json
 from payclient.errors import ResponseError, TransactionNotFoundError
 from payclient.policies._retry import classify
-from payclient.protocol._http import BODY_LIMIT, Response
 from payclient.protocol._wire import parse_response
 from payclient.testing import envelope, transaction
+from payclient.transports import BODY_LIMIT, Response
 from support.chance import examples
 from support.raw_server import bomb
 

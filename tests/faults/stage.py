@@ -15,8 +15,7 @@ import httpx2
 
 from payclient import AsyncClient, PayClientError, RetryPolicy, Transaction
 from payclient.policies._retry import Signal
-from payclient.transports import HttpxTransport
-from payclient.transports._client import HttpxClientTransport
+from payclient.transports import HttpxClientTransport, HttpxTransport
 from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document

@@ -9,9 +9,9 @@ import pytest
 
 from payclient import errors
 from payclient.policies._retry import classify
-from payclient.protocol._http import Response
 from payclient.protocol._phrases import ABSENCES, SUBJECTS, Meaning, meaning, plain
 from payclient.protocol._wire import parse_response
+from payclient.transports import Response
 from support.misses import check_each
 
 REFERENCE = "T0000000033KGJ0D"

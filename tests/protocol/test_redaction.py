@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import PayClientError, Transaction
-from payclient.protocol._http import Response
 from payclient.protocol._redaction import Redaction
 from payclient.protocol._secret import ApiKey
 from payclient.protocol._wire import parse_response
 from payclient.testing import envelope
+from payclient.transports import Response
 from support.misses import check_each
 
 KEY = "sk/live+51Hx7Qd9ZpT3vKw0RmYb"

@@ -14,7 +14,6 @@ import pytest
 
 from payclient import Environment, errors
 from payclient.errors import InvalidReferenceError
-from payclient.protocol._http import BODY_LIMIT, Response
 from payclient.protocol._wire import (
     InflateError,
     build_request,
@@ -26,6 +25,7 @@ from payclient.protocol._wire import (
     request_headers,
 )
 from payclient.testing import envelope
+from payclient.transports import BODY_LIMIT, Response
 
 REFERENCE = "T0000000033KGJ0D"
 NOW = datetime(2030, 1, 31, tzinfo=UTC)

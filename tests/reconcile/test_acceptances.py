@@ -9,9 +9,8 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry
-from payclient.reconcile import Accepted, Case, Rules, Tally
-from payclient.reconcile.judge._judge import judge
-from payclient.reconcile.values._observation import Answer, Observation, observe
+from payclient.reconcile import Accepted, Answer, Case, Observation, Rules, Tally, judge
+from payclient.reconcile.values._observation import observe
 from support.reconciling import NOON
 
 ENTRY = Entry(line=2, reference="T1", amount=100, status="paid")

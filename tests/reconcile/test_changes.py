@@ -12,8 +12,22 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import STRICT, Accepted, Bucket, Case, Code, Finding, Row, Rules, Severity, Tolerance, judge
-from payclient.reconcile.nights._changes import BreakState, ResolvedBy, changes_of, view_of
+from payclient.reconcile import (
+    STRICT,
+    Accepted,
+    BreakState,
+    Bucket,
+    Case,
+    Code,
+    Finding,
+    ResolvedBy,
+    Row,
+    Rules,
+    Severity,
+    Tolerance,
+    judge,
+)
+from payclient.reconcile.nights._changes import changes_of, view_of
 from payclient.reconcile.values._observation import observe
 from support.chance import examples
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from payclient.ledger import COMPARED
+from payclient.reconcile import Code
 from payclient.reconcile.result._causes import _CAUSES
-from payclient.reconcile.values._code import Code
 
 
 def test_total():

@@ -6,9 +6,19 @@ from datetime import UTC, date, datetime
 
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
-from payclient.reconcile import Accepted, Bucket, Case, Code, FeeSchedule, Rules, judge
-from payclient.reconcile.values._observation import Answer, Observation
-from payclient.reconcile.values._settled import OtherSide, Settled
+from payclient.reconcile import (
+    Accepted,
+    Answer,
+    Bucket,
+    Case,
+    Code,
+    FeeSchedule,
+    Observation,
+    OtherSide,
+    Rules,
+    Settled,
+    judge,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FEES = {"VA": FeeSchedule(flat=2000)}

@@ -9,9 +9,9 @@ import pytest
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import Accepted, Bucket, Case, Code, Rules, Severity, Tolerance
-from payclient.reconcile.judge._judge import judge, needs_confirmation
-from payclient.reconcile.values._observation import Answer, Observation, observe
+from payclient.reconcile import Accepted, Answer, Bucket, Case, Code, Observation, Rules, Severity, Tolerance, judge
+from payclient.reconcile.judge._judge import needs_confirmation
+from payclient.reconcile.values._observation import observe
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from payclient import Transaction, errors
 from payclient.ledger import Entry, RejectedEntry
-from payclient.reconcile import STRICT, Bucket, Case, Status, Tally, reconcile
-from payclient.reconcile.judge._judge import judge, needs_confirmation
-from payclient.reconcile.values._observation import Answer, Observation, observe
+from payclient.reconcile import STRICT, Answer, Bucket, Case, Observation, Status, Tally, judge, reconcile
+from payclient.reconcile.judge._judge import needs_confirmation
+from payclient.reconcile.values._observation import observe
 from support.chance import examples
 from support.ruling import DAYS, rules_of
 

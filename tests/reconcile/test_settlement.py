@@ -17,6 +17,7 @@ from payclient.reconcile import (
     Rules,
     SettlementStep,
     StatementRules,
+    StatementTotals,
     Step,
     Tally,
     TieOutError,
@@ -25,7 +26,6 @@ from payclient.reconcile import (
     replay,
 )
 from payclient.reconcile.result._settlement import SettlementBridge
-from payclient.reconcile.values._settled import StatementTotals
 from support.chance import examples
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))

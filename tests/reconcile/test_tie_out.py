@@ -11,9 +11,23 @@ from hypothesis import strategies as st
 
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
-from payclient.reconcile import Bucket, Case, Code, Finding, Row, Rules, Status, Step, TieOutError, Tolerance, judge
-from payclient.reconcile.result._tie_out import Bridge, step_of
-from payclient.reconcile.values._observation import Answer, Observation
+from payclient.reconcile import (
+    Answer,
+    Bucket,
+    Case,
+    Code,
+    Finding,
+    Observation,
+    Row,
+    Rules,
+    Status,
+    Step,
+    TieOutError,
+    Tolerance,
+    judge,
+    step_of,
+)
+from payclient.reconcile.result._tie_out import Bridge
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RULES = Rules(tolerances={"amount": Tolerance(below=5)})

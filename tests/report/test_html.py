@@ -17,11 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import Transaction
-from payclient._escape import escape_unprintable
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import COMPLETENESS, Bucket, Code, Finding, Row
+from payclient.report import Matrix, escape_unprintable
 from payclient.report._html import FILES, HtmlReport
-from payclient.report._matrix import Matrix
 from support.chance import examples
 from support.pages import HOSTILE, Page, is_harmless, shape_of
 from support.planted import about, judged, page_of, summary_of

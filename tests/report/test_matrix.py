@@ -9,8 +9,8 @@ from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Bucket, Row, Rules, Total
 from payclient.reconcile.result import OTHER
-from payclient.report import Cell
-from payclient.report._matrix import REST, Matrix, grid
+from payclient.report import Cell, Matrix
+from payclient.report._matrix import REST, grid
 
 
 def row(ours="paid", theirs="Paid", method="VA", *, ledger_method="QR", amounts=(100, 90)):

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient._escape import escape_unprintable
+from payclient.report import escape_unprintable
 from payclient.report._sheet import BookWriter, Column, Style
 from support.chance import examples
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 
-from payclient.drift._contract import Contract, Side
-from payclient.drift._golden import GoldenAnswer
+from payclient.drift import Contract, GoldenAnswer, Side
 from payclient.drift._profile import DOCUMENTED
 from payclient.drift._table import bounded
 

@@ -10,9 +10,8 @@ from payclient._transaction import read_transaction
 from payclient.cli._dataset import COLUMNS, generate
 from payclient.ledger import open_ledger
 from payclient.reconcile import Tally, reconcile
-from payclient.report._about import About, LedgerAbout
+from payclient.report import About, LedgerAbout, Matrix
 from payclient.report._html import HtmlReport
-from payclient.report._matrix import Matrix
 from support.reconciling import Clock, Service
 
 REFUSED = errors.PermissionDeniedError("the service refuses this caller: field merchant is blocked")

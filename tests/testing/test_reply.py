@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from payclient._transaction import Transaction
+from payclient import Transaction
 from payclient.errors import (
     AuthenticationError,
     RateLimitedError,
@@ -15,9 +15,9 @@ from payclient.errors import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient.protocol._http import Response
 from payclient.protocol._wire import parse_response
 from payclient.testing import MALFORMED, FakeService, Reply, changed, without
+from payclient.transports import Response
 from testing.asking import ask
 
 ENVELOPE = {"success": True, "data": {"reference": "T1"}}

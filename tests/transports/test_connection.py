@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from payclient.protocol._http import BODY_LIMIT
+from payclient.transports import BODY_LIMIT
 from payclient.transports._connection import BrokenError, Connection
 from support.tls_server import Server, session
 

@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 from payclient import AsyncClient, ConfigurationError
-from payclient.transports import HttpxTransport, PooledTransport, resolve_network
-from payclient.transports._network import NetworkOptions
+from payclient.transports import HttpxTransport, NetworkOptions, PooledTransport, resolve_network
 from payclient.transports.fast import FastTransport
 from support.fakes import KEY, ScriptedTransport
 
