@@ -2,8 +2,6 @@
 
 import json
 import pickle
-from datetime import date, timedelta
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -11,31 +9,15 @@ from payclient import ConfigurationError, Environment, RetryPolicy
 from payclient.engines import LookupSpec, ReconcileSpec
 from payclient.engines._spec import key_of, rules_of
 from payclient.ledger import Dialect
-from payclient.reconcile import Accepted, FeeSchedule, Rules, Tolerance
+from payclient.reconcile import Rules
 from support.fakes import KEY
+from support.ruling import SOME_RULES
 
 URL = "https://pay.example"
-RULES = Rules(
-    tolerances={"amount": Tolerance(below=500)},
-    statuses={"settled": "paid"},
-    grace=timedelta(hours=2),
-    time_zone=ZoneInfo("Asia/Jakarta"),
-    fees={"VA": FeeSchedule(flat=4000)},
-    accepted=[
-        Accepted(
-            code="underpaid",
-            reference="T1",
-            reason="x",
-            owner="Ana",
-            expires=date(2026, 12, 31),
-            largest_difference=500,
-        ),
-    ],
-)
 SPECS = [
     LookupSpec(base_url=URL),
     LookupSpec(base_url=URL, keep=["a", "b"], retry=RetryPolicy(max_attempts=2), key_file="/run/secrets/pay"),
-    ReconcileSpec(base_url=URL, rules=RULES, canary="T1"),
+    ReconcileSpec(base_url=URL, rules=SOME_RULES, canary="T1"),
 ]
 
 
@@ -62,7 +44,7 @@ def test_environment(monkeypatch):
     assert (spec.base_url, spec.environment, spec.transport) == (URL, Environment.SANDBOX, "fast")
 
 
-@pytest.mark.parametrize("rules", [RULES, Rules()], ids=["some", "none"])
+@pytest.mark.parametrize("rules", [SOME_RULES, Rules()], ids=["some", "none"])
 def test_rules(rules):
     """Rules arrive as they were given, whether as rules or as their JSON."""
     spec = ReconcileSpec(base_url=URL, rules=rules)

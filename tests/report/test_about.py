@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import date, datetime, timedelta, timezone
-from zoneinfo import ZoneInfo
+from datetime import datetime, timedelta, timezone
 
 import attrs
 import pytest
 
-from payclient.reconcile import Accepted, FeeSchedule, Rules, Tolerance
+from payclient.reconcile import Rules
 from payclient.report import About, LedgerAbout, about_as_json, about_from_json
 from payclient.report._about import run_name
+from support.ruling import SOME_RULES
 
 LEDGER = LedgerAbout(
     name="ledger.csv",
@@ -23,28 +23,10 @@ LEDGER = LedgerAbout(
     ignored_columns=("note",),
     warnings=("one", "two"),
 )
-RULES = Rules(
-    columns={"amount": "Betrag"},
-    tolerances={"amount": Tolerance(above=500)},
-    statuses={"berhasil": "paid"},
-    grace=timedelta(hours=12),
-    time_zone=ZoneInfo("Asia/Jakarta"),
-    fees={"VA": FeeSchedule(flat=2500)},
-    accepted=[
-        Accepted(
-            code="underpaid",
-            reference="A",
-            reason="agreed",
-            owner="Ani",
-            expires=date(2026, 12, 31),
-            largest_difference=500,
-        ),
-    ],
-)
 FULL = About(
     run="20261121T020003Z-3f9a1c2d",
     ledger=LEDGER,
-    rules=RULES,
+    rules=SOME_RULES,
     base_url="https://pay.example",
     environment="live",
     key_fingerprint="0123456789ab",

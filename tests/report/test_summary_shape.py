@@ -5,43 +5,24 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from datetime import date, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 
-from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Rules, Severity, Status, Step, Tolerance, Verdict
+from payclient.reconcile import Bucket, Code, Severity, Status, Step, Verdict
 from payclient.report import About, Matrix, summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, summary_of
+from support.ruling import SOME_RULES
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "summary.schema.json").read_text())
-RULES = Rules(
-    columns={"amount": "Betrag"},
-    tolerances={"amount": Tolerance(above=500)},
-    statuses={"berhasil": "paid"},
-    grace=timedelta(hours=12),
-    time_zone=ZoneInfo("Asia/Jakarta"),
-    fees={"VA": FeeSchedule(flat=2500)},
-    accepted=[
-        Accepted(
-            code="underpaid",
-            reference="A",
-            reason="agreed",
-            owner="Ani",
-            expires=date(2026, 12, 31),
-            largest_difference=500,
-        ),
-    ],
-)
 
 
 @pytest.fixture(scope="module")
 def summaries():
     """Return `summary.json` of a run of nothing, and of one with everything."""
     rows = asyncio.run(judged(1000, unresolved=2))
-    return [_summary([], About()), _summary(rows, about(rules=RULES, canary="T1", ended_by="refused"))]
+    return [_summary([], About()), _summary(rows, about(rules=SOME_RULES, canary="T1", ended_by="refused"))]
 
 
 def _summary(rows, known):

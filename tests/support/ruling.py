@@ -1,4 +1,4 @@
-"""Any rules at all, for laws."""
+"""Rules of each kind for examples, and any rules at all for laws."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ from hypothesis import strategies as st
 
 from payclient.reconcile import Accepted, Code, FeeSchedule, Rounding, Rules, Status, Tolerance
 
+SOME_RULES = Rules(
+    columns={"amount": "Betrag"},
+    tolerances={"amount": Tolerance(above=500)},
+    statuses={"berhasil": "paid"},
+    grace=timedelta(hours=12),
+    time_zone=ZoneInfo("Asia/Jakarta"),
+    fees={"VA": FeeSchedule(flat=2500)},
+    accepted=[
+        Accepted(
+            code="underpaid",
+            reference="A",
+            reason="agreed",
+            owner="Ani",
+            expires=date(2026, 12, 31),
+            largest_difference=500,
+        ),
+    ],
+)
 PERCENT = st.decimals(0, 100, places=2)
 ZONES = st.sampled_from([None, UTC, ZoneInfo("Asia/Jakarta"), timezone(timedelta(hours=-3, minutes=-30))])
 GRACES = st.sampled_from([timedelta(0), timedelta(minutes=90), timedelta(days=2)])
