@@ -314,21 +314,22 @@ async def test_one_cut_per_congestion(plan, highest):
     assert [(earlier, later) for earlier, later in pairs if later[0] <= earlier[1]] == []
 
 
-@pytest.mark.parametrize("seed", range(20))
-async def test_storm_of_cancellations(seed):
+async def test_storm_of_cancellations(subtests):
     """A lookup cancelled at any time, even in the tick of its grant, keeps no slot."""
-    chance = random.Random(f"storm {seed}")
-    limiter = Watched(max_concurrency=3, random=chance.random)
-    granted = {}
-    for number in range(300):
-        seconds = chance.choice([0.0, 0.001, 0.002])
-        task = asyncio.create_task(hold(limiter, seconds, Signal.ACCEPTED, None, granted, number))
-        asyncio.get_running_loop().call_later(chance.choice([0.0, 0.001, 0.002, 0.004]), task.cancel)
-        if chance.random() < 0.5:
-            await asyncio.sleep(chance.choice([0.0, 0.001]))
-    await asyncio.sleep(60)
-    assert (limiter.in_flight, limiter.waiting) == (0, 0), f"seed {seed}"
-    assert in_order_of_grants(granted) == sorted(granted.values()), f"seed {seed}"
+    for seed in range(20):
+        with subtests.test(seed=seed):
+            chance = random.Random(f"storm {seed}")
+            limiter = Watched(max_concurrency=3, random=chance.random)
+            granted = {}
+            for number in range(300):
+                seconds = chance.choice([0.0, 0.001, 0.002])
+                task = asyncio.create_task(hold(limiter, seconds, Signal.ACCEPTED, None, granted, number))
+                asyncio.get_running_loop().call_later(chance.choice([0.0, 0.001, 0.002, 0.004]), task.cancel)
+                if chance.random() < 0.5:
+                    await asyncio.sleep(chance.choice([0.0, 0.001]))
+            await asyncio.sleep(60)
+            assert (limiter.in_flight, limiter.waiting) == (0, 0), f"seed {seed}"
+            assert in_order_of_grants(granted) == sorted(granted.values()), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -202,22 +202,21 @@ NOT_FOUND, BARE = TransactionNotFoundError("x"), TransactionNotFoundError("x", i
 REJECTED = RejectedError("x")
 
 
-@pytest.mark.parametrize(
-    ("error", "first_refusal", "is_fresh", "expected"),
-    [
-        pytest.param(ServiceError("x"), None, False, True, id="not-final"),
-        pytest.param(NOT_FOUND, None, True, True, id="fresh"),
-        pytest.param(NOT_FOUND, None, False, False, id="reused"),
-        pytest.param(NOT_FOUND, (REJECTED, False), False, True, id="second"),
-        pytest.param(REJECTED, None, False, False, id="rejected-reused"),
-        pytest.param(REJECTED, None, True, True, id="rejected-fresh"),
-        pytest.param(BARE, None, True, False, id="bare-once"),
-        pytest.param(BARE, (BARE, True), True, True, id="bare-twice"),
-        pytest.param(BARE, (BARE, False), True, False, id="bare-first-reused"),
-        pytest.param(BARE, (BARE, False), False, True, id="bare-no-connections"),
-        pytest.param(BARE, (REJECTED, True), True, False, id="bare-after-another"),
-    ],
-)
-async def test_may_end(error, first_refusal, is_fresh, expected):
+async def test_may_end(subtests):
     """A refusal that may be of another request is believed from a fresh connection, a bare "not found" from two."""
-    assert may_end(error, first_refusal, is_fresh=is_fresh) is expected
+    cases = {
+        "not-final": (ServiceError("x"), None, False, True),
+        "fresh": (NOT_FOUND, None, True, True),
+        "reused": (NOT_FOUND, None, False, False),
+        "second": (NOT_FOUND, (REJECTED, False), False, True),
+        "rejected-reused": (REJECTED, None, False, False),
+        "rejected-fresh": (REJECTED, None, True, True),
+        "bare-once": (BARE, None, True, False),
+        "bare-twice": (BARE, (BARE, True), True, True),
+        "bare-first-reused": (BARE, (BARE, False), True, False),
+        "bare-no-connections": (BARE, (BARE, False), False, True),
+        "bare-after-another": (BARE, (REJECTED, True), True, False),
+    }
+    for case, (error, first_refusal, is_fresh, expected) in cases.items():
+        with subtests.test(case):
+            assert may_end(error, first_refusal, is_fresh=is_fresh) is expected

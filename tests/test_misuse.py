@@ -64,70 +64,70 @@ def wrapped(function):
     return wrapper
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"timeout": 0}, "timeout" + SECONDS + "0"),
-        ({"timeout": -1}, "timeout" + SECONDS + "-1"),
-        ({"timeout": math.nan}, "timeout" + SECONDS + "nan"),
-        ({"timeout": math.inf}, "timeout" + SECONDS + "inf"),
-        ({"timeout": None}, "timeout" + SECONDS + "None"),
-        ({"timeout": "5"}, "timeout" + SECONDS + "'5'"),
-        ({"timeout": True}, "timeout" + SECONDS + "True"),
-        ({"deadline": -1}, "deadline" + SECONDS + "-1"),
-        ({"deadline": math.inf}, "deadline" + SECONDS + "inf"),
-        ({"max_concurrency": 0}, "max_concurrency" + COUNT + "0"),
-        ({"max_concurrency": 2.5}, "max_concurrency" + COUNT + "2.5"),
-        ({"workers": 0}, "workers" + COUNT + "0"),
-        ({"max_rate": 0}, "max_rate must be a number of attempts per second above 0, or None, got 0"),
-        ({"max_rate": math.nan}, "max_rate must be a number of attempts per second above 0, or None, got nan"),
-        ({"retry": 3}, "retry must be a RetryPolicy or None, got int"),
-        ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
-        ({"environment": "prod"}, "environment must be 'live' or 'sandbox', got 'prod'"),
-        ({"timeout": 20, "deadline": 5}, "timeout must not be above deadline, got 20 and 5"),
-        (
-            {"tracing": OpenTelemetryTracing},
-            "tracing must be an object such as OpenTelemetryTracing(), got the class OpenTelemetryTracing",
-        ),
-        (
-            {"application": "my shop"},
-            "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
-        ),
-        ({"profile": Recorder}, "profile must be an object such as payclient.drift.Recorder(), got the class Recorder"),
-        ({"profile": 3}, "profile must be an object such as payclient.drift.Recorder(), got int"),
-        ({"on_attempt": 3}, "on_attempt must be callable, got int"),
-        ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
-        ({"on_attempt": generator}, "on_attempt" + ASYNC),
-        ({"on_attempt": functools.partial(asynchronous, 1)}, "on_attempt" + ASYNC),
-        ({"on_attempt": functools.partial(Observer())}, "on_attempt" + ASYNC),
-        ({"on_attempt": Observer()}, "on_attempt" + ASYNC),
-        ({"on_attempt": Observer().__call__}, "on_attempt" + ASYNC),
-        ({"on_attempt": wrapped(asynchronous)}, "on_attempt" + ASYNC),
-        ({"tracing": asynchronous}, "tracing" + ASYNC),
-        ({"tracing": generator}, "tracing" + ASYNC),
-        ({"on_outage": None}, "on_outage must be 'fail' or 'wait', got None"),
-        ({"transport": "htpx"}, "transport must be 'httpx', 'httpx2' or 'fast', got 'htpx'"),
-        ({"transport": 5}, TRANSPORT + "int"),
-        ({"transport": HttpxTransport}, TRANSPORT + "the class HttpxTransport, not an instance of it"),
-        (
-            {"transport": httpx.MockTransport(asynchronous)},
-            TRANSPORT + f"{httpx.__name__}.MockTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
-        ),
-        (
-            {"transport": httpx.AsyncHTTPTransport()},
-            TRANSPORT
-            + f"{httpx.__name__}.AsyncHTTPTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
-        ),
-        ({"transport": httpx.AsyncClient()}, TRANSPORT + f"{httpx.__name__}.AsyncClient; pass it as http_client"),
-        ({"transport": None, "http_client": httpx.Client()}, "http_client must be an httpx.AsyncClient, got Client"),
-        ({"http_client": httpx.AsyncClient()}, "pass a transport or an http_client, not both"),
-    ],
-)
-def test_option_of_a_client(options, message):
+WRONG_OPTIONS = [
+    ({"timeout": 0}, "timeout" + SECONDS + "0"),
+    ({"timeout": -1}, "timeout" + SECONDS + "-1"),
+    ({"timeout": math.nan}, "timeout" + SECONDS + "nan"),
+    ({"timeout": math.inf}, "timeout" + SECONDS + "inf"),
+    ({"timeout": None}, "timeout" + SECONDS + "None"),
+    ({"timeout": "5"}, "timeout" + SECONDS + "'5'"),
+    ({"timeout": True}, "timeout" + SECONDS + "True"),
+    ({"deadline": -1}, "deadline" + SECONDS + "-1"),
+    ({"deadline": math.inf}, "deadline" + SECONDS + "inf"),
+    ({"max_concurrency": 0}, "max_concurrency" + COUNT + "0"),
+    ({"max_concurrency": 2.5}, "max_concurrency" + COUNT + "2.5"),
+    ({"workers": 0}, "workers" + COUNT + "0"),
+    ({"max_rate": 0}, "max_rate must be a number of attempts per second above 0, or None, got 0"),
+    ({"max_rate": math.nan}, "max_rate must be a number of attempts per second above 0, or None, got nan"),
+    ({"retry": 3}, "retry must be a RetryPolicy or None, got int"),
+    ({"not_found_messages": "x"}, "not_found_messages must be a list of messages, each with a word in it"),
+    ({"environment": "prod"}, "environment must be 'live' or 'sandbox', got 'prod'"),
+    ({"timeout": 20, "deadline": 5}, "timeout must not be above deadline, got 20 and 5"),
+    (
+        {"tracing": OpenTelemetryTracing},
+        "tracing must be an object such as OpenTelemetryTracing(), got the class OpenTelemetryTracing",
+    ),
+    (
+        {"application": "my shop"},
+        "application must be a name without spaces, such as 'shop' or 'shop/1.2', got 'my shop'",
+    ),
+    ({"profile": Recorder}, "profile must be an object such as payclient.drift.Recorder(), got the class Recorder"),
+    ({"profile": 3}, "profile must be an object such as payclient.drift.Recorder(), got int"),
+    ({"on_attempt": 3}, "on_attempt must be callable, got int"),
+    ({"on_attempt": asynchronous}, "on_attempt" + ASYNC),
+    ({"on_attempt": generator}, "on_attempt" + ASYNC),
+    ({"on_attempt": functools.partial(asynchronous, 1)}, "on_attempt" + ASYNC),
+    ({"on_attempt": functools.partial(Observer())}, "on_attempt" + ASYNC),
+    ({"on_attempt": Observer()}, "on_attempt" + ASYNC),
+    ({"on_attempt": Observer().__call__}, "on_attempt" + ASYNC),
+    ({"on_attempt": wrapped(asynchronous)}, "on_attempt" + ASYNC),
+    ({"tracing": asynchronous}, "tracing" + ASYNC),
+    ({"tracing": generator}, "tracing" + ASYNC),
+    ({"on_outage": None}, "on_outage must be 'fail' or 'wait', got None"),
+    ({"transport": "htpx"}, "transport must be 'httpx', 'httpx2' or 'fast', got 'htpx'"),
+    ({"transport": 5}, TRANSPORT + "int"),
+    ({"transport": HttpxTransport}, TRANSPORT + "the class HttpxTransport, not an instance of it"),
+    (
+        {"transport": httpx.MockTransport(asynchronous)},
+        TRANSPORT + f"{httpx.__name__}.MockTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
+    ),
+    (
+        {"transport": httpx.AsyncHTTPTransport()},
+        TRANSPORT + f"{httpx.__name__}.AsyncHTTPTransport; pass http_client=httpx.AsyncClient(transport=...) for it",
+    ),
+    ({"transport": httpx.AsyncClient()}, TRANSPORT + f"{httpx.__name__}.AsyncClient; pass it as http_client"),
+    ({"transport": None, "http_client": httpx.Client()}, "http_client must be an httpx.AsyncClient, got Client"),
+    ({"http_client": httpx.AsyncClient()}, "pass a transport or an http_client, not both"),
+]
+
+
+def test_option_of_a_client(subtests):
     """An invalid option is refused when the client is created, not in the first lookup."""
-    with pytest.raises(ConfigurationError) as caught:
-        client(**{"transport": ScriptedTransport(), **options})
-    assert str(caught.value) == message
+    for options, message in WRONG_OPTIONS:
+        with subtests.test(options=options):
+            with pytest.raises(ConfigurationError) as caught:
+                client(**{"transport": ScriptedTransport(), **options})
+            assert str(caught.value) == message
 
 
 async def test_coroutine_of_a_callback():
@@ -183,27 +183,25 @@ async def test_option_of_a_stream(options, message):
 ONE = "references must be an iterable of references, got one {}; use get_transaction for a single one"
 
 
-@pytest.mark.parametrize(
-    ("references", "message"),
-    [
+async def test_one_reference_for_many(subtests):
+    """A single reference instead of a list is refused: its characters are not looked up one by one."""
+    cases = (
         ("T1", ONE.format("str")),
         ("", ONE.format("str")),
         (b"T1", ONE.format("bytes")),
         (bytearray(b"T1"), ONE.format("bytearray")),
         (7, "references must be an iterable of references, got int"),
         (None, "references must be an iterable of references, got NoneType"),
-    ],
-    ids=repr,
-)
-async def test_one_reference_for_many(references, message):
-    """A single reference instead of a list is refused: its characters are not looked up one by one."""
-    transport = ScriptedTransport()
-    pay = client(transport)
-    with pytest.raises(TypeError) as caught:
-        await pay.get_transactions(references)
-    with pytest.raises(TypeError) as again:
-        pay.stream_transactions(references)
-    assert ((str(caught.value), str(again.value)), transport.sent) == ((message, message), [])
+    )
+    for references, message in cases:
+        with subtests.test(references=references, message=message):
+            transport = ScriptedTransport()
+            pay = client(transport)
+            with pytest.raises(TypeError) as caught:
+                await pay.get_transactions(references)
+            with pytest.raises(TypeError) as again:
+                pay.stream_transactions(references)
+            assert ((str(caught.value), str(again.value)), transport.sent) == ((message, message), [])
 
 
 @pytest.mark.parametrize("reference", [" T1", "T1 ", " T1 "])
@@ -300,9 +298,9 @@ async def test_pause_is_logged(caplog):
     assert len(caplog.messages) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
+async def test_argument_of_reconcile(subtests):
+    """A wrong argument of a reconciliation is refused before the ledger is read."""
+    cases = (
         (
             {"entries": "T1"},
             TypeError,
@@ -323,13 +321,12 @@ async def test_pause_is_logged(caplog):
             CANARY + "reference has a blank at position 2; strip it, because a reference is sent exactly as given",
         ),
         ({"on_progress": asynchronous}, ConfigurationError, "on_progress" + ASYNC),
-    ],
-)
-async def test_argument_of_reconcile(arguments, error, message):
-    """A wrong argument of a reconciliation is refused before the ledger is read."""
-    with pytest.raises(error) as caught:
-        [row async for row in reconcile(**{"entries": [], "lookup": asynchronous, **arguments})]
-    assert str(caught.value) == message
+    )
+    for arguments, error, message in cases:
+        with subtests.test(arguments=arguments, error=error):
+            with pytest.raises(error) as caught:
+                [row async for row in reconcile(**{"entries": [], "lookup": asynchronous, **arguments})]
+            assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -420,8 +417,7 @@ def test_every_option_is_here():
     """Each option of a client is tried with a wrong value above, or in the tests of the configuration."""
     elsewhere = {"api_key", "base_url", "network"}
     options = set(inspect.signature(AsyncClient).parameters) - elsewhere
-    table = next(mark for mark in test_option_of_a_client.pytestmark if mark.name == "parametrize").args[1]
-    assert options == {name for case in table for name in case[0]}
+    assert options == {name for wrong, _ in WRONG_OPTIONS for name in wrong}
 
 
 async def test_read_twice():
@@ -456,24 +452,23 @@ def test_defaults_do_not_contradict():
         RetryPolicy(initial_backoff=9.0, max_backoff=4.0)
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
+async def test_claim(subtests):
+    """A claim that no transaction could meet is refused before anything is sent, always with the same class."""
+    cases = (
         {"amount": -5},
         {"amount": 1.5},
         {"amount": "5"},
         {"amount": True},
         {"amount": 5, "merchant_reff": 7},
         {"status": "Paid"},
-    ],
-)
-async def test_claim(claim):
-    """A claim that no transaction could meet is refused before anything is sent, always with the same class."""
-    transport = ScriptedTransport()
-    async with client(transport) as pay:
-        with pytest.raises(ConfigurationError, match="must be"):
-            await pay.confirm("T1", **{"amount": 5, "status": {"Paid"}, **claim})
-    assert transport.sent == []
+    )
+    for claim in cases:
+        with subtests.test(claim=claim):
+            transport = ScriptedTransport()
+            async with client(transport) as pay:
+                with pytest.raises(ConfigurationError, match="must be"):
+                    await pay.confirm("T1", **{"amount": 5, "status": {"Paid"}, **claim})
+            assert transport.sent == []
 
 
 async def test_closed_http_client():

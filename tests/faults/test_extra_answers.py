@@ -33,7 +33,6 @@ EXTRAS = {
     "a page that is not there": http(b"<html>Not Found</html>", "404 Not Found"),
     "a redirect": http(b"", "302 Found", "Location: /login"),
 }
-each_extra = pytest.mark.parametrize("extra", EXTRAS.values(), ids=EXTRAS)
 SECOND = http(document("T2"))
 MOMENTS = {
     # The steps that answer the first lookup, those done while nobody asks, and those that answer the second one.
@@ -45,22 +44,25 @@ MOMENTS = {
 
 
 @each_carrier
-@each_extra
 @pytest.mark.parametrize("moment", MOMENTS)
-async def test_extra_answer(moment, extra, carrier, row):
+async def test_extra_answer(moment, carrier, row, subtests):
     """Whenever an extra answer comes, the next lookup gets its own."""
     row(f"an extra answer, {moment}", Transaction.__name__)
-    first, idle, second = ([send(extra) if step == "extra" else step for step in steps] for steps in MOMENTS[moment])
-    if moment == "in the same read":
-        first = [send(OK + extra)]
-    server = RawServer(Script(first, second, [send(SECOND)]))
-    async with stage(server, carrier=carrier) as pay:
-        assert type(await ask(pay, "T1")) is Transaction
-        for step in idle:
-            await step(server.connections[0])
-        outcome = await ask(pay, "T2")
-        assert type(outcome) is Transaction
-        assert outcome.reference == "T2"
+    for case, extra in EXTRAS.items():
+        with subtests.test(case):
+            first, idle, second = (
+                [send(extra) if step == "extra" else step for step in steps] for steps in MOMENTS[moment]
+            )
+            if moment == "in the same read":
+                first = [send(OK + extra)]
+            server = RawServer(Script(first, second, [send(SECOND)]))
+            async with stage(server, carrier=carrier) as pay:
+                assert type(await ask(pay, "T1")) is Transaction
+                for step in idle:
+                    await step(server.connections[0])
+                outcome = await ask(pay, "T2")
+                assert type(outcome) is Transaction
+                assert outcome.reference == "T2"
 
 
 @each_carrier
@@ -123,16 +125,17 @@ UNREUSABLE = {
 
 
 @pytest.mark.parametrize("carrier", ["own", "fast"])
-@pytest.mark.parametrize("answer", UNREUSABLE.values(), ids=UNREUSABLE)
-async def test_unreusable(answer, carrier, row):
+async def test_unreusable(carrier, row, subtests):
     """After an answer whose end is in doubt, the connection is not used again."""
     row("an answer whose end is in doubt", Transaction.__name__)
-    server = RawServer(Script([ok], [send(answer)], [send(SECOND)]))
-    async with stage(server, carrier=carrier, retry=None) as pay:
-        await ask(pay, "T1")
-        assert type(await ask(pay, "T2")) is not TransactionNotFoundError
-        assert type(await ask(pay, "T2")) is Transaction
-        assert len(server.connections[0].requests) == 2
+    for case, answer in UNREUSABLE.items():
+        server = RawServer(Script([ok], [send(answer)], [send(SECOND)]))
+        with subtests.test(case):
+            async with stage(server, carrier=carrier, retry=None) as pay:
+                await ask(pay, "T1")
+                assert type(await ask(pay, "T2")) is not TransactionNotFoundError
+                assert type(await ask(pay, "T2")) is Transaction
+                assert len(server.connections[0].requests) == 2
 
 
 @pytest.mark.usefixtures("each_of_ours")

@@ -39,10 +39,11 @@ def test_project(rule):
     assert list(rule(PROJECT)) == []
 
 
-@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
-def test_clean(rule, tree):
+def test_clean(tree, subtests):
     """A tree without violations passes."""
-    assert list(rule(tree("payclient/py.typed"))) == []
+    for rule in rules.RULES:
+        with subtests.test(rule=rule):
+            assert list(rule(tree("payclient/py.typed"))) == []
 
 
 def test_stray_file(tree):
