@@ -15,6 +15,14 @@ from docs.test_completeness import MODULES
 from payclient import AsyncClient
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """Give jedi a cache of this process: it reads one that another process is writing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jedi.settings, "cache_directory", str(tmp_path_factory.mktemp("jedi")))
+        yield
+
+
 def script(text):
     """Return what jedi knows of a program, with the cursor at its end."""
     lines = text.split("\n")
