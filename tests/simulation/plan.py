@@ -63,14 +63,25 @@ LIMITS = ("limit of a bucket", "limit of a window", "limit of a cap")
 AIMED = ("cancel as answered", "close as answered")
 """By the number of the request: so many seconds after its answer has been sent, spoilt or not."""
 
-TUNNELS = (
-    *("proxy 407", "proxy challenge", "proxy forbids", "proxy redirects", "proxy not found", "proxy unauthorized"),
-    *("proxy 502", "proxy 429", "proxy found", "proxy page", "proxy bytes before", "proxy bytes behind"),
-    *("proxy reset", "proxy end", "proxy reset in head", "proxy end in head", "proxy silence", "proxy announces"),
-    *("proxy drip", "proxy late", "proxy endless head", "proxy endless announcements", "proxy silence behind"),
-    *("proxy reset behind", "proxy end behind", "proxy http behind", "proxy stranger", "proxy garbles"),
-    *("proxy ends within", "proxy resets within", "proxy banner"),
-)
+PROXY = {
+    "a proxy that refuses": (
+        *("proxy 407", "proxy challenge", "proxy forbids", "proxy redirects", "proxy not found", "proxy unauthorized"),
+        *("proxy 502", "proxy 429"),
+    ),
+    "a proxy that speaks for the service": (
+        *("proxy found", "proxy page", "proxy bytes before", "proxy bytes behind", "proxy banner", "proxy stranger"),
+        *("proxy http behind", "proxy garbles"),
+    ),
+    "a proxy that leaves": (
+        *("proxy reset", "proxy end", "proxy reset in head", "proxy end in head", "proxy reset behind"),
+        *("proxy end behind", "proxy ends within", "proxy resets within"),
+    ),
+    "a proxy that is slow": (
+        *("proxy silence", "proxy announces", "proxy drip", "proxy late", "proxy endless head"),
+        *("proxy endless announcements", "proxy silence behind"),
+    ),
+}
+TUNNELS = tuple(kind for kinds in PROXY.values() for kind in kinds)
 """By the number of the request for a tunnel."""
 
 PROXY_CONNECTING = (
@@ -271,6 +282,7 @@ def _drawn(seed):
         plan = _undisturbed(chance, plan)
     plan = evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
     plan = evolve(plan, faults=(*plan.faults, *_of_a_reader(chance, plan)))
+    plan = _with_an_outage(Random(f"outage {seed}"), plan)
     chance = Random(f"for ever {seed}")
     troubles = tuple(each for each in TROUBLES if chance.random() < 0.12)
     return evolve(plan, troubles=troubles, faults=(*plan.faults, *_never_healed(chance)))
@@ -451,6 +463,17 @@ def _undisturbed(chance, plan):
     return evolve(plan, deadline=max(plan.deadline, 20.0))
 
 
+def _with_an_outage(chance, plan):
+    """Add failures in a row, which begin an outage, and then one kind of spoilt answers, for its probes."""
+    if plan.work not in ("lookups", "batch", "crowd") or chance.random() < 0.65:
+        return plan
+    begin, kind = chance.randrange(4), chance.choice(ANSWERS)
+    end = begin + chance.randrange(3, 12)
+    failures = [Fault("error 500", number, 1.0) for number in range(begin, end)]
+    spoilt = [Fault(kind, number, round(chance.random(), 2)) for number in range(end, end + 8)]
+    return evolve(plan, spread=max(plan.spread, 10.0), faults=(*plan.faults, *failures, *spoilt))
+
+
 def _never_healed(chance):
     for kind in NEVER_HEALED:
         if chance.random() < 0.06:
@@ -458,7 +481,9 @@ def _never_healed(chance):
 
 
 def _of_a_reader(chance, plan):
-    """Yield the stall of a reader, behind which the stream ends early."""
+    """Yield the stall of a reader, behind which a stream ends early, and a watch has changes that are not read."""
+    if plan.work in ("wait", "crowd") and chance.random() < 0.4:
+        yield Fault("reader stalls", chance.randrange(3), round(10 + 50 * chance.random(), 3))
     if plan.work == "stream" and chance.random() < 0.4:
         at = chance.randrange(1 + len(plan.references) // 2)
         yield Fault("reader stalls", at, round(30 + 90 * chance.random(), 3))

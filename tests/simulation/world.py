@@ -244,7 +244,8 @@ class World:
 
     def strike(self, kind):
         """Count the states in which a fault finds the world."""
-        self.cells.update((kind, state) for state in {*cells.states(self)})
+        group = cells.GROUPS.get(kind, kind)
+        self.cells.update((group, state) for state in {*cells.states(self)})
 
     def has(self, kind):
         """Return whether the plan has a fault of that kind."""
