@@ -71,7 +71,7 @@ def drift(
         raise ConfigurationError(message)
     found = compare(_runs(reports, streams), _accepted(accepted))
     if html is not None:
-        from payclient.report._drift_page import write_drift_page  # noqa: PLC0415  it imports jinja2
+        from payclient.report._page import write_drift_page  # noqa: PLC0415  it imports jinja2
 
         write_drift_page(html, found)
     if as_json:

@@ -15,11 +15,10 @@ from cyclopts import Parameter
 from payclient._atomic import AtomicFiles
 from payclient._config import resolve_environment
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._contract import contract_recorder
 from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
 from payclient.cli._options import EarlierRunOptions, JudgingOptions, OutputOptions
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation
+from payclient.cli._reconciliation import Reconciliation, contract_recorder
 from payclient.cli._sources import LedgerOptions, StatementOptions, about_ledger, about_statement, reading_ledger
 from payclient.cli._streams import Streams
 from payclient.cli._verdict import Worst, verdict_lines

@@ -330,7 +330,7 @@ def diff(
         raise ConfigurationError(message)
     with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
         if html is not None:
-            from payclient.report._diff_page import write_diff_page  # noqa: PLC0415  it imports jinja2
+            from payclient.report._page import write_diff_page  # noqa: PLC0415  it imports jinja2
 
             write_diff_page(html, found)
         if as_json or not quiet:

@@ -11,9 +11,9 @@ from attrs import asdict, define, evolve, field, frozen
 
 from payclient._transaction import is_object
 from payclient.drift._golden import GoldenAnswer, choose, parts_of
+from payclient.drift._profile import cleared, marked
 from payclient.drift._recorder import Recorder
 from payclient.drift._table import Table, table_from_json
-from payclient.drift._words import cleared, marked
 from payclient.protocol import Response, Transaction
 
 CONTRACT = "contract.json"

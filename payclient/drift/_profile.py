@@ -1,15 +1,138 @@
-"""What one answer adds to a profile, as raw cells: their marked parts are decided upon when the profile is taken."""
+"""
+What one answer adds to a profile, as raw cells: words, or only their shape, and relations between fields.
+
+Which parts are marked is decided when the profile is taken. A relation is remembered while it holds in every answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import date
 from typing import Any, TypeAlias
 
 from payclient._transaction import is_object
-from payclient.drift._relations import RELATIONS
 from payclient.drift._table import Key
-from payclient.drift._words import marked, pattern, phrase, shape
 from payclient.protocol import Response, Transaction
+
+MIN_REFERENCES = 3
+"""References for which a word must have been seen: what is said of one payment may be the name of its payer."""
+
+_MAX_LENGTH = 32
+_MAX_WORDS = 12
+_WORD = re.compile(r"[A-Za-z]+(?:[-_/+][A-Za-z]+)*")
+_MARK = "\0"
+_OTHER = re.compile(r"[^A-Za-z0-9:. TZ+-]")
+
+
+def marked(text: str) -> str:
+    """Return *text* as a part of a raw cell that `cleared` decides upon."""
+    return _MARK + text
+
+
+def is_marked(part: str) -> bool:
+    """Return whether *part* of a raw cell is still to be decided upon."""
+    return part[:1] == _MARK
+
+
+def cleared(part: str, known: Collection[str]) -> str:
+    """Return *part* of a raw cell as it may be kept: in the clear if it is a word and among the *known*."""
+    if not is_marked(part):
+        return part
+    return part[1:] if part in known and len(part) <= _MAX_LENGTH + 1 and _WORD.fullmatch(part, 1) else shape(part[1:])
+
+
+def shape(text: str) -> str:
+    """Return kind and length of *text*, such as `<digits:12>`."""
+    if not text:
+        return "<empty>"
+    kind = "digits" if text.isdigit() else "letters" if text.isalpha() else "mixed"
+    return f"<{kind}:{len(text)}>" if len(text) <= _MAX_LENGTH else f"<{kind}:33+>"
+
+
+def pattern(text: str) -> str:
+    """Return the format of a time, with 9 for each digit and a for each letter."""
+    if len(text) > _MAX_LENGTH:
+        return shape(text)
+    return re.sub(r"[A-Za-z]", "a", re.sub(r"[0-9]", "9", _OTHER.sub("?", text))) or "<empty>"
+
+
+def phrase(text: str) -> tuple[str, ...]:
+    """Return the first words of *text*, marked."""
+    return tuple(marked(word.strip(".,;:!?'\"()[]")) for word in text.split()[:_MAX_WORDS])
+
+
+def shape_of(part: str) -> str:
+    """Return the shape of a kept part, whether it is one already or a word in the clear."""
+    return part if part[:1] in "<(" or " " in part else shape(part)
+
+
+_OPTIONAL = ("merchant_reff", "payment_method", "payment_name", "fee", "amount_received", "payment_code", "expdate")
+RELATIONS = (
+    "amount = fee + amount_received",
+    "amount = amount_received",
+    "amount = fee",
+    "amount > 0",
+    "amount_received > 0",
+    "amount_received = 0",
+    "amount_received ≤ amount",
+    "fee ≥ 0",
+    "fee = 0",
+    "fee ≤ amount",
+    "fee ≤ amount_received",
+    "expdate lies ahead",
+    "expdate has passed",
+    "expdate is within 2 days",
+    "expdate is within 40 days",
+    "payment_code is of digits",
+    "reference is of digits",
+    "merchant_reff = reference",
+    "merchant_reff ≠ reference",
+    *(f"{name} is given" for name in _OPTIONAL),
+)
+"""Each is asked of all answers, and of those of each state."""
+
+_NEEDED = tuple(
+    frozenset() if " is given" in relation else frozenset(_OPTIONAL).intersection(relation.split())
+    for relation in RELATIONS
+)
+_ALL_GIVEN = (True,) * len(_OPTIONAL)
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def relations_of(transaction: Transaction, today: int) -> tuple[bool | None, ...]:
+    """Return for each relation whether it holds, and None where a field is missing; *today* is in days since 1970."""
+    amount, expdate = transaction.amount, transaction.expdate
+    fee, received = transaction.fee or 0, transaction.amount_received or 0
+    days = 0 if expdate is None else expdate.toordinal() - today - _EPOCH
+    is_same = transaction.merchant_reff == transaction.reference
+    truth = (
+        amount == fee + received,
+        amount == received,
+        amount == fee,
+        amount > 0,
+        received > 0,
+        received == 0,
+        received <= amount,
+        fee >= 0,
+        fee == 0,
+        fee <= amount,
+        fee <= received,
+        days >= 0,
+        days <= 0,
+        days <= 2,
+        days <= 40,
+        (transaction.payment_code or "").isdigit(),
+        transaction.reference.isdigit(),
+        is_same,
+        not is_same,
+    )
+    if not transaction.deviations:
+        return truth + _ALL_GIVEN
+    missing = {name for name in _OPTIONAL if getattr(transaction, name) in (None, "")}
+    given = tuple(name not in missing for name in _OPTIONAL)
+    return tuple(None if needed & missing else holds for needed, holds in zip(_NEEDED, truth + given, strict=True))
+
 
 Traits: TypeAlias = tuple[Any, ...]
 """What answers have in common that add the same cells."""

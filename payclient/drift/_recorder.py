@@ -10,20 +10,23 @@ from attrs import define, field
 
 from payclient._transaction import JSONProblem, read_json
 from payclient.drift._profile import (
+    MIN_REFERENCES,
     NOT_FOUND,
     Traits,
+    cleared,
     envelope_cells,
     envelope_names,
     failure_cells,
     form_of,
+    is_marked,
     latency_class,
+    marked,
     message_of,
+    relations_of,
     transaction_cells,
     transition_cells,
 )
-from payclient.drift._relations import relations_of
 from payclient.drift._table import Key, Table, bounded
-from payclient.drift._words import MIN_REFERENCES, cleared, is_marked, marked
 from payclient.protocol import Response, Transaction
 
 _MAX_TRAITS = 1_000

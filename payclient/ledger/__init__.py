@@ -2,6 +2,7 @@
 
 from payclient._atomic import Fingerprint
 from payclient.ledger._cells import CellProblem as CellProblem
+from payclient.ledger._cells import LedgerChangedError, LedgerError
 from payclient.ledger._cells import as_option as as_option
 from payclient.ledger._cells import as_word as as_word
 from payclient.ledger._columns import FIELDS as FIELDS
@@ -16,7 +17,6 @@ from payclient.ledger._dialect import profiles as profiles
 from payclient.ledger._entry import ABSENT, Absent, Entry, RejectedEntry
 from payclient.ledger._entry import COMPARED as COMPARED
 from payclient.ledger._entry import Text as Text
-from payclient.ledger._errors import LedgerChangedError, LedgerError
 from payclient.ledger._money import MoneyReader as MoneyReader
 from payclient.ledger._open import Ledger, LedgerFormat, open_ledger
 from payclient.ledger._rows import KINDS as KINDS

@@ -18,7 +18,7 @@ from typing import IO, TypeAlias
 from xml.parsers import expat
 
 from payclient._escape import escape_unprintable
-from payclient.ledger._errors import LedgerError
+from payclient.ledger._cells import LedgerError
 
 Attributes: TypeAlias = dict[str, str]
 Element: TypeAlias = tuple[str, Attributes | None, str | None]

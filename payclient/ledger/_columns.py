@@ -1,20 +1,30 @@
-"""Find the column of each field of a ledger, by its name."""
+"""Find the column of each field of a ledger, by its name and the words of `words.toml`."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from unicodedata import combining, normalize
 
 from attrs import frozen
 
 from payclient._escape import quote
+from payclient.ledger._cells import LedgerError
 from payclient.ledger._entry import COMPARED
-from payclient.ledger._errors import LedgerError
-from payclient.ledger._words import word_list
 from payclient.protocol import EMPTY
+
+_TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+
+
+def word_list(table: str, key: str | None = None) -> tuple[str, ...]:
+    """Return the words of one key of *table*, or of all its keys, such as the languages."""
+    texts = _TABLES[table].values() if key is None else [_TABLES[table][key]]
+    return tuple(word for text in texts for word in text.split())
+
 
 FIELDS = ("reference", *COMPARED, "direction", "created_at", "kind", "currency")
 """The fields that a column can have, in the order of every list."""

@@ -7,10 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from payclient._escape import quote
-from payclient.ledger._cells import CellProblem, as_option, read_word
-from payclient.ledger._columns import normalise_name
-from payclient.ledger._errors import LedgerError
-from payclient.ledger._words import word_list
+from payclient.ledger._cells import CellProblem, LedgerError, as_option, read_word
+from payclient.ledger._columns import normalise_name, word_list
 
 SIDES: Mapping[str, int] = MappingProxyType(
     {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)},

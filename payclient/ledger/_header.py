@@ -8,9 +8,9 @@ from itertools import islice
 from typing import TypeVar
 
 from payclient._escape import plural
+from payclient.ledger._cells import LedgerError
 from payclient.ledger._columns import Finder, normalise_name
 from payclient.ledger._dialect import Dialect, Profile, profiles
-from payclient.ledger._errors import LedgerError
 
 _MAX_SEARCHED = 50
 _Row = TypeVar("_Row")

@@ -14,17 +14,15 @@ from typing import Literal, Self, TypeAlias, get_args
 from attrs import evolve
 
 from payclient._atomic import Fingerprint
+from payclient.ledger._cells import LedgerError
 from payclient.ledger._columns import Columns, Finder, find_columns
-from payclient.ledger._csv import read_csv
 from payclient.ledger._dialect import UTF_8, Dialect
 from payclient.ledger._entry import Entry, RejectedEntry
-from payclient.ledger._errors import LedgerError
-from payclient.ledger._jsonl import read_json_lines
-from payclient.ledger._lines import with_start
 from payclient.ledger._rows import Table
 from payclient.ledger._scope import Excluded, Scope
 from payclient.ledger._source import GZIP, LedgerFile, Source, unpack
 from payclient.ledger._suggestion import Suggestion
+from payclient.ledger._text import read_csv, read_json_lines, with_start
 from payclient.ledger._unused import check_use, known_columns
 
 LedgerFormat: TypeAlias = Literal["csv", "jsonl", "xlsx", "parquet"]

@@ -15,10 +15,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._escape import escape_unprintable
-from payclient.ledger._cells import Unreadable
+from payclient.ledger._cells import LedgerError, Unreadable
 from payclient.ledger._columns import Columns, Finder
 from payclient.ledger._entry import Entry, RejectedEntry
-from payclient.ledger._errors import LedgerError
 from payclient.ledger._rows import RowReader, Table
 from payclient.ledger._scope import Scope
 

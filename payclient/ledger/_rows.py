@@ -11,17 +11,15 @@ import attrs
 from attrs import frozen
 
 from payclient._escape import plural, quote
-from payclient.ledger._cells import CellProblem, as_option, read_code, read_word
+from payclient.ledger._cells import CellProblem, LedgerError, as_option, read_code, read_word
 from payclient.ledger._columns import Columns, column_names
 from payclient.ledger._dialect import PLAIN, Dialect
 from payclient.ledger._direction import DirectionReader
 from payclient.ledger._entry import ABSENT, Entry, RejectedEntry
-from payclient.ledger._errors import LedgerError
 from payclient.ledger._money import MoneyReader
-from payclient.ledger._scope import Scope
+from payclient.ledger._scope import Scope, Totals
 from payclient.ledger._suggestion import Suggester, Suggestion
 from payclient.ledger._times import TimeReader
-from payclient.ledger._totals import Totals
 from payclient.ledger._unused import Evidence, check_values, unused_columns
 
 CellReader: TypeAlias = Callable[[Any], Any]

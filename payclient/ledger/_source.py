@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TypeAlias, cast
 
 from payclient._atomic import Fingerprint
-from payclient.ledger._errors import LedgerChangedError, LedgerError
+from payclient.ledger._cells import LedgerChangedError, LedgerError
 
 GZIP = b"\x1f\x8b"
 

@@ -12,15 +12,13 @@ from unicodedata import category
 from attrs import define, field
 
 from payclient._escape import quote
-from payclient.ledger._cells import BLANK, CellProblem, as_option, as_word
-from payclient.ledger._columns import Columns, column_names, field_of, listed, normalise_name
+from payclient.ledger._cells import BLANK, CellProblem, LedgerError, as_option, as_word
+from payclient.ledger._columns import Columns, column_names, field_of, listed, normalise_name, word_list
 from payclient.ledger._dialect import Dialect
 from payclient.ledger._direction import MAX_WORDS, ONLY_TOGETHER, SIDES, opposites, sign_of
 from payclient.ledger._entry import COMPARED
-from payclient.ledger._errors import LedgerError
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._suggestion import candidates, shape_of
-from payclient.ledger._words import word_list
 
 _MAX_CELLS = 1000
 _MAX_SHAPES = 5000

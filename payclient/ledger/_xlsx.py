@@ -21,10 +21,9 @@ from attrs import frozen
 
 from payclient._escape import quote
 from payclient.ledger._archive import MIB, Archive, Attributes, check_length, damage_refused
-from payclient.ledger._cells import Unreadable
+from payclient.ledger._cells import LedgerError, Unreadable
 from payclient.ledger._columns import Finder
 from payclient.ledger._entry import Entry, RejectedEntry
-from payclient.ledger._errors import LedgerError
 from payclient.ledger._header import to_header, with_hint
 from payclient.ledger._rows import NO_COLUMNS, RowReader, Table
 from payclient.ledger._scope import Scope

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from payclient.protocol._redaction import REMOVED
+from payclient.protocol._secret import REMOVED
 
 
 class Meaning(Enum):

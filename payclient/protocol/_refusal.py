@@ -1,11 +1,12 @@
-"""Map an unsuccessful response to an exception."""
+"""Map an unsuccessful response to an exception, with the wait that the service asks for."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -14,7 +15,50 @@ from attrs import evolve, frozen
 from payclient import errors
 from payclient._transaction import is_list, is_object, kind
 from payclient.protocol._phrases import Meaning, meaning
-from payclient.protocol._retry_after import retry_after
+
+_NUMBER = re.compile(r"\d{1,13}(?:\.\d{1,9})?", re.ASCII)
+_RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)\s*=\s*(\d{1,12})", re.ASCII)
+_EPOCH = 1_000_000_000
+"""A reset value from here on is a Unix time; below, it is a number of seconds."""
+
+
+def retry_after(headers: Mapping[str, str], *, now: Callable[[], datetime]) -> float | None:
+    """Return the seconds to wait before the next request, or None if no header states it."""
+    # `Retry-After` has priority over the reset of the rate-limit headers. A time in the past means now. Unreadable
+    # values (negative, `nan`, thousands of digits) are ignored.
+    # RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers; the `X-RateLimit-*` family in use.
+
+    def until(timestamp: float) -> float:
+        today = _date(headers.get("date", "")) or now()
+        return max(timestamp - today.timestamp(), 0.0)
+
+    value = headers.get("retry-after", "").strip()
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    if (moment := _date(value)) is not None:
+        return until(moment.timestamp())
+    for name in ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"):
+        if _NUMBER.fullmatch(value := headers.get(name, "").strip()):
+            number = float(value)
+            if number >= _EPOCH * 1000:
+                number /= 1000  # milliseconds
+            return until(number) if number >= _EPOCH else number
+    match = _RESET.search(headers.get("ratelimit", ""))
+    return float(match[1]) if match else None
+
+
+def _date(value: str) -> datetime | None:
+    # An HTTP date has 29 characters; the parser is slow, and not strict, on much longer ones.
+    if not 8 <= len(value) <= 64:
+        return None
+    try:
+        moment = parsedate_to_datetime(value)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment.timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return moment
+
 
 _Error = TypeVar("_Error", bound=errors.ResponseError)
 

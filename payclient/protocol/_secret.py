@@ -1,13 +1,121 @@
-"""The API key: validated at construction, and never printed or pickled."""
+"""The API key: validated at construction, never printed or pickled, and redacted from text in its usual encodings."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from html import unescape
 from typing import NoReturn
 
 from payclient.errors import ConfigurationError
-from payclient.protocol._redaction import Redaction
+
+REMOVED = "[api key]"
+"""The text that replaces the secret."""
+
+_MIN_PREFIX = 12
+"""Redact a prefix of at least this length: the text may have been truncated."""
+_MAX_LAYERS = 3
+_ESCAPE = re.compile(
+    r"\\++(?:u00([0-9a-f]{2})|u\{0*([0-9a-f]{2})\}|x([0-9a-f]{2}))"  # JSON, JSON in JSON, JavaScript
+    r"|%([0-9a-f]{2})"
+    r"|&\#x0*([0-9a-f]{2})(?![0-9a-f]);?"
+    r"|(&\#0*[0-9]{2,3}(?![0-9]);?|&[a-z]{2,24};)"
+    r"|\\++",  # as PHP's JSON writes a slash
+    re.IGNORECASE,
+)
+_FOR_URLS = str.maketrans("+/", "-_")
+
+
+class Redaction:
+    """Redacts a secret from texts."""
+
+    # It is found in plain text, in base64 (at any offset, also URL-safe), in up to three layers of the escapes of
+    # HTML, JSON and URLs, and where a text was truncated in the middle of it.
+
+    __slots__ = ("_beginnings", "_secrets")
+
+    def __init__(self, secret: str) -> None:
+        self._secrets = tuple(dict.fromkeys((*_layers(secret), *_in_base64(secret.encode()))))
+        self._beginnings = tuple(written[:_MIN_PREFIX] for written in self._secrets)
+
+    def __call__(self, text: str) -> str:
+        """Return *text* without the secret."""
+        if not any([beginning in layer for layer in _layers(text) for beginning in self._beginnings]):  # noqa: C419  quicker
+            return text
+        spans: list[tuple[int, int]] = []
+        plain = text
+        places: Sequence[int] = range(len(text) + 1)
+        for _ in range(_MAX_LAYERS + 1):
+            spans += [(places[start], places[end]) for start, end in self._found(plain)]
+            plain, places = _unescaped(plain, places)
+        return _without(text, sorted(spans))
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        for beginning, secret in zip(self._beginnings, self._secrets, strict=True):
+            start = text.find(beginning)
+            while start >= 0:
+                end = start + _agreement(text[start : start + len(secret)], secret)
+                yield start, end
+                start = text.find(beginning, end)
+
+
+def _layers(text: str) -> list[str]:
+    """Return *text*, and *text* unescaped once, twice and three times."""
+    plain = text.replace("\\/", "/")  # the only escape in an ordinary response of PHP, and fast
+    layers = [text] if plain == text else [text, plain]
+    for _ in range(_MAX_LAYERS):
+        if not ("\\" in plain or "%" in plain or "&" in plain):
+            break
+        plain = _ESCAPE.sub(_character, plain)
+        layers.append(plain)
+    return layers
+
+
+def _unescaped(text: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
+    """Return *text* without one layer of escapes, and the position of each character in the original text."""
+    characters: list[str] = []
+    kept: list[int] = []
+    end = 0
+    for match in _ESCAPE.finditer(text):
+        plain = _character(match)
+        characters += (text[end : match.start()], plain)
+        kept += (*places[end : match.start()], *[places[match.start()]] * len(plain))
+        end = match.end()
+    return "".join((*characters, text[end:])), [*kept, *places[end:]]
+
+
+def _character(match: re.Match[str]) -> str:
+    if match[6]:
+        return unescape(match[6])
+    digits = next(filter(None, match.groups()), "")
+    return chr(int(digits, 16)) if digits else ""
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """Yield, for each offset, the characters of its base64 that do not depend on the neighbouring bytes."""
+    for before, first in enumerate((0, 2, 3)):
+        code = b64encode(b"\0" * before + secret).decode()[first : (before + len(secret)) * 8 // 6]
+        yield code
+        yield code.translate(_FOR_URLS)
+
+
+def _agreement(one: str, other: str) -> int:
+    """Return the length of the common beginning of two texts."""
+    shorter = min(len(one), len(other))
+    return next((i for i in range(shorter) if one[i] != other[i]), shorter)
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    done = 0
+    for start, end in spans:
+        if start >= done:
+            parts += (text[done:start], REMOVED)
+        done = max(done, end)
+    return "".join((*parts, text[done:]))
+
 
 _MAX_LENGTH = 4096
 _MIN_REDACTED = 8

@@ -36,8 +36,8 @@ from payclient._transaction import (
 from payclient.errors import InvalidReferenceError
 from payclient.protocol._http import BODY_LIMIT, Request, Response
 from payclient.protocol._models import Environment
-from payclient.protocol._redaction import REMOVED
 from payclient.protocol._refusal import ErrorResponse, refuse, search_for_key
+from payclient.protocol._secret import REMOVED
 
 MAX_REFERENCE_LENGTH = 256
 

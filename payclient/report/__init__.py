@@ -14,8 +14,6 @@ from payclient.report._files import ReportFiles
 from payclient.report._groups import Top as Top
 from payclient.report._manifest import FORMATS, MANIFEST, Problem, verify
 from payclient.report._manifest import WORK_LIST as WORK_LIST
-from payclient.report._markdown import markdown_lines as markdown_lines
-from payclient.report._markdown import worst_breaks as worst_breaks
 from payclient.report._matrix import Cell, Matrix
 from payclient.report._past_run import JOURNAL as JOURNAL
 from payclient.report._past_run import PastRun as PastRun
@@ -28,11 +26,13 @@ from payclient.report._rows_file import rows_file as rows_file
 from payclient.report._summary_shape import summary_as_json
 from payclient.report._wording import BridgeLine as BridgeLine
 from payclient.report._wording import bridge_lines as bridge_lines
+from payclient.report._wording import markdown_lines as markdown_lines
 from payclient.report._wording import money_by_status as money_by_status
 from payclient.report._wording import payout_sentence as payout_sentence
 from payclient.report._wording import roll_forward_lines as roll_forward_lines
 from payclient.report._wording import settlement_lines as settlement_lines
 from payclient.report._wording import verdict_wording as verdict_wording
+from payclient.report._wording import worst_breaks as worst_breaks
 
 # What is imported `as` itself is for packages above, and not public.
 __all__ = [

@@ -18,8 +18,8 @@ from payclient.reconcile.nights import BreakChange, changes_of
 from payclient.reconcile.result import OpenFindings, OpenTally
 from payclient.reconcile.rules import as_json, changed_rules
 from payclient.report._past_run import PastRun, temporary_database
-from payclient.report._row_reader import RowLine
 from payclient.report._rows import change_as_json
+from payclient.report._rows_file import RowLine
 from payclient.report._summary_shape import open_findings_as_json
 
 DIFF_VERSION = 1

@@ -1,20 +1,29 @@
-"""The frame of the pages that people read: one file, safe against text from the ledger and the service."""
+"""The pages that people read: their frame, and those of a diff and of `drift`; safe against text from anywhere."""
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from importlib.metadata import version
 from importlib.resources import files as resources
+from math import log2
+from pathlib import Path
 from typing import IO, Any
 from unicodedata import combining
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from payclient._atomic import AtomicFiles
 from payclient._escape import escape_unprintable, plural
-from payclient.reconcile import Row, moved_by
-from payclient.report._facts import when
+from payclient.drift import Comparison, Transition
+from payclient.reconcile import BreakState, ResolvedBy, Row, moved_by
+from payclient.report._about import Fact, answers_came, when
+from payclient.report._diff import RunDiff
+from payclient.report._past_run import PastRun
+from payclient.report._rows_file import read_time
+from payclient.report._wording import roll_forward_lines
 
 ROOM = 60
 """Rows shown of each kind."""
@@ -96,3 +105,133 @@ def _difference(row: Row) -> str:
     """Return the paid amount at the service, less that in the ledger; empty where no paid money moves."""
     moved = moved_by(row)
     return _signed(moved) if moved else ""
+
+
+_STATES: Mapping[BreakState, tuple[str, str]] = {
+    BreakState.NEW: ("break", "The earlier run does not have it."),
+    BreakState.CHANGED: ("break", "Both runs have it, with another amount or word."),
+    BreakState.REOPENED: ("break", "It was resolved in a run before, and is back."),
+    BreakState.STILL_OPEN: ("open", "Both runs have it, with the same values."),
+    BreakState.RESOLVED: ("matched", "It is gone; each row says by what."),
+    BreakState.NOT_KNOWN: ("unresolved", "The later run cannot tell; each row says why."),
+}
+"""The colour of each state and what it means, in the order of the page."""
+
+_TONES = {"news": "breaks", "not known": "incomplete", "no news": "clean"}
+
+
+def write_diff_page(path: Path, diff: RunDiff, *, room: int = ROOM) -> None:
+    """Replace *path* with a page about *diff*, whole or not at all; *room* breaks are shown in each state."""
+    earlier, later = diff.earlier.note.folder, diff.later.note.folder
+    runs = [*_facts("Earlier", diff.earlier), *_facts("Later", diff.later)]
+    shown = {
+        "title": diff.verdict.capitalize(),
+        "tone": _TONES[diff.verdict],
+        "earlier": earlier,
+        "later": later,
+        "environment": diff.later.service["environment"],
+        "sentence": diff.sentence,
+        "remark": diff.remark,
+        "changed_rules": diff.changed_rules,
+        "roll_forward": list(roll_forward_lines(diff.open_findings)),
+        "states": [_state(diff, state, room) for state in _STATES],
+        "facts": [("run", "The two runs", [*runs, *_service(diff.later)])],
+        "version": version("payclient"),
+    }
+    with AtomicFiles(path.parent, [path.name]) as files:
+        write_page(files.text(path.name), "diff.html.j2", shown)
+        files.commit()
+
+
+def _state(diff: RunDiff, state: BreakState, room: int) -> Mapping[str, Any]:
+    tone, meaning = _STATES[state]
+    return {
+        "name": state.value,
+        "title": state.label.capitalize(),
+        "tone": tone,
+        "meaning": meaning,
+        "count": diff.counts[state],
+        "is_gone": state in (BreakState.RESOLVED, BreakState.NOT_KNOWN),
+        "changes": [_change(each) for each in diff.changes(state, limit=room)],
+    }
+
+
+def _change(change: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a line of the difference with its words and times for people."""
+    by = change["resolved_by"]
+    first_seen = when(read_time(change["first_seen"]))
+    return {**change, "first_seen": first_seen, "resolved_by": ResolvedBy(by).label if by else ""}
+
+
+def _facts(which: str, run: PastRun) -> Iterator[Fact]:
+    yield Fact(f"{which} run", (run.note.run,), is_code=True)
+    yield Fact("Folder", (run.note.folder,))
+    yield Fact("Rows", (f"{run.rows:,}",))
+    yield answers_came(run.first_observed_at, run.note.last_observed_at)
+    yield Fact("SHA-256 of its manifest", (run.sha256,), is_code=True)
+
+
+def _service(run: PastRun) -> Iterator[Fact]:
+    for name, term in (("base_url", "Service"), ("environment", "Environment"), ("key_fingerprint", "Key fingerprint")):
+        yield Fact(term, (run.service[name] or "not recorded",), bool(run.service[name]))
+
+
+_LEFT, _RIGHT, _LINE = 150, 490, 56  # in a picture of 640
+_MAX_LINES = 24
+
+
+def write_drift_page(path: Path, found: Comparison) -> None:
+    """Replace *path* with a page about *found*, whole or not at all."""
+    count = len(found.news)
+    shown = {
+        "title": plural(count, "new change") if count else "Nothing new",
+        "tone": "breaks" if count else "clean",
+        "last": found.nights[-1],
+        "basis": found.basis,
+        "news": found.news[:ROOM],
+        "count": count,
+        "accepted": found.accepted[:ROOM],
+        "earlier": found.earlier[:ROOM],
+        "machine": machine(found.transitions),
+        "transitions": found.transitions[:ROOM],
+        "facts": [
+            (
+                "runs",
+                "The runs",
+                [
+                    Fact("Runs", (f"{len(found.nights):,}", f"{found.nights[0]} to {found.nights[-1]}")),
+                    Fact("Changes on our side", found.sides[-ROOM:] or ("none",)),
+                ],
+            )
+        ],
+        "version": version("payclient"),
+    }
+    with AtomicFiles(path.parent, [path.name]) as files:
+        write_page(files.text(path.name), "drift.html.j2", shown)
+        files.commit()
+
+
+def machine(transitions: Sequence[Transition]) -> Mapping[str, Any]:
+    """Return the picture of the transitions, from a state on the left to one on the right."""
+    shown = transitions[:_MAX_LINES]
+    left = _places((each.before for each in shown), _LEFT)
+    right = _places((each.after for each in shown), _RIGHT)
+    lines = [_line(each, left[each.before], right[each.after]) for each in shown]
+    return {"height": _LINE * max(len(left), len(right)), "left": left, "right": right, "lines": lines}
+
+
+def _places(names: Iterable[str], x: int) -> dict[str, tuple[int, int]]:
+    return {name: (x, _LINE * place + _LINE // 2) for place, name in enumerate(dict.fromkeys(names))}
+
+
+def _line(each: Transition, begin: tuple[int, int], end: tuple[int, int]) -> Mapping[str, Any]:
+    (x, y), (to_x, to_y) = begin, end
+    path = f"M{x + 8} {y}C{x + 140} {y} {to_x - 140} {to_y} {to_x - 8} {to_y}"
+    at = (x + to_x) // 2 - 15, round(y + 0.43 * (to_y - y)) - 4  # before the middle, where lines cross
+    return {
+        "path": path,
+        "at": at,
+        "count": each.count,
+        "is_new": each.count == each.today,
+        "stroke": round(1 + log2(each.count) / 4, 1),
+    }

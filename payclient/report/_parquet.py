@@ -15,7 +15,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from payclient._atomic import GivenFile
 from payclient.reconcile import Row
-from payclient.report._columns import PARQUET, RUN, Cell, Kind
+from payclient.report._rows import PARQUET, RUN, Cell, Kind
 
 _arrow: Any = pa  # it says nothing of its types
 _parquet: Any = pq

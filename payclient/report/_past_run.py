@@ -35,8 +35,16 @@ from payclient.reconcile.rules import from_json
 from payclient.reconcile.values import FindingTotal, Matched
 from payclient.report._manifest import HISTORY, MANIFEST, MATCHED, WORK_LIST, verify
 from payclient.report._recheck import TABLE, Selection
-from payclient.report._row_reader import RowLine, read_time, row_from_json, row_lines_of
-from payclient.report._rows_file import GZIP_ROWS, ROWS, open_rows, rows_file
+from payclient.report._rows_file import (
+    GZIP_ROWS,
+    ROWS,
+    RowLine,
+    open_rows,
+    read_time,
+    row_from_json,
+    row_lines_of,
+    rows_file,
+)
 
 JOURNAL = "journal.sqlite"
 _CACHE_KIB = 16_384

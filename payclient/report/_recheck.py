@@ -29,7 +29,7 @@ from attrs import define, field
 
 from payclient.reconcile import Bucket
 from payclient.reconcile.nights import Recheck
-from payclient.report._row_reader import RowLine, read_time
+from payclient.report._rows_file import RowLine, read_time
 
 Stratum: TypeAlias = tuple[str, int]
 """The day, and the number of digits."""

@@ -1,16 +1,129 @@
-"""The file with every row, plain or compressed: its name, how it is written, and how it is opened."""
+"""The file with every row, plain or compressed: its name, how it is written, opened and read back."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from attrs import frozen
 
 from payclient._own_file import own
+from payclient.ledger import ABSENT, COMPARED, Entry, RejectedEntry
+from payclient.protocol import Transaction
+from payclient.reconcile import Bucket, Code, Finding, OtherSide, Row, Settled, Status
+from payclient.reconcile.rules import from_json
+from payclient.reconcile.values import Matched
+
+_TIMES = ("expdate", "created_at")
+
+
+@frozen
+class RowLine:
+    """One line of `rows.jsonl`: its content, and its bytes."""
+
+    reference: str | None
+    bucket: str
+    data: dict[str, Any]
+    text: bytes
+
+    @property
+    def is_listed_again(self) -> bool:
+        """Whether other rows may have the same reference."""
+        return any(each["code"] == Code.DUPLICATE_REFERENCE for each in self.data["findings"])
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether the service has it as paid."""
+        return bool(self.data["status"]["service_meaning"] == Status.PAID)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the statement lists it as settled."""
+        return bool("statement" in self.data and self.data["statement"]["is_settled"])
+
+    @property
+    def row(self) -> Row:
+        """The row itself."""
+        return row_from_json(self.data)
+
+
+def row_lines_of(file: IO[bytes]) -> Iterator[RowLine]:
+    """Yield each line of *file*, which is `rows.jsonl`."""
+    for text in file:
+        data = json.loads(text)
+        yield RowLine(data["reference"], data["bucket"], data, text)
+
+
+def row_from_json(data: dict[str, Any]) -> Row:
+    """Return the row that `row_as_json` was given."""
+    # Whether it lacks a probe is not kept, nor of the statement which lines cannot be used, or are left out.
+    status, service = data["status"], data["service"]
+    return Row(
+        entry=_entry(data),
+        bucket=Bucket(data["bucket"]),
+        findings=tuple(from_json(each, Finding) for each in data["findings"]),
+        transaction=None if service is None else from_json(service, Transaction),
+        reason=data["reason"],
+        error=data["error"],
+        observed_at=read_time(data["observed_at"]),
+        confirmed_at=read_time(data["confirmed_at"]),
+        is_changed_during_run=data["is_changed_during_run"],
+        is_repeat=data["is_repeat"],
+        ledger_status=_status(status["ledger_meaning"]),
+        service_status=_status(status["service_meaning"]),
+        parts=tuple(_usable(part["line"], part) for part in data.get("parts", ())),
+        carried_from=data.get("carried_from", ""),
+        reused_from=data.get("reused_from", ""),
+        other_side=_other_side(data.get("statement")),
+        matched=from_json(data["matched"], Matched) if "matched" in data else None,
+    )
+
+
+def _entry(data: dict[str, Any]) -> Entry | RejectedEntry:
+    ledger = data["ledger"]
+    if "reason" in ledger:
+        word = data["status"]["ledger"]
+        return RejectedEntry(
+            line=data["line"],
+            reason=ledger["reason"],
+            reference=ledger["reference"],
+            amount=ledger["amount"],
+            status=ABSENT if word is None else word,
+        )
+    return _usable(data["line"], ledger)
+
+
+def _usable(line: int, ledger: dict[str, Any]) -> Entry:
+    given = {name: ledger[name] for name in ("reference", *COMPARED, "created_at", "kind") if name in ledger}
+    given |= {name: read_time(given[name]) for name in _TIMES if name in given}
+    return Entry(line=line, **given)
+
+
+def _other_side(data: dict[str, Any] | None) -> OtherSide | None:
+    if data is None:
+        return None
+    settled = None
+    if data["is_settled"]:
+        received = data["amount_received"]
+        settled = from_json({**data, "money": (data["amount"] or 0) if received is None else received}, Settled)
+    return OtherSide(settled=settled, is_in_ledger=data["is_in_ledger"])
+
+
+def _status(word: str | None) -> Status | None:
+    return None if word is None else Status(word)
+
+
+def read_time(text: str | None) -> datetime | None:
+    """Return a time as reports write it."""
+    return None if text is None else datetime.fromisoformat(text)
+
 
 ROWS, GZIP_ROWS = "rows.jsonl", "rows.jsonl.gz"
 """The same rows as plain and as compressed text; a report has one of the two."""

@@ -21,8 +21,7 @@ from payclient.reconcile import (
 from payclient.reconcile.nights import CONFIDENCE, Rechecked, SincePrevious
 from payclient.reconcile.result import OpenFindings
 from payclient.reconcile.rules import as_json
-from payclient.report._about import About
-from payclient.report._facts import left_out
+from payclient.report._about import About, left_out
 from payclient.report._matrix import Cell, Matrix, status_of_word
 from payclient.report._wording import money_by_status
 

@@ -14,11 +14,9 @@ from payclient._escape import escape_unprintable, quote
 from payclient.ledger import FORMULA, LedgerError, read_cells
 from payclient.reconcile import Approval, Bucket, Decision, DecisionError, Resolution, Row
 from payclient.reconcile.nights import UNRESOLVED, read_resolution
-from payclient.report._facts import RUN_TERM
-from payclient.report._row_reader import row_lines_of
-from payclient.report._rows_file import open_rows
-from payclient.report._sheet import shown
-from payclient.report._workbook import COLUMNS
+from payclient.report._about import RUN_TERM
+from payclient.report._rows_file import open_rows, row_lines_of
+from payclient.report._workbook import COLUMNS, shown
 
 _SHEETS = ("Breaks", "Unresolved")
 _MAX_TEXT = 2000

@@ -15,15 +15,15 @@ from payclient._lazy import load_at_first_use
 
 if TYPE_CHECKING:
     from payclient.testing._limits import ConcurrencyLimit, Fault, FixedWindow, Latency, RetryAfter, TokenBucket
-    from payclient.testing._reply import MALFORMED, Assumptions, Reply, changed, without
-    from payclient.testing._sample import envelope, transaction
+    from payclient.testing._reply import MALFORMED, Assumptions, Reply, changed, envelope, transaction, without
     from payclient.testing._serve import serve
     from payclient.testing._service import FakeService, ReceivedRequest
 
 _HOME = {
     "payclient.testing._limits": ("ConcurrencyLimit", "Fault", "Latency", "TokenBucket", "FixedWindow", "RetryAfter"),
-    "payclient.testing._reply": ("MALFORMED", "Assumptions", "Reply", "changed", "without"),
-    "payclient.testing._sample": ("envelope", "transaction"),
+    "payclient.testing._reply": (
+        *("MALFORMED", "Assumptions", "Reply", "changed", "envelope", "transaction", "without"),
+    ),
     "payclient.testing._serve": ("serve",),
     "payclient.testing._service": ("FakeService", "ReceivedRequest"),
 }

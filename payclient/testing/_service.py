@@ -14,8 +14,7 @@ from attrs import define, field
 
 from payclient.testing._asgi import ParsedRequest, Receive, Send, receive_request, send_response, still_connected_after
 from payclient.testing._limits import Fault, Faults, Latency, Limit, Limiter, Refusal
-from payclient.testing._reply import Assumptions, Reply
-from payclient.testing._sample import Becoming, Fields, transaction
+from payclient.testing._reply import Assumptions, Becoming, Fields, Reply, transaction
 
 
 @define(kw_only=True)

@@ -22,8 +22,7 @@ from typing import Any
 
 import httpx
 
-from payclient.testing._reply import Assumptions, Reply
-from payclient.testing._sample import envelope
+from payclient.testing._reply import Assumptions, Reply, envelope
 
 try:
     import respx

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from payclient.transports._network import NetworkOptions
     from payclient.transports._network import resolve_network as resolve_network
     from payclient.transports._pooled import PooledTransport
-    from payclient.transports._probe import is_publicly_trusted as is_publicly_trusted
     from payclient.transports._progress import Progress as Progress
     from payclient.transports._progress import progress_of as progress_of
     from payclient.transports._protocol import HttpClient, Transport
+    from payclient.transports._trust import is_publicly_trusted as is_publicly_trusted
 
 _HOME = {
     "payclient.protocol": ("BODY_LIMIT", "Request", "Response"),
@@ -26,7 +26,7 @@ _HOME = {
     "payclient.transports._client": ("HttpxClientTransport", "HttpxTransport"),
     "payclient.transports._network": ("Network", "NetworkOptions", "resolve_network"),
     "payclient.transports._pooled": ("PooledTransport",),
-    "payclient.transports._probe": ("is_publicly_trusted",),
+    "payclient.transports._trust": ("is_publicly_trusted",),
     "payclient.transports._progress": ("Progress", "progress_of"),
     "payclient.transports._protocol": ("HttpClient", "Transport"),
 }

@@ -35,11 +35,10 @@ from payclient.transports._failures import (
     without_library_frames,
 )
 from payclient.transports._message import SharedPart, common_headers, own_headers
-from payclient.transports._origin import Origin
 from payclient.transports._pooled import LOOKUP, RESPONSE, PooledTransport, transport_over
 from payclient.transports._progress import progress_of
 from payclient.transports._protocol import HttpClient
-from payclient.transports._proxy import Proxy, as_proxy
+from payclient.transports._proxy import Origin, Proxy, as_proxy
 
 _Value = TypeVar("_Value")
 _LIBRARIES = ("httpx", "httpx2")

@@ -11,8 +11,7 @@ from payclient.protocol import Response
 from payclient.transports._connection import BrokenError, Connection
 from payclient.transports._dial import Dialer
 from payclient.transports._failures import broken, closed
-from payclient.transports._origin import Origin
-from payclient.transports._proxy import Proxy
+from payclient.transports._proxy import Origin, Proxy
 
 
 class StaleError(Exception):

@@ -16,9 +16,8 @@ from payclient._telemetry import logger
 from payclient.errors import ClientClosedError
 from payclient.transports._connection import Connection
 from payclient.transports._failures import not_connected, plain_text_refused, refused
-from payclient.transports._origin import Origin
 from payclient.transports._progress import Progress, address_in_words, addresses_in_words
-from payclient.transports._proxy import Proxy, Tunnel, TunnelError
+from payclient.transports._proxy import Origin, Proxy, Tunnel, TunnelError
 from payclient.transports._tls import TlsSession
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds; RFC 8305, section 8

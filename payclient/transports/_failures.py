@@ -19,9 +19,8 @@ from payclient.errors import (
     TLSVerificationError,
     TransportError,
 )
-from payclient.transports._origin import Origin
 from payclient.transports._progress import Progress, chain
-from payclient.transports._proxy import Proxy, TunnelError
+from payclient.transports._proxy import Origin, Proxy, TunnelError
 
 _MAX_REASON = 200
 _MORE_DESCRIPTORS = "raise `ulimit -n` or lower max_concurrency"

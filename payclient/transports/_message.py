@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from payclient.protocol import Request
-from payclient.transports._origin import Origin
+from payclient.transports._proxy import Origin
 
 _Value = TypeVar("_Value")
 

@@ -22,9 +22,8 @@ from payclient.errors import AttemptTimeoutError, TransportError
 from payclient.protocol import Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
-from payclient.transports._origin import Origin
 from payclient.transports._progress import progress_of
-from payclient.transports._proxy import Proxy, as_proxy
+from payclient.transports._proxy import Origin, Proxy, as_proxy
 
 LOOKUP = "payclient.lookup"
 """Request extension of a lookup, which is safe to repeat; its value says whether it needs a fresh connection."""

@@ -1,4 +1,4 @@
-"""A proxy: its address and password, and the tunnel through it, without I/O."""
+"""The origin that a request is sent to, and a proxy: its address, its password and the tunnel, without I/O."""
 
 from __future__ import annotations
 
@@ -7,8 +7,33 @@ from base64 import b64encode
 from typing import NoReturn
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from attrs import frozen
+
 from payclient._checks import read_url
 from payclient.errors import ConfigurationError
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@frozen
+class Origin:
+    """Where requests go: those with the same origin share connections."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> Origin:
+        """Return the origin of an absolute URL."""
+        parts = urlsplit(url)
+        return cls(parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme])
+
+    def __str__(self) -> str:
+        """Return host and port as the `Host` header has them: without a port that the scheme implies."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
+
 
 _DEFAULT_PORT = 80
 _MAX_HEAD = 16 * 1024

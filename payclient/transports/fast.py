@@ -13,8 +13,7 @@ from payclient.protocol import Request, Response
 from payclient.transports._connection import Connection
 from payclient.transports._connections import Connections
 from payclient.transports._message import SharedPart, head, rest
-from payclient.transports._origin import Origin
-from payclient.transports._proxy import Proxy, as_proxy
+from payclient.transports._proxy import Origin, Proxy, as_proxy
 
 __all__ = ["FastTransport"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payclient.cli._dataset import COLUMNS, MIN_ROWS, generate
+from payclient.cli._demo import COLUMNS, MIN_ROWS, generate
 from payclient.reconcile import Bucket, Code
 from payclient.testing import transaction
 

@@ -7,8 +7,7 @@ import json
 import attrs
 import pytest
 
-from payclient.cli._dataset import Expected, generate
-from payclient.cli._demo import Check
+from payclient.cli._demo import Check, Expected, generate
 from payclient.ledger import RejectedEntry
 from payclient.reconcile import Bucket, Code, Row, Severity
 

@@ -9,7 +9,7 @@ from payclient.cli._verdict import Worst, aligned, verdict_lines
 from payclient.ledger import Entry
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, Row, Tally
 from payclient.reconcile.nights import BreakChange, PreviousRun, view_of
-from payclient.reconcile.values._break_state import History
+from payclient.reconcile.values._finding import History
 from payclient.reconcile.values._settled import OtherSide
 
 

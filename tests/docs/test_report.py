@@ -11,7 +11,7 @@ import pytest
 
 from payclient.reconcile import SettlementStep, Step
 from payclient.report import FORMATS, MANIFEST, ReportFiles
-from payclient.report._columns import CSV, PARQUET, SIDES
+from payclient.report._rows import CSV, PARQUET, SIDES
 from payclient.report._workbook import COLUMNS
 from support.planted import about, judged
 

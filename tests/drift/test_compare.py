@@ -10,9 +10,8 @@ import pytest
 from attrs import evolve
 
 from payclient.drift import Contract, compare, contract_from_json
-from payclient.drift._facts import MIN_NIGHTS
+from payclient.drift._facts import MIN_NIGHTS, Shares
 from payclient.drift._findings import Acceptance, Severity
-from payclient.drift._shares import Shares
 from support.drifting import BEGAN, drawn, golden, night, nights
 
 QUIET = 30

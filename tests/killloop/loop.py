@@ -18,7 +18,7 @@ from random import Random
 from attrs import define, field, frozen
 
 from killloop import child, service
-from payclient.cli._dataset import COLUMNS, generate
+from payclient.cli._demo import COLUMNS, generate
 from payclient.reconcile import Journal
 from payclient.report import FORMATS, MANIFEST
 

@@ -33,8 +33,7 @@ EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "utils"})
 
 MAY_BE_ENTERED = {
     "payclient.ledger._parquet": "it needs pyarrow, so `payclient.ledger` cannot import it",
-    "payclient.report._diff_page": "it needs jinja2, so `payclient.report` cannot import it",
-    "payclient.report._drift_page": "it needs jinja2, so `payclient.report` cannot import it",
+    "payclient.report._page": "it needs jinja2, so `payclient.report` cannot import it",
     "payclient.report._work_list": "it needs xlsxwriter, so `payclient.report` cannot import it",
 }
 """Private modules that other packages import, each with the reason."""

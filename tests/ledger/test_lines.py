@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.ledger import LedgerError
-from payclient.ledger._lines import read_lines
+from payclient.ledger._text import read_lines
 
 
 def read(data, size=1 << 16):

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient import PayClientError, Transaction
-from payclient.protocol._redaction import Redaction
-from payclient.protocol._secret import ApiKey
+from payclient.protocol._secret import ApiKey, Redaction
 from payclient.protocol._wire import parse_response
 from payclient.testing import envelope
 from payclient.transports import Response

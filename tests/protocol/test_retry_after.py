@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payclient.protocol._retry_after import retry_after
+from payclient.protocol._refusal import retry_after
 
 NOW = datetime(2030, 1, 31, 12, 0, 0, tzinfo=UTC)
 END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)

@@ -23,8 +23,8 @@ from payclient.reconcile import (
     rules_as_json,
     rules_from_json,
 )
+from payclient.reconcile.judge._compare import is_younger
 from payclient.reconcile.judge._statement import statement_findings
-from payclient.reconcile.judge._status_finding import is_younger
 
 EID = "2026-11-23"  # a Monday
 FRIDAY = "2026-11-20T18:00"

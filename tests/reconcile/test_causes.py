@@ -8,7 +8,7 @@ from fractions import Fraction
 from payclient import Transaction
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Bucket, Code, Finding, PatternKind, Row, Status, compare
-from payclient.reconcile.result._causes import are_alike, causes, described, places
+from payclient.reconcile.result._patterns import are_alike, causes, described, places
 from support.reconciling import NOON
 
 MORNING = datetime(2026, 11, 20, 7, 30)  # noqa: DTZ001  as a ledger states it

@@ -27,7 +27,7 @@ from payclient.reconcile import (
     Tolerance,
     judge,
 )
-from payclient.reconcile.nights._changes import changes_of, view_of
+from payclient.reconcile.nights._records import changes_of, view_of
 from payclient.reconcile.values._observation import observe
 from support.chance import examples
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from payclient.ledger import COMPARED
 from payclient.reconcile import Code
-from payclient.reconcile.result._causes import _CAUSES
+from payclient.reconcile.result._patterns import _CAUSES
 
 
 def test_total():

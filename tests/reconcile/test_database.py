@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from payclient.reconcile import Journal, JournalError, JournalWriteError
-from payclient.reconcile.journal._database import Buffer, Database
-from payclient.reconcile.journal._integrity import checksum
+from payclient.reconcile.journal._database import Buffer, Database, checksum
 from payclient.reconcile.journal._schema import SET_NOTE
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="kills and permissions are those of POSIX")

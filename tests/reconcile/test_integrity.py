@@ -13,7 +13,7 @@ import pytest
 from payclient.ledger import Entry
 from payclient.protocol import Transaction
 from payclient.reconcile import Bucket, Journal, JournalError, reconcile, verify_journal
-from payclient.reconcile.journal._integrity import checksum, damage_of, is_log_damaged
+from payclient.reconcile.journal._database import checksum, damage_of, is_log_damaged
 from payclient.reconcile.journal._schema import KEYS
 from reconcile import flipping
 from support.reconciling import NOON

@@ -9,7 +9,7 @@ import attrs
 
 from payclient import Transaction
 from payclient.reconcile import STRICT
-from payclient.reconcile.nights._recheck import Rechecked, upper_bound
+from payclient.reconcile.nights._since import Rechecked, upper_bound
 from payclient.reconcile.values._observation import Matched
 from support.reconciling import NOON
 

@@ -25,7 +25,7 @@ from payclient.reconcile import (
     reconcile,
     replay,
 )
-from payclient.reconcile.result._settlement import SettlementBridge
+from payclient.reconcile.result._bridges import SettlementBridge
 from support.chance import examples
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))

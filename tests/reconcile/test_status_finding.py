@@ -10,7 +10,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry
 from payclient.reconcile import Assumed, Code, Rules, Severity, Status, expiry_rule
-from payclient.reconcile.judge._status_finding import excuse, is_expired, status_finding
+from payclient.reconcile.judge._compare import excuse, is_expired, status_finding
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WORDS = ("Paid", "Pending", "Canceled", "Expired", "Failed", "Refunded", "Odd", "")

@@ -13,8 +13,14 @@ from payclient import ConnectionFailedError, ServiceError, Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.ledger._entry import COMPARED
 from payclient.reconcile import Answer, Observation
-from payclient.reconcile.journal._schema import ANSWER_COLUMNS, ENTRY_COLUMNS
-from payclient.reconcile.journal._stored import entry_cells, entry_from, observation_cells, observation_from
+from payclient.reconcile.journal._schema import (
+    ANSWER_COLUMNS,
+    ENTRY_COLUMNS,
+    entry_cells,
+    entry_from,
+    observation_cells,
+    observation_from,
+)
 from payclient.reconcile.values._observation import observe
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -10,7 +10,7 @@ import pytest
 from payclient import Transaction
 from payclient.ledger import ABSENT, Entry, RejectedEntry
 from payclient.reconcile import Bucket, Journal, Kinds, Lines, Rules, Tally, reconcile
-from payclient.reconcile.judge._sum import payment_of, why_not_summed
+from payclient.reconcile.judge._case import payment_of, why_not_summed
 
 SUM = Rules(lines=Lines(of_one_reference="sum"))
 KINDS = Kinds(column="Type", charge=["charge"], refund=["refund"], fee=["fee"], ignore=["payout"])

@@ -27,7 +27,7 @@ from payclient.reconcile import (
     judge,
     step_of,
 )
-from payclient.reconcile.result._tie_out import Bridge
+from payclient.reconcile.result._bridges import Bridge
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RULES = Rules(tolerances={"amount": Tolerance(below=5)})

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.reconcile import Difference, Step, TieOut
-from payclient.report._chart import chart
+from payclient.report._html import chart
 from payclient.report._wording import bridge_lines
 
 

@@ -8,8 +8,8 @@ import csv
 import openpyxl
 import pytest
 
-from payclient.report import ReportFiles, _columns
-from payclient.report._columns import CSV, PARQUET, RUN, SHEETS, RowColumn
+from payclient.report import ReportFiles, _rows
+from payclient.report._rows import CSV, PARQUET, RUN, SHEETS, RowColumn
 from support.planted import about, judged
 
 RUN_NAME = "20261121T020003Z-3f9a1c2d"
@@ -65,6 +65,6 @@ def test_all_used():
     """Every column that is declared is in a file or a sheet, and has a title and a width in a sheet."""
     in_sheets = [column for _, columns in SHEETS.values() for column in columns]
     used = {column.name for column in (*CSV, *PARQUET, *in_sheets)}
-    declared = {each.name for each in vars(_columns).values() if isinstance(each, RowColumn)}
+    declared = {each.name for each in vars(_rows).values() if isinstance(each, RowColumn)}
     assert declared - used == set()
     assert [column.name for column in in_sheets if not (column.title and column.width)] == []

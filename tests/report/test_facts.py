@@ -10,7 +10,7 @@ import pytest
 
 from payclient.ledger import Entry, Excluded
 from payclient.reconcile import Accepted, Bucket, Code, FeeSchedule, Row, Rules, Tolerance
-from payclient.report._facts import facts, to_sign, when
+from payclient.report._about import facts, to_sign, when
 from support.planted import about, summary_of
 
 RULES = Rules(

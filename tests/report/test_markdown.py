@@ -14,7 +14,7 @@ from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import Bucket, Code, Finding, Row
 from payclient.report import ReportFiles, row_as_json
-from payclient.report._markdown import code_span, markdown_lines, worst_breaks
+from payclient.report._wording import code_span, markdown_lines, worst_breaks
 from support.chance import examples
 from support.planted import about, judged
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from payclient.reconcile.nights import Recheck
 from payclient.report._past_run import temporary_database
 from payclient.report._recheck import TABLE, Selection
-from payclient.report._row_reader import RowLine
+from payclient.report._rows_file import RowLine
 
 START = datetime(2026, 11, 1, 2, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ import attrs
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import Bucket, Row
 from payclient.report import row_as_json
-from payclient.report._row_reader import row_from_json, row_lines_of
+from payclient.report._rows_file import row_from_json, row_lines_of
 from support.planted import judged
 
 

@@ -15,7 +15,7 @@ from payclient import Transaction
 from payclient.ledger import Entry
 from payclient.reconcile import Approval, Bucket, Code, DecisionError, Finding, Resolution, Row
 from payclient.report import About, ReportFiles
-from payclient.report._facts import RUN_TERM
+from payclient.report._about import RUN_TERM
 from payclient.report._work_list import DecisionImporter, read_work_list
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

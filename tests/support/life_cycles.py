@@ -12,7 +12,7 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from payclient import AsyncClient, Environment
-from payclient.cli._dataset import Fields, agreed_transactions, changed, plus, write_ledger
+from payclient.cli._demo import Fields, agreed_transactions, changed, plus, write_ledger
 from payclient.cli._progress import ProgressMode
 from payclient.cli._reconciliation import Reconciliation
 from payclient.cli._streams import Streams

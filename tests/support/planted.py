@@ -7,7 +7,7 @@ import io
 
 from payclient import errors
 from payclient._transaction import read_transaction
-from payclient.cli._dataset import COLUMNS, generate
+from payclient.cli._demo import COLUMNS, generate
 from payclient.ledger import open_ledger
 from payclient.reconcile import Tally, reconcile
 from payclient.report import About, LedgerAbout, Matrix

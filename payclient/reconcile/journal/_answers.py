@@ -10,7 +10,7 @@ from typing import Any
 from payclient.ledger import Entry
 from payclient.reconcile.journal import _schema as schema
 from payclient.reconcile.journal._database import Buffer, Database
-from payclient.reconcile.journal._stored import entry_from, moment_from, observation_cells, observation_from
+from payclient.reconcile.journal._schema import entry_from, moment_from, observation_cells, observation_from
 from payclient.reconcile.judge import PendingLookup, differing, paid_reff_of
 from payclient.reconcile.nights import record_from
 from payclient.reconcile.rules import Rules

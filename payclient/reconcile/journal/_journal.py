@@ -17,20 +17,19 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from operator import attrgetter
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from attrs import asdict, evolve
 
 from payclient._escape import plural
-from payclient.ledger import Entry, RejectedEntry
+from payclient.ledger import COMPARED, Entry, RejectedEntry
 from payclient.reconcile.journal import _schema as schema
 from payclient.reconcile.journal._answers import Answers
-from payclient.reconcile.journal._cases import Cases, carry_over
-from payclient.reconcile.journal._database import Buffer, Database
-from payclient.reconcile.journal._integrity import with_checksum
-from payclient.reconcile.journal._statement_lines import StatementLines, StoredStatement
-from payclient.reconcile.journal._stored import (
+from payclient.reconcile.journal._cases import Cases, StatementLines, StoredStatement, carry_over
+from payclient.reconcile.journal._database import Buffer, Database, with_checksum
+from payclient.reconcile.journal._schema import (
     entry_cells,
     entry_from,
     how_different,
@@ -394,3 +393,13 @@ class Journal:
     def run(self) -> str:
         """The name of this run, as noted by its caller; empty without one."""
         return self.note("run") or ""
+
+
+EarlierAnswers: TypeAlias = Callable[[], Iterator[tuple[Sequence[Entry], Observation]]]
+"""Yields the rows that matched in the previous run: the entries of each, and the answer with the run that asked."""
+
+NOTE = "reused"
+"""The note of a journal that answers were taken over into."""
+
+_same = attrgetter(*COMPARED, "kind")
+_ANSWERS_PER_STEP = 1_000

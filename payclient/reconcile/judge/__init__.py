@@ -2,7 +2,11 @@
 
 from payclient.reconcile.judge._case import Case as Case
 from payclient.reconcile.judge._case import PendingLookup as PendingLookup
+from payclient.reconcile.judge._case import are_parts as are_parts
+from payclient.reconcile.judge._case import judged_entries as judged_entries
+from payclient.reconcile.judge._case import why_not_summed as why_not_summed
 from payclient.reconcile.judge._compare import compare as compare
+from payclient.reconcile.judge._compare import expiry_rule as expiry_rule
 from payclient.reconcile.judge._compare import reff_key as reff_key
 from payclient.reconcile.judge._judge import differing as differing
 from payclient.reconcile.judge._judge import judge as judge
@@ -12,7 +16,3 @@ from payclient.reconcile.judge._statement import StatementSum as StatementSum
 from payclient.reconcile.judge._statement import settled_by as settled_by
 from payclient.reconcile.judge._statement import stated_money as stated_money
 from payclient.reconcile.judge._statement import usable_line as usable_line
-from payclient.reconcile.judge._status_finding import expiry_rule as expiry_rule
-from payclient.reconcile.judge._sum import are_parts as are_parts
-from payclient.reconcile.judge._sum import judged_entries as judged_entries
-from payclient.reconcile.judge._sum import why_not_summed as why_not_summed

@@ -17,11 +17,9 @@ from attrs import evolve
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile.judge._case import Case, PendingLookup
-from payclient.reconcile.judge._compare import compare, reff_key
+from payclient.reconcile.judge._case import Case, PendingLookup, judged_entries, payment_of, unknown_kind
+from payclient.reconcile.judge._compare import compare, excuse, reff_key
 from payclient.reconcile.judge._statement import statement_findings
-from payclient.reconcile.judge._status_finding import excuse
-from payclient.reconcile.judge._sum import judged_entries, payment_of, unknown_kind
 from payclient.reconcile.nights import reversal
 from payclient.reconcile.rules import STRICT, InvoiceAmount, Invoices, Rules
 from payclient.reconcile.values import (

@@ -10,7 +10,7 @@ from attrs import define, field
 from payclient._escape import quote
 from payclient.ledger import Entry, RejectedEntry
 from payclient.protocol import Transaction
-from payclient.reconcile.judge._status_finding import is_younger
+from payclient.reconcile.judge._compare import is_younger
 from payclient.reconcile.rules import IgnoredLines, Kind, Rules, limit_text
 from payclient.reconcile.values import Code, Finding, OtherSide, Settled, StatementTotals, Status, stated_sum
 

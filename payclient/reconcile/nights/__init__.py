@@ -1,11 +1,5 @@
 """Internal: what runs before this one say: their breaks, decisions and matched rows."""
 
-from payclient.reconcile.nights._changes import MAX_GONE_FOR as MAX_GONE_FOR
-from payclient.reconcile.nights._changes import BreakChange as BreakChange
-from payclient.reconcile.nights._changes import BreakRecord as BreakRecord
-from payclient.reconcile.nights._changes import ReferenceView as ReferenceView
-from payclient.reconcile.nights._changes import changes_of as changes_of
-from payclient.reconcile.nights._changes import view_of as view_of
 from payclient.reconcile.nights._decisions import FIRST as FIRST
 from payclient.reconcile.nights._decisions import UNRESOLVED as UNRESOLVED
 from payclient.reconcile.nights._decisions import Decision as Decision
@@ -17,15 +11,21 @@ from payclient.reconcile.nights._decisions import latest as latest
 from payclient.reconcile.nights._decisions import read_decisions as read_decisions
 from payclient.reconcile.nights._decisions import read_resolution as read_resolution
 from payclient.reconcile.nights._decisions import with_decisions as with_decisions
-from payclient.reconcile.nights._recheck import CONFIDENCE as CONFIDENCE
-from payclient.reconcile.nights._recheck import Recheck as Recheck
-from payclient.reconcile.nights._recheck import Rechecked as Rechecked
+from payclient.reconcile.nights._records import MAX_GONE_FOR as MAX_GONE_FOR
+from payclient.reconcile.nights._records import BreakChange as BreakChange
+from payclient.reconcile.nights._records import BreakRecord as BreakRecord
 from payclient.reconcile.nights._records import PreviousRun as PreviousRun
 from payclient.reconcile.nights._records import Records as Records
 from payclient.reconcile.nights._records import ReferenceRecord as ReferenceRecord
+from payclient.reconcile.nights._records import ReferenceView as ReferenceView
+from payclient.reconcile.nights._records import changes_of as changes_of
 from payclient.reconcile.nights._records import record_cell as record_cell
 from payclient.reconcile.nights._records import record_from as record_from
 from payclient.reconcile.nights._records import reversal as reversal
+from payclient.reconcile.nights._records import view_of as view_of
 from payclient.reconcile.nights._records import with_history as with_history
+from payclient.reconcile.nights._since import CONFIDENCE as CONFIDENCE
+from payclient.reconcile.nights._since import Recheck as Recheck
+from payclient.reconcile.nights._since import Rechecked as Rechecked
 from payclient.reconcile.nights._since import SincePrevious as SincePrevious
 from payclient.reconcile.nights._since import SinceTally as SinceTally

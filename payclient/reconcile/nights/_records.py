@@ -1,35 +1,273 @@
-"""
-Records of the previous run about each reference, and their effect on the rows of this one.
+"""Records of the previous run about each reference, and what became of its breaks, compared one reference at a time.
 
-A journal keeps it, so that a report can be written again without the folder of the previous run.
+Design rules:
+
+- A break is identified by its reference and code, never by its line: ledgers are sorted, cut and appended to.
+- What cannot be known is not known, and never resolved: an unresolved or rejected row, a reference without a lookup.
+- Ages come from the answers of both runs, never from the clock of the machine that compares them.
+- A journal keeps the records, so that a report can be written again without the folder of the previous run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
 from payclient._escape import quote
-from payclient.ledger import Entry
-from payclient.reconcile.nights._changes import BreakRecord, changes_of, ledger_fingerprint, view_of
-from payclient.reconcile.rules import STRICT, Rules, as_json, from_json
+from payclient.ledger import COMPARED, Entry
+from payclient.reconcile.rules import ACCEPTED_BY, STRICT, Rules, as_json, from_json
 from payclient.reconcile.values import (
     BreakState,
     Bucket,
     Code,
     Finding,
     FindingTotal,
+    History,
     Matched,
     Observation,
+    ResolvedBy,
     Row,
     Settled,
+    Severity,
     Side,
     Status,
 )
+
+Fields: TypeAlias = tuple[tuple[object, ...], ...]
+"""The compared fields of some rows, `ABSENT` for a column that is missing."""
+
+
+@frozen(kw_only=True)
+class BreakRecord:
+    """One break in the records of a run."""
+
+    code: Code
+    severity: Severity
+    sentence: str
+    sides: tuple[tuple[Side, Side], ...]  # on each row of the reference that has the finding
+    ledger: str  # fingerprint of the fields that the finding is about
+    service: str  # the same, of the service
+    first_seen: datetime | None
+    first_run: str
+    state: BreakState = BreakState.NEW  # RESOLVED and NOT_KNOWN are memories of a break of an earlier run
+    by: ResolvedBy | None = None
+    gone_for: int = 0  # runs since the one that resolved it
+    at_stake: int = 0  # the sum over the rows that have it; of one about all rows, once
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether it was gone in that run, or before."""
+        return self.state is BreakState.RESOLVED
+
+    @property
+    def is_present(self) -> bool:
+        """Whether that run has it."""
+        return self.state not in (BreakState.RESOLVED, BreakState.NOT_KNOWN)
+
+
+@frozen(kw_only=True)
+class ReferenceView:
+    """The rows of one reference in one run, for comparison with another run."""
+
+    reference: str
+    at: datetime | None
+    breaks: Mapping[Code, BreakRecord]  # with those that the run remembers from earlier ones
+    waived: Mapping[Code, str]
+    unknown: str  # the reason why a row could not be judged; empty if all were
+    has_statement: bool  # as far as the rows tell
+    ledger: Fields
+    service: Fields  # empty without a transaction
+
+
+@frozen(kw_only=True)
+class BreakChange:
+    """One break in two runs."""
+
+    reference: str
+    was: BreakRecord | None  # None if it is new
+    now: BreakRecord
+    history: History
+    why: str = ""  # it is not known; empty if it is
+    is_old: bool = False  # resolved before the earlier run already, and still
+    beside: int | None = None  # the largest amount at stake that the later run finds for the reference
+
+
+MAX_GONE_FOR = 400
+"""Runs after which a resolved break is forgotten, so that what is remembered does not grow for ever."""
+
+_NOT_JUDGED = frozenset({Bucket.UNRESOLVED, Bucket.REJECTED})
+_NOT_ASKED = "the later run has no row with this reference, and did not ask about it"
+_NO_STATEMENT = "the later run has no statement"
+_OTHERS_UNKNOWN = "it was paid twice, and the later run does not know what became of the other payment"
+
+
+def view_of(reference: str, rows: Sequence[Row], *, run: str, remembered: Iterable[BreakRecord] = ()) -> ReferenceView:
+    """Return the view that a run has of one reference, from all its *rows* in any order."""
+    # Of a remembered break, the run knows more than its rows say: state and age.
+    at = min((row.observed_at for row in rows if row.observed_at is not None), default=None)
+    unjudged = (f"{row.bucket}: {row.reason}" for row in rows if row.bucket in _NOT_JUDGED)
+    found: dict[Code, list[Finding]] = {}
+    waived: dict[Code, str] = {}
+    for row in rows:
+        for finding in row.findings:
+            if row.bucket is Bucket.BREAK and finding.is_decisive:
+                found.setdefault(finding.code, []).append(finding)
+            elif finding.waived:
+                waived[finding.code] = finding.waived
+    ledger = tuple(sorted((_compared(row.entry) for row in rows if isinstance(row.entry, Entry)), key=repr))
+    service = tuple({_compared(row.transaction): 0 for row in rows if row.transaction is not None})
+    breaks = {each.code: each for each in remembered}
+    for code, findings in found.items():
+        worst = max(findings, key=lambda each: each.severity)
+        before = worst.history or breaks.get(code)
+        breaks[code] = BreakRecord(
+            code=code,
+            severity=worst.severity,
+            sentence=worst.sentence,
+            sides=tuple(sorted({(each.ledger, each.service) for each in findings}, key=repr)),
+            ledger=_fingerprint(code, ledger),
+            service=_fingerprint(code, service),
+            first_seen=at if before is None else before.first_seen,
+            first_run=run if before is None else before.first_run,
+            state=BreakState.NEW if before is None else before.state,
+            at_stake=sum(each.at_stake or 0 for each in findings[: 1 if code.is_of_ledger else None]),
+        )
+    return ReferenceView(
+        reference=reference,
+        at=at,
+        breaks=breaks,
+        waived=waived,
+        unknown=next(unjudged, "") if rows else _NOT_ASKED,
+        has_statement=any(row.other_side is not None for row in rows),
+        ledger=ledger,
+        service=service,
+    )
+
+
+def _compared(side: object) -> tuple[object, ...]:
+    return tuple(getattr(side, name) for name in COMPARED)
+
+
+def changes_of(
+    was: ReferenceView,
+    now: ReferenceView,
+    *,
+    is_judged: Callable[[str], bool] = lambda _: True,
+    unchanged: Collection[ResolvedBy] = (),
+) -> Iterator[BreakChange]:
+    """Yield the change of each break of one reference, by code."""
+    # A payment made twice is gone only when the later run has judged the other reference too. What is *unchanged* as a
+    # whole cannot have resolved anything.
+    for code in Code:
+        before, after = was.breaks.get(code), now.breaks.get(code)
+        if after is not None and after.is_present:
+            yield _present(before, after, now)
+        elif before is not None:
+            yield _absent(before, was, now, is_judged, unchanged)
+
+
+def _present(was: BreakRecord | None, now: BreakRecord, seen: ReferenceView) -> BreakChange:
+    if was is None:
+        state = BreakState.NEW
+    elif was.is_resolved:
+        state = BreakState.REOPENED
+    else:
+        is_same = (was.sides, was.at_stake) == (now.sides, now.at_stake)
+        state = BreakState.STILL_OPEN if is_same else BreakState.CHANGED
+    first = now if was is None else was
+    now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state)
+    return BreakChange(reference=seen.reference, was=was, now=now, history=_history(now, seen.at))
+
+
+def _absent(
+    was: BreakRecord,
+    before: ReferenceView,
+    now: ReferenceView,
+    is_judged: Callable[[str], bool],
+    unchanged: Collection[ResolvedBy],
+) -> BreakChange:
+    why, then = "", evolve(was, gone_for=was.gone_for + 1)
+    if not was.is_resolved:
+        why = _unknown(was, now, is_judged)
+        by = None if why else _resolved_by(was, now, unchanged)
+        then = evolve(was, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
+    return BreakChange(
+        reference=before.reference,
+        was=was,
+        now=then,
+        history=_history(then, now.at or before.at),
+        why=why,
+        is_old=was.is_resolved,
+    )
+
+
+def _unknown(was: BreakRecord, now: ReferenceView, is_judged: Callable[[str], bool]) -> str:
+    """Return the reason why the state of a break is not known in the later run; empty if it is."""
+    if not now.unknown and was.code.is_of_statement and not now.has_statement:
+        return _NO_STATEMENT
+    if now.unknown or was.code is not Code.PAID_TWICE:
+        return now.unknown
+    others = (other for ledger, _ in was.sides for other in str(ledger).split(", "))
+    return "" if all(map(is_judged, others)) else _OTHERS_UNKNOWN
+
+
+def _history(known: BreakRecord, at: datetime | None) -> History:
+    return History(
+        state=known.state,
+        first_seen=known.first_seen,
+        first_run=known.first_run,
+        age_days=0 if at is None or known.first_seen is None else _days(known.first_seen, at),
+    )
+
+
+def _days(first: datetime, last: datetime) -> int:
+    """Return the days between two times by the calendar, so that nightly runs are one day apart, not 0.99."""
+    return max((last.astimezone(UTC).date() - first.astimezone(UTC).date()).days, 0)
+
+
+# Why a break is gone
+
+
+def _resolved_by(was: BreakRecord, now: ReferenceView, unchanged: Collection[ResolvedBy]) -> ResolvedBy:
+    waiver = now.waived.get(was.code, "")
+    if waiver.startswith(ACCEPTED_BY):
+        return ResolvedBy.ACCEPTANCE
+    may_be_ours, may_be_theirs = (side not in unchanged for side in (ResolvedBy.LEDGER, ResolvedBy.SERVICE))
+    if was.code.is_of_ledger and not waiver and may_be_ours:
+        return ResolvedBy.LEDGER
+    if was.code.is_of_service and not waiver and may_be_theirs:
+        return ResolvedBy.SERVICE
+    ours = may_be_ours and was.ledger != _fingerprint(was.code, now.ledger)
+    theirs = may_be_theirs and was.service != _fingerprint(was.code, now.service)
+    if was.code.is_of_statement and not waiver and (may_be_ours or may_be_theirs):
+        if theirs:
+            return ResolvedBy.SERVICE
+        return ResolvedBy.LEDGER if was.code is Code.NOT_IN_LEDGER else ResolvedBy.STATEMENT
+    if was.code is Code.PAID_TWICE and not ours and not theirs and may_be_theirs:
+        return ResolvedBy.SERVICE  # the other payment is no longer paid there
+    if ours and theirs:
+        return ResolvedBy.BOTH
+    if ours or theirs:
+        return ResolvedBy.LEDGER if ours else ResolvedBy.SERVICE
+    return ResolvedBy.RULE
+
+
+def ledger_fingerprint(code: Code, entry: Entry) -> str:
+    """Return `BreakRecord.ledger` of a reference with this row alone."""
+    return _fingerprint(code, (_compared(entry),))
+
+
+def _fingerprint(code: Code, rows: Fields) -> str:
+    """Return a checksum of the fields that a finding is about, without regard to the order of rows and repetition."""
+    places = [COMPARED.index(name) for name in code.fields]
+    values = sorted({repr([row[place] for place in places]) for row in rows})
+    return sha256(repr(values).encode()).hexdigest()[:16]
+
 
 _NOT_PAID = frozenset({Status.PENDING, Status.CANCELED, Status.EXPIRED, Status.FAILED})
 

@@ -1,23 +1,23 @@
 """Internal: what a report says of all rows: totals, bridges, patterns."""
 
-from payclient.reconcile.result._acceptances import AcceptanceNotice as AcceptanceNotice
-from payclient.reconcile.result._acceptances import AcceptanceState as AcceptanceState
+from payclient.reconcile.result._bridges import Settlement as Settlement
+from payclient.reconcile.result._bridges import SettlementStep as SettlementStep
+from payclient.reconcile.result._bridges import StateTotal as StateTotal
+from payclient.reconcile.result._bridges import Step as Step
+from payclient.reconcile.result._bridges import TieOut as TieOut
+from payclient.reconcile.result._bridges import moved_by as moved_by
+from payclient.reconcile.result._bridges import step_of as step_of
 from payclient.reconcile.result._compared import Compared as Compared
 from payclient.reconcile.result._leakage import OTHER as OTHER
 from payclient.reconcile.result._leakage import Leakage as Leakage
+from payclient.reconcile.result._open_findings import AcceptanceNotice as AcceptanceNotice
+from payclient.reconcile.result._open_findings import AcceptanceState as AcceptanceState
 from payclient.reconcile.result._open_findings import OpenFindings as OpenFindings
 from payclient.reconcile.result._open_findings import OpenTally as OpenTally
 from payclient.reconcile.result._patterns import Pattern as Pattern
-from payclient.reconcile.result._settlement import Settlement as Settlement
-from payclient.reconcile.result._settlement import SettlementStep as SettlementStep
 from payclient.reconcile.result._summary import COMPLETENESS as COMPLETENESS
 from payclient.reconcile.result._summary import EXIT_STATUSES as EXIT_STATUSES
 from payclient.reconcile.result._summary import Summary as Summary
 from payclient.reconcile.result._summary import Tally as Tally
 from payclient.reconcile.result._summary import Total as Total
 from payclient.reconcile.result._summary import Verdict as Verdict
-from payclient.reconcile.result._tie_out import StateTotal as StateTotal
-from payclient.reconcile.result._tie_out import Step as Step
-from payclient.reconcile.result._tie_out import TieOut as TieOut
-from payclient.reconcile.result._tie_out import moved_by as moved_by
-from payclient.reconcile.result._tie_out import step_of as step_of

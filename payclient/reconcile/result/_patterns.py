@@ -12,13 +12,247 @@ Design rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 from attrs import asdict, define, field, frozen
 
-from payclient._escape import plural
-from payclient.reconcile.result._causes import Cause, are_alike, causes, described, places
-from payclient.reconcile.values import Bucket, PatternKind, Row
+from payclient._escape import escape_unprintable, plural, quote
+from payclient.ledger import Entry
+from payclient.reconcile.rules import duration_text
+from payclient.reconcile.values import Bucket, Code, Finding, PatternKind, Row, Severity, Status, normalise
+
+_PREFIXES = (2, 4, 6)
+_MAX_TEXT = 60
+_MAX_SENTENCE = 300
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SETTLED = "settled amount"
+_TENS = frozenset(10**power for power in range(1, 7))
+
+
+Cause: TypeAlias = tuple[Any, ...]
+"""A `PatternKind`, and the values that the rows share."""
+
+
+def causes(row: Row) -> Iterator[Cause]:
+    """Yield the attributes that the differences of a break may share with others."""
+    decisive = [finding for finding in row.findings if finding.is_decisive]
+    has_amount = any(each.code in (Code.UNDERPAID, Code.OVERPAID) for each in decisive)
+    for finding in decisive:
+        # A net amount that differs beside the gross one says the same again.
+        if finding.code.pattern is not None and not (finding.code is Code.NET_DIFFERS and has_amount):
+            yield from _CAUSES[finding.code.pattern](row, finding)
+
+
+def _numbers(_: Row, finding: Finding) -> Iterator[Cause]:
+    name = _SETTLED if finding.code.is_of_statement else finding.code.fields[0]
+    ours, theirs = finding.ledger, finding.service
+    if isinstance(ours, int) and isinstance(theirs, int):
+        yield PatternKind.DIFFERENCE, name, theirs - ours
+        if ours and theirs:
+            yield PatternKind.FACTOR, name, Fraction(theirs, ours)
+
+
+def _fee(row: Row, finding: Finding) -> Iterator[Cause]:
+    method = _text(row.transaction and row.transaction.payment_method)
+    if finding.code is Code.FEE_OFF_SCHEDULE:
+        yield PatternKind.FEE, "schedule", method, finding.leakage
+    else:
+        ours, theirs = finding.ledger or 0, finding.service or 0
+        difference = theirs - ours if isinstance(ours, int) and isinstance(theirs, int) else 0
+        yield PatternKind.FEE, "ledger", method, difference
+
+
+def _status(row: Row, finding: Finding) -> Iterator[Cause]:
+    words = (normalise(_text(finding.ledger)), normalise(_text(finding.service)))
+    yield PatternKind.STATUS, finding.code, *words, row.ledger_status, row.service_status
+
+
+def _method_names(_: Row, finding: Finding) -> Iterator[Cause]:
+    yield PatternKind.METHOD, _text(finding.ledger), _text(finding.service)
+
+
+def _affix(_: Row, finding: Finding) -> Iterator[Cause]:
+    name = finding.code.removesuffix("_differs")
+    ours, theirs = _text(finding.ledger), _text(finding.service)
+    if finding.severity is Severity.MEDIUM and finding.code is Code.MERCHANT_REFF_DIFFERS:
+        yield PatternKind.TEXT, name, "case", "", ""
+    for side, short, long in (("service", ours, theirs), ("ledger", theirs, ours)):
+        if not short or len(short) >= len(long):
+            continue
+        if long.endswith(short):
+            yield PatternKind.TEXT, name, "start", side, long[: -len(short)]
+        elif long.startswith(short):
+            yield PatternKind.TEXT, name, "end", side, long[len(short) :]
+
+
+def _expiry(row: Row, _: Finding) -> Iterator[Cause]:
+    ours = row.entry.expdate if isinstance(row.entry, Entry) else None
+    theirs = row.transaction and row.transaction.expdate
+    if isinstance(ours, datetime) and isinstance(theirs, datetime):
+        yield PatternKind.EXPIRY, theirs - ours
+
+
+_CAUSES: Mapping[PatternKind, Callable[[Row, Finding], Iterator[Cause]]] = {
+    PatternKind.FACTOR: _numbers,
+    PatternKind.FEE: _fee,
+    PatternKind.STATUS: _status,
+    PatternKind.METHOD: _method_names,
+    PatternKind.TEXT: _affix,
+    PatternKind.EXPIRY: _expiry,
+}
+
+
+def places(row: Row) -> Iterator[Cause]:
+    """Yield the places of a row, break or not: the time of its creation, and the start of its reference."""
+    entry = row.entry
+    if not isinstance(entry, Entry):
+        return
+    if isinstance(entry.created_at, datetime):
+        time = entry.created_at.replace(tzinfo=None)
+        if time.time() == time.min.time():
+            yield PatternKind.TIME, f"{time:%Y-%m-%d}"
+        else:
+            yield PatternKind.TIME, f"{time:%Y-%m-%d %H}"
+            yield PatternKind.TIME, f"{time:%H}"
+    for length in _PREFIXES:
+        if len(entry.reference) > length:
+            yield PatternKind.PREFIX, entry.reference[:length]
+
+
+def are_alike(one: Cause, other: Cause) -> bool:
+    """Return whether two causes are of the same place, one of them less exactly."""
+    if one[0] is not other[0]:
+        return False
+    if one[0] is PatternKind.PREFIX:
+        return bool(one[1].startswith(other[1]) or other[1].startswith(one[1]))
+    return one[0] is PatternKind.TIME and bool(one[1].endswith(f" {other[1]}") or other[1].endswith(f" {one[1]}"))
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)[:_MAX_TEXT]
+
+
+# In words
+
+
+def described(cause: Cause) -> tuple[str, str]:
+    """Return the shared attribute in words, and the rule or option that would treat it; both safe to print."""
+    kind, *values = cause
+    sentence, treatment = (escape_unprintable(text, max_length=_MAX_SENTENCE) for text in _DESCRIBED[kind](*values))
+    return sentence, treatment
+
+
+def _factor(name: str, factor: Fraction) -> tuple[str, str]:
+    ours = "the statement's" if name == _SETTLED else "the ledger's"
+    big, of_whom, other = (factor, "the service's", ours) if abs(factor) > 1 else (1 / factor, ours, "the service's")
+    sentence = f"{of_whom} {name.removeprefix('settled ')} is {_number(big)} times {other}"
+    if name == _SETTLED:
+        return sentence, "see how the statement is read: payclient ledger STATEMENT; [statement.reading] declares it"
+    if big in _TENS:
+        return sentence, "export both sides in the same unit, and see how the ledger is read: payclient ledger FILE"
+    side = "above" if factor > 1 else "below"
+    percent = abs(factor - 1) * 100
+    if 0 < percent <= 100 and percent == round(percent, 6):
+        return sentence, f"[tolerances.{name}] {side}_percent = {_number(percent)}, if the difference is expected"
+    return sentence, "correct the export; no rule allows such a factor"
+
+
+def _number(value: Fraction) -> str:
+    if value == round(value, 6):
+        return f"{float(value):,.6f}".rstrip("0").rstrip(".")
+    return f"{value.numerator}/{value.denominator}"
+
+
+def _difference(name: str, difference: int) -> tuple[str, str]:
+    side, word = ("above", "more") if difference > 0 else ("below", "less")
+    if name == _SETTLED:
+        sentence = (
+            f"the statement's amount is {abs(difference):,} {'less' if difference > 0 else 'more'} than the service's"
+        )
+        return sentence, "if its column is what was paid out: --statement-column amount_received=NAME"
+    sentence = f"{name} is {abs(difference):,} {word} at the service"
+    return sentence, f"[tolerances.{name}] {side} = {abs(difference)}, if the difference is expected"
+
+
+def _fee_words(of: str, method: str, difference: int) -> tuple[str, str]:
+    word, side = ("more", "above") if difference > 0 else ("less", "below")
+    what = "the schedule expects" if of == "schedule" else "the ledger states"
+    sentence = f"the fee of {quote(method or None)} is {abs(difference):,} {word} than {what}"
+    tolerance = f"[tolerances.fee] {side} = {abs(difference)}"
+    schedule = f"[fees.{_key(method)}] with the right schedule"
+    return sentence, f"{schedule if of == 'schedule' else tolerance}, if that fee is right"
+
+
+def _status_words(code: Code, ours: str, theirs: str, meant: Status | None, means: Status | None) -> tuple[str, str]:
+    sentence = f"status is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
+    if code is Code.UNKNOWN_STATUS:
+        word, meaning, side = (theirs, meant, "service") if meant else (ours, means, "ledger")
+        sentence = f"unknown word {quote(word)} of the {side}: {sentence}"
+        if not word:
+            return sentence, "a status in the export, or --assume-status for a ledger without that column"
+        if meaning is not None:
+            return sentence, f'to map it: [statuses] {_key(word)} = "{meaning}"'
+        return sentence, f'to map it: [statuses] {_key(word)} = "…"'
+    if Status.PENDING in (meant, means):
+        return sentence, 'grace = "36h", if such rows settle by themselves'
+    return sentence, "correct the side that is wrong; both words are known, so no rule maps them"
+
+
+def _key(word: str) -> str:
+    """Return *word* as a key of TOML."""
+    return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
+
+
+def _method(ours: str, theirs: str) -> tuple[str, str]:
+    sentence = f"payment_method is {quote(ours or None)} in the ledger and {quote(theirs or None)} at the service"
+    return sentence, "export the service's code or name, or leave the column out of the ledger"
+
+
+def _affix_words(name: str, place: str, side: str, text: str) -> tuple[str, str]:
+    if place == "case":
+        return f"{name} differs only in letter case or spacing", "export it unchanged, as it was sent to the service"
+    sentence = f"{name} has {quote(text)} more at the {place} {'at' if side == 'service' else 'in'} the {side}"
+    return sentence, "export it unchanged, as it was sent to the service"
+
+
+def _expiry_words(difference: timedelta) -> tuple[str, str]:
+    word = "later" if difference > timedelta(0) else "earlier"
+    sentence = f"expdate is {duration_text(abs(difference))} {word} at the service"
+    return sentence, "export the ledger's times in the zone of the service"
+
+
+def _time(time: str) -> tuple[str, str]:
+    *day, hour = time.split(" ")
+    if not day and "-" in hour:
+        sentence = f"created on {hour}"
+    else:
+        sentence = f"created {f'on {day[0]} ' if day else 'on several days '}between {hour}:00 and {hour}:59"
+    return sentence, 'grace = "36h" if they were still on their way; otherwise see what ran then'
+
+
+def _prefix(prefix: str) -> tuple[str, str]:
+    sentence = f"the reference begins with {quote(prefix)}"
+    treatment = "ask with the key and --environment that these references belong to, in a run of their ledger alone"
+    return sentence, treatment
+
+
+_DESCRIBED: Mapping[PatternKind, Callable[..., tuple[str, str]]] = {
+    PatternKind.FACTOR: _factor,
+    PatternKind.DIFFERENCE: _difference,
+    PatternKind.FEE: _fee_words,
+    PatternKind.STATUS: _status_words,
+    PatternKind.METHOD: _method,
+    PatternKind.TEXT: _affix_words,
+    PatternKind.EXPIRY: _expiry_words,
+    PatternKind.TIME: _time,
+    PatternKind.PREFIX: _prefix,
+}
+
 
 _MIN_ROWS = 20
 _MIN_SHARE = 20

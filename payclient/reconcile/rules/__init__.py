@@ -9,8 +9,6 @@ from payclient.reconcile.rules._calendar import Limit as Limit
 from payclient.reconcile.rules._calendar import limit_text as limit_text
 from payclient.reconcile.rules._calendar import read_holidays as read_holidays
 from payclient.reconcile.rules._calendar import read_limit as read_limit
-from payclient.reconcile.rules._json import as_json as as_json
-from payclient.reconcile.rules._json import from_json as from_json
 from payclient.reconcile.rules._line_rules import IgnoredCount as IgnoredCount
 from payclient.reconcile.rules._line_rules import IgnoredLines as IgnoredLines
 from payclient.reconcile.rules._line_rules import InvoiceAmount as InvoiceAmount
@@ -37,6 +35,8 @@ from payclient.reconcile.rules._rules import changed_rules as changed_rules
 from payclient.reconcile.rules._rules import rules_as_json as rules_as_json
 from payclient.reconcile.rules._rules import with_profiles as with_profiles
 from payclient.reconcile.rules._rules import with_reading_of as with_reading_of
+from payclient.reconcile.rules._rules_file import as_json as as_json
+from payclient.reconcile.rules._rules_file import from_json as from_json
 from payclient.reconcile.rules._rules_file import parse_rules as parse_rules
 from payclient.reconcile.rules._rules_file import read_rules as read_rules
 from payclient.reconcile.rules._rules_file import rules_from_json as rules_from_json

@@ -1,4 +1,4 @@
-"""Read rules from a TOML file strictly: anything unknown or invalid is refused with its line and key."""
+"""Read rules from a TOML file strictly: what is unknown or invalid is refused with its line and key."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from attrs import NOTHING, AttrsInstance, fields, has
+from cattrs import Converter
 
 from payclient._escape import escape_unprintable, quote
 from payclient.ledger import Dialect
 from payclient.reconcile.rules._calendar import read_holidays
-from payclient.reconcile.rules._rules import Rules
-from payclient.reconcile.values import RulesError
+from payclient.reconcile.rules._rules import Rules, rules_as_json
+from payclient.reconcile.values import Code, RulesError, Severity, Side
 
 _MAX_OPEN_LINES = 50
 _MAX_BYTES = 4 * 2**20
@@ -223,3 +225,27 @@ def _check_keys(key: Key, table: Mapping[str, Any], known: Iterable[str]) -> Non
 
 def _dotted(key: Key) -> str:
     return ".".join(escape_unprintable(part) for part in key if isinstance(part, str))
+
+
+_Kind = TypeVar("_Kind")
+_CODES = {code.value: code for code in Code}
+_JSON = Converter(unstruct_collection_overrides={tuple: list})
+_JSON.register_unstructure_hook(date, date.isoformat)
+_JSON.register_unstructure_hook(datetime, datetime.isoformat)
+_JSON.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
+_JSON.register_structure_hook(Side, lambda value, _: value)
+_JSON.register_unstructure_hook(Severity, lambda severity: severity.word)
+_JSON.register_structure_hook(Severity, lambda value, _: Severity[value.upper()])
+_JSON.register_structure_hook(Code, lambda value, _: _CODES[value])
+_JSON.register_unstructure_hook(Rules, rules_as_json)
+_JSON.register_structure_hook(Rules, lambda value, _: rules_from_json(value))
+
+
+def as_json(value: object) -> Any:
+    """Return *value*, an attrs value or None, in plain values."""
+    return _JSON.unstructure(value)
+
+
+def from_json(value: Any, kind: type[_Kind]) -> _Kind:
+    """Return the value of *kind* that `as_json` was given."""
+    return _JSON.structure(value, kind)

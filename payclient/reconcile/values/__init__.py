@@ -1,9 +1,5 @@
 """Internal: the values that every part of a reconciliation shares: codes, findings, rows, observations, states."""
 
-from payclient.reconcile.values._break_state import BreakState as BreakState
-from payclient.reconcile.values._break_state import FindingTotal as FindingTotal
-from payclient.reconcile.values._break_state import History as History
-from payclient.reconcile.values._break_state import ResolvedBy as ResolvedBy
 from payclient.reconcile.values._code import Code as Code
 from payclient.reconcile.values._code import PatternKind as PatternKind
 from payclient.reconcile.values._code import Severity as Severity
@@ -18,8 +14,12 @@ from payclient.reconcile.values._errors import RulesError as RulesError
 from payclient.reconcile.values._errors import StoppedError as StoppedError
 from payclient.reconcile.values._errors import TieOutError as TieOutError
 from payclient.reconcile.values._errors import UnknownCanaryError as UnknownCanaryError
+from payclient.reconcile.values._finding import BreakState as BreakState
 from payclient.reconcile.values._finding import Bucket as Bucket
 from payclient.reconcile.values._finding import Finding as Finding
+from payclient.reconcile.values._finding import FindingTotal as FindingTotal
+from payclient.reconcile.values._finding import History as History
+from payclient.reconcile.values._finding import ResolvedBy as ResolvedBy
 from payclient.reconcile.values._finding import Row as Row
 from payclient.reconcile.values._finding import Side as Side
 from payclient.reconcile.values._finding import in_order as in_order

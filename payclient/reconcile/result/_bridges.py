@@ -1,10 +1,13 @@
-"""
-The bridge from the ledger's paid total to the service's paid total, without a residual.
+"""The bridge from the ledger's paid total to the service's paid total without a residual, and that on to a statement.
 
 The ledger's total is the sum of all rows that say *paid*, or are assumed to; it can be checked with the ledger alone.
 The service's total is the sum that the service has as paid for the references in the ledger, each reference once; it
 can be tied to a statement. The difference that a row makes belongs to exactly one step. Money in other states is not
 part of the bridge; it is summed by state on both sides.
+
+The second bridge begins where the first ends, and goes to the total of a statement, and to the money that came to the
+bank. The statement's total is the sum of all its lines; it can be checked with the statement alone. The money of each
+reference belongs to exactly one step, but for the fee of a settled one.
 """
 
 from __future__ import annotations
@@ -14,8 +17,161 @@ from types import MappingProxyType
 
 from attrs import define, field, frozen
 
+from payclient._escape import plural
 from payclient.ledger import ABSENT
-from payclient.reconcile.values import BridgeStep, Bucket, Code, Difference, Differences, Row, Status, TieOutError
+from payclient.reconcile.values import (
+    BridgeStep,
+    Bucket,
+    Code,
+    Difference,
+    Differences,
+    Row,
+    Settled,
+    StatementTotals,
+    Status,
+    TieOutError,
+)
+
+
+class SettlementStep(BridgeStep):
+    """The reasons for a difference between the service's paid total and the statement's, in the order of the bridge."""
+
+    SETTLED = "settled", "in the statement, with the same money"
+    FEES = "fees", "held back from settled payments, and fees that belong to none"
+    SETTLED_DIFFERENTLY = "settled_differently", "in the statement, with other money"
+    AMOUNT_NOT_STATED = "amount_not_stated", "in the statement, which states no money for it"
+    NOT_SETTLED = "not_settled", "paid at the service, and not in the statement"
+    NOT_SETTLED_YET = "not_settled_yet", "the same, and still in time"
+    SETTLED_NOT_PAID = "settled_not_paid", "in the statement, and not paid at the service"
+    REFUNDED = "refunded", "taken back in the statement, and not paid at the service"
+    SETTLED_BEFORE = "settled_before", "in the statement of an earlier run"
+    UNRESOLVED = "unresolved", "in the statement, and not known at the service"
+    REJECTED = "rejected", "lines of the statement that cannot be used"
+
+
+@frozen(kw_only=True)
+class Settlement:
+    """
+    The whole bridge.
+
+    Attributes:
+        service_paid_total: Sum of what the service has as paid, each reference once.
+        steps: Every step, empty ones included.
+        statement: The statement, with its total.
+        not_in_ledger: References that the statement has and the ledger does not.
+        payout: What came to the bank; None where it was not given.
+    """
+
+    service_paid_total: int
+    steps: tuple[Difference[SettlementStep], ...]
+    statement: StatementTotals
+    not_in_ledger: int = 0
+    payout: int | None = None
+
+    @property
+    def residual(self) -> int:
+        """The part of the difference that the steps do not explain."""
+        return self.service_paid_total + sum(step.amount for step in self.steps) - self.statement.total
+
+    @property
+    def payout_difference(self) -> int:
+        """By how much the payout is above the statement's total; 0 without a payout."""
+        return 0 if self.payout is None else self.payout - self.statement.total
+
+    @property
+    def problems(self) -> str:
+        """The problems of the statement as a whole, in words; empty if there are none."""
+        off, lines = self.payout_difference, self.statement.rejected_lines
+        said = f"the payout is {abs(off):,} {'more' if off > 0 else 'less'} than the statement's total" if off else ""
+        unusable = f"{plural(lines, 'line')} of the statement cannot be used" if lines else ""
+        return "; ".join(filter(None, (said, unusable)))
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether a line cannot be used, or the payout is another sum; breaks are counted as rows."""
+        return bool(self.statement.rejected_lines or self.payout_difference)
+
+
+@define
+class SettlementBridge:
+    """Builds the bridge row by row."""
+
+    _paid: int = field(init=False, default=0)
+    _not_in_ledger: int = field(init=False, default=0)
+    _differences: Differences[SettlementStep] = field(init=False, factory=lambda: Differences(SettlementStep))
+
+    def add(self, row: Row) -> None:
+        """Count *row*, of whose reference this is the first row."""
+        if row.other_side is None or row.is_repeat:
+            return
+        self._not_in_ledger += row.is_of_statement
+        settled, is_known = row.other_side.settled, row.transaction is not None and row.bucket is not Bucket.UNRESOLVED
+        paid = row.service_amount if is_known and row.service_status is Status.PAID else None
+        self._paid += paid or 0
+        if settled is not None and settled.before is not None:
+            self._differences.add(SettlementStep.SETTLED_BEFORE, -settled.before)
+        if paid is not None and settled is not None:
+            self._add_settled(row, settled, paid)
+        elif paid is not None:
+            waived = any(each.code is Code.NOT_SETTLED and each.waived for each in row.findings)
+            self._differences.add(SettlementStep.NOT_SETTLED_YET if waived else SettlementStep.NOT_SETTLED, -paid)
+        elif settled is not None:
+            self._differences.add(_step_of_unpaid(row, settled), settled.money)
+
+    def _add_settled(self, row: Row, settled: Settled, paid: int) -> None:
+        if settled.stated is None and not settled.money:
+            self._differences.add(SettlementStep.AMOUNT_NOT_STATED, -paid)
+            return
+        fee = _fee(row, settled, paid)
+        if fee:
+            self._differences.add(SettlementStep.FEES, fee)
+        rest = settled.money - paid - fee
+        is_different = rest or any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
+        self._differences.add(SettlementStep.SETTLED_DIFFERENTLY if is_different else SettlementStep.SETTLED, rest)
+
+    def settlement(self, statement: StatementTotals, payout: int | None) -> Settlement:
+        """Return the bridge; a rest is a bug of payclient, and raises `TieOutError`."""
+        if statement.fee_lines:
+            self._differences.add(SettlementStep.FEES, statement.fee_amount, statement.fee_lines)
+        if statement.rejected_lines:
+            self._differences.add(SettlementStep.REJECTED, statement.rejected_amount, statement.rejected_lines)
+        bridge = Settlement(
+            service_paid_total=self._paid,
+            steps=self._differences.steps(),
+            statement=statement,
+            not_in_ledger=self._not_in_ledger,
+            payout=payout,
+        )
+        if bridge.residual:
+            message = f"the statement does not tie: {bridge.residual} of {statement.total} is not explained"
+            raise TieOutError(message)
+        return bridge
+
+
+def _step_of_unpaid(row: Row, settled: Settled) -> SettlementStep:
+    if row.bucket is Bucket.UNRESOLVED or (row.transaction is None and _is_unknown(row)):
+        return SettlementStep.UNRESOLVED
+    is_back = settled.stated is not None and settled.stated <= 0
+    return SettlementStep.REFUNDED if is_back else SettlementStep.SETTLED_NOT_PAID
+
+
+def _is_unknown(row: Row) -> bool:
+    """Return whether the service has not said whether there is such a transaction."""
+    return row.bucket is Bucket.REJECTED or any(each.code is Code.UNUSABLE_ANSWER for each in row.findings)
+
+
+def _fee(row: Row, settled: Settled, paid: int) -> int:
+    """Return the part that is held back from a settled payment, usually negative."""
+    if settled.amount_received is None:
+        return 0
+    received = None if row.transaction is None else row.transaction.amount_received
+    if received is not None:
+        return received - paid
+    stated = None if row.transaction is None else row.transaction.fee
+    is_different = any(each.code is Code.SETTLED_DIFFERENTLY for each in row.findings)
+    if is_different and stated is not None and settled.amount in (None, paid):
+        return -abs(stated)
+    return settled.money - (paid if settled.amount is None else settled.amount)
 
 
 class Step(BridgeStep):
