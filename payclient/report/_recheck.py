@@ -91,7 +91,7 @@ class Selection:
         stratum = _stratum(row)
         if self._counts(stratum[0]):
             self._sizes[stratum] += 1
-            keep = self._rank(reference, "keep")
+            keep = self._rank(reference, f"keep:{self._salt}")  # another order than that of the sample
             if self._is_among_first(stratum, keep):
                 self._database.execute(_ADD, (reference, *stratum, keep, text))
 
