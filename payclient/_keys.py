@@ -59,6 +59,11 @@ class Keys:
         """Of the current key; empty before the source was asked."""
         return "" if self._current is None else self._current.fingerprint
 
+    @property
+    def has_source(self) -> bool:
+        """Whether there may be a newer key."""
+        return self._source is not None
+
     async def renew(self, known_version: int) -> bool:
         """Ask for a newer key than *known_version*, and return whether there is one."""
         # Lookups that ask at the same time share one call of the source, and its failure.

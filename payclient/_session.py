@@ -258,7 +258,8 @@ class Session:
                     self._check_open()  # a refusal in doubt is none, and the request cannot be sent again
                     lookup.needs_fresh_connection, first_refusal = True, (error, lookup.is_fresh)
                     continue
-                if isinstance(error, AuthenticationError) and not refused_version and not self._is_closed:
+                if isinstance(error, AuthenticationError) and self._keys.has_source and not refused_version:
+                    self._check_open()  # there may be a newer key, and no source is asked any more
                     refused_version, refusal = lookup.key_version, error  # once per lookup
                     continue
                 retries = retries or Retries(options.retry, random=self._random)

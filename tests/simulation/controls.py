@@ -230,7 +230,7 @@ CONTROLS = (
             "if not (call.waiters or call.task.done()):", "if not call.task.done():", needs=("source hangs", "cancel"),
             oracle="source"),
     Control("a key that is refused is asked for again", "_session:Session._attempt_until_final",
-            "if isinstance(error, AuthenticationError) and not refused_version and not self._is_closed:", "if False:",
+            "if isinstance(error, AuthenticationError) and self._keys.has_source and not refused_version:", "if False:",
             oracle="error", needs=("key rotates",)),
     Control("what may be a key is taken out of the words of a source", "_keys:_failure",
             '_TOKEN.sub("…", redact(str(error)))', "str(error)", oracle="key", needs=("source fails",)),
