@@ -112,6 +112,7 @@ nox.options.sessions = ["tests"]
 
 HEAVY = ("ray", "spark")  # hundreds of megabytes each: installed by one session only
 DECLARED = nox.project.load_toml(HERE / "pyproject.toml")["project"]["optional-dependencies"]
+WORKERS = str((os.cpu_count() or 1) + 1)  # some tests wait in real time
 EXTRAS = tuple(name for name in DECLARED if name not in HEAVY)
 WHERE = "import payclient, sys; f = payclient.__file__; print(f); sys.exit(not f.startswith(sys.prefix))"
 IS_FUZZABLE = "import importlib.util as util; print('yes' if util.find_spec('atheris') else '', end='')"
@@ -152,7 +153,7 @@ def tests(session: nox.Session) -> None:
     """Run the suite on this interpreter, without the slow tests; `-- -m slow` runs those."""
     install(session, "test")
     keep_none = ("-o", "tmp_path_retention_policy=failed")
-    session.run("pytest", "-n", "auto", "--dist=worksteal", *keep_none, *session.posargs, env=in_memory())
+    session.run("pytest", "-n", WORKERS, "--dist=worksteal", *keep_none, *session.posargs, env=in_memory())
 
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"], default=False)

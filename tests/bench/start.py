@@ -14,7 +14,7 @@ from bench import serving
 ROUNDS = 11
 DEPENDENCIES = "import httpx, attrs, cattrs"
 ALLOWED = {"import payclient": 25.0, "first lookup": 5.0}  # milliseconds
-COMMANDS = (["--version"], ["--help"], ["get", "not a reference"])
+COMMANDS = (["--version"], ["--help"], ["get", " refused before anything is sent"])
 ALLOWED_RATIO = 1.4  # of the CPU of a command, beside that of DEPENDENCIES
 
 

@@ -18,7 +18,7 @@ from payclient.reconcile.journal._schema import entry_from, observation_from
 from payclient.report import About, ReportFiles, row_as_json
 from support.reconciling import Clock, Service
 
-ROWS = 2000
+ROWS = 1500
 STEPS = {step.__code__: step.__name__ for step in (entry_from, observation_from, judge, row_as_json)}
 
 
