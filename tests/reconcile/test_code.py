@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from payclient.ledger import COMPARED
 from payclient.reconcile import Code
 from payclient.reconcile.result._patterns import _CAUSES
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _named_in(*folders):
+    """Return the codes that the modules of *folders* name."""
+    modules = (module for folder in folders for module in (_ROOT / folder).glob("*.py"))
+    text = "\n".join(module.read_text(encoding="utf-8") for module in modules)
+    return {code for code in Code if re.search(rf'\bCode\.{code.name}\b|"{code}"', text)}
 
 
 def test_total():
@@ -21,3 +33,10 @@ def test_total():
     }
     assert wrong == set()
     assert len({code.label for code in Code}) == len(Code)
+
+
+def test_used():
+    """Each code is found by a rule of the judgement, and by a test of it."""
+    found = _named_in("payclient/reconcile/judge", "payclient/reconcile/nights")
+    assert set(Code) - found == set()
+    assert set(Code) - _named_in("tests/reconcile") == set()

@@ -196,39 +196,6 @@ def test_letter_case():
     assert (finding.severity, "only letter case or spacing differs" in finding.sentence) == (Severity.MEDIUM, True)
 
 
-@pytest.mark.parametrize(
-    ("severity", "expected"),
-    [
-        (
-            "CRITICAL",
-            (
-                "not_in_ledger settled_not_paid paid_twice reversed recorded_not_paid paid_not_recorded late_payment "
-                "refund_not_recorded refund_not_made merchant_reff_differs"
-            ),
-        ),
-        (
-            "HIGH",
-            (
-                "missing_at_service unusable_answer duplicate_reference settled_differently not_settled underpaid "
-                "overpaid net_differs short_received"
-            ),
-        ),
-        (
-            "MEDIUM",
-            (
-                "fee_differs fee_off_schedule unknown_status stale_pending pending_on_one_side "
-                "method_differs payment_code_differs"
-            ),
-        ),
-        ("LOW", "closed_differently expiry_differs service_arithmetic"),
-        ("INFO", "not_compared tolerated_deviation"),
-    ],
-)
-def test_severities(severity, expected):
-    """Each code has the severity that users were told."""
-    assert [code.value for code in Code if code.severity is Severity[severity]] == expected.split()
-
-
 def test_sentence():
     """The sentence holds both sides and the difference; the sides stand apart, too."""
     (finding, _) = compare(ENTRY, attrs.evolve(TRANSACTION, amount=14000), at=BEFORE)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from datetime import UTC, date, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -29,6 +31,7 @@ from payclient.reconcile import (
 )
 from support.ruling import DAYS, rules_of
 
+ROOT = Path(__file__).parents[2]
 ACCEPTED = Accepted(
     code="underpaid",
     reference="T1",
@@ -47,6 +50,15 @@ FULL = Rules(
     fees={"VA": FeeSchedule(flat=4000, percent="0.70", maximum=9000, rounding="up")},
     accepted=[OTHER, ACCEPTED],
 )
+
+
+def test_used():
+    """Each rule is read by a module other than that of the rules, and by a test."""
+    for folder in ("payclient", "tests"):
+        modules = [each for each in (ROOT / folder).rglob("*.py") if each.name != "_rules.py"]
+        text = "\n".join(module.read_text(encoding="utf-8") for module in modules)
+        names = [each.name for each in attrs.fields(Rules) if each.init]
+        assert [name for name in names if not re.search(rf"\.{name}\b|\b{name}=", text)] == [], folder
 
 
 def test_strict():

@@ -3,7 +3,6 @@
 from payclient.reconcile.result._bridges import Settlement as Settlement
 from payclient.reconcile.result._bridges import SettlementStep as SettlementStep
 from payclient.reconcile.result._bridges import StateTotal as StateTotal
-from payclient.reconcile.result._bridges import Step as Step
 from payclient.reconcile.result._bridges import TieOut as TieOut
 from payclient.reconcile.result._bridges import moved_by as moved_by
 from payclient.reconcile.result._bridges import step_of as step_of

@@ -29,6 +29,7 @@ from payclient.reconcile.values import (
     Settled,
     StatementTotals,
     Status,
+    Step,
     TieOutError,
 )
 
@@ -174,52 +175,6 @@ def _fee(row: Row, settled: Settled, paid: int) -> int:
     return settled.money - (paid if settled.amount is None else settled.amount)
 
 
-class Step(BridgeStep):
-    """The reasons for a difference between the totals, in the order of the bridge."""
-
-    MATCHED = "matched", "the same on both sides"
-    TOLERATED = "tolerated", "within tolerance, or accepted"
-    MISSING = "missing", "the service knows no such transaction"
-    DUPLICATES = "duplicates", "the reference is counted on a row before"
-    UNDERPAID = "underpaid", "paid on both sides, and less at the service"
-    OVERPAID = "overpaid", "paid on both sides, and more at the service"
-    RECORDED_NOT_PAID = "recorded_not_paid", "paid in the ledger alone"
-    REFUND_NOT_RECORDED = "refund_not_recorded", "refunded at the service alone"
-    REFUND_NOT_MADE = "refund_not_made", "refunded in the ledger alone"
-    PAID_NOT_RECORDED = "paid_not_recorded", "paid at the service alone"
-    LATE_PAYMENT = "late_payment", "paid at the service, and closed in the ledger"
-    UNKNOWN_STATUS = "unknown_status", "one side uses a word that is not known"
-    OTHER_BREAKS = "other_breaks", "other differences, which move no paid money"
-    AMOUNT_NOT_STATED = "amount_not_stated", "the ledger states no amount"
-    STATUS_NOT_COMPARED = "status_not_compared", "the ledger states no status, and none was assumed"
-    NOT_IN_LEDGER = "not_in_ledger", "paid at the service, and listed by the statement alone"
-    OPEN = "open", "pending, or within the grace period"
-    CARRIED = "carried", "rows of the previous run that the ledger does not list any more"
-    UNUSABLE = "unusable", "neither answer of the service can be used"
-    UNRESOLVED = "unresolved", "not known at the service yet"
-    REJECTED = "rejected", "the ledger row cannot be used"
-
-
-_STEPS: Mapping[Code, Step | None] = {
-    Code.RECORDED_NOT_PAID: Step.RECORDED_NOT_PAID,
-    Code.PAID_NOT_RECORDED: Step.PAID_NOT_RECORDED,
-    Code.LATE_PAYMENT: Step.LATE_PAYMENT,
-    Code.REFUND_NOT_RECORDED: Step.REFUND_NOT_RECORDED,
-    Code.REFUND_NOT_MADE: Step.REFUND_NOT_MADE,
-    Code.UNKNOWN_STATUS: Step.UNKNOWN_STATUS,
-    # These say nothing about paid money, or nothing that the other findings and the amounts do not say.
-    **dict.fromkeys((Code.STALE_PENDING, Code.PENDING_ON_ONE_SIDE, Code.CLOSED_DIFFERENTLY), None),
-    **dict.fromkeys((Code.UNDERPAID, Code.OVERPAID, Code.NET_DIFFERS, Code.SHORT_RECEIVED), None),
-    **dict.fromkeys((Code.FEE_DIFFERS, Code.FEE_OFF_SCHEDULE, Code.METHOD_DIFFERS, Code.PAYMENT_CODE_DIFFERS), None),
-    **dict.fromkeys((Code.MERCHANT_REFF_DIFFERS, Code.EXPIRY_DIFFERS, Code.PAID_TWICE, Code.REVERSED), None),
-    **dict.fromkeys((Code.NOT_IN_LEDGER, Code.SETTLED_NOT_PAID, Code.SETTLED_DIFFERENTLY, Code.NOT_SETTLED), None),
-    **dict.fromkeys((Code.SERVICE_ARITHMETIC, Code.NOT_COMPARED, Code.TOLERATED_DEVIATION), None),
-    # Rows with these have a step before their findings are looked at.
-    **dict.fromkeys((Code.MISSING_AT_SERVICE, Code.UNUSABLE_ANSWER, Code.DUPLICATE_REFERENCE), None),
-}
-_STEP_OF = {code: _STEPS[code] for code in Code}  # a code without an entry fails here, by name
-
-
 @frozen
 class StateTotal:
     """
@@ -349,7 +304,7 @@ def _step_of_break(row: Row) -> Step:
         return Step.UNUSABLE
     if row.is_repeat:
         return Step.DUPLICATES
-    if step := next(filter(None, (_STEP_OF[code] for code in codes)), None):
+    if step := next(filter(None, (code.step for code in codes)), None):
         return step
     moved = moved_by(row)
     if not moved:

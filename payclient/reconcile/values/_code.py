@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Flag, IntEnum, StrEnum, auto
 from typing import Self
 
+from payclient.reconcile.values._difference import Step
+
 
 class Severity(IntEnum):
     """The weight of a finding; they can be compared."""
@@ -62,7 +64,6 @@ class _Trait(Flag):
 
 _STATE = ("status", "expdate")
 _MONEY = ("amount", "amount_received", "status")
-_OF_FEE = ("fee", "amount", "payment_method")
 _NO_STATEMENT = "needs a statement"
 
 
@@ -76,6 +77,8 @@ class Code(StrEnum):
         advice: What it means and what to do next, in a sentence or two.
         fields: The compared fields that it is about: when one of them changes, that side may have resolved it.
         pattern: What such findings may have in common; None if nothing.
+        step: The step of the bridge that has the paid money of such a row; None where its amounts or another finding
+            tell the step.
         unplanted: What keeps it out of the seeded dataset; empty for a code that is planted there.
         is_soft: Whether it is a remark, and no difference between the two sides.
         is_of_two_numbers: Whether its two sides are numbers, so that their difference is at stake.
@@ -91,6 +94,7 @@ class Code(StrEnum):
     advice: str
     fields: tuple[str, ...]
     pattern: PatternKind | None
+    step: Step | None
     unplanted: str
     is_soft: bool
     is_of_two_numbers: bool
@@ -106,37 +110,38 @@ class Code(StrEnum):
         traits: _Trait,
         fields: tuple[str, ...],
         pattern: PatternKind | None,
+        step: Step | None,
         label: str,
         advice: str,
         unplanted: str = "",
     ) -> Self:
         code = str.__new__(cls, name)
         code._value_, code.severity, code.fields, code.pattern = name, severity, fields, pattern
-        code.label, code.advice, code.unplanted = label, advice, unplanted
+        code.step, code.label, code.advice, code.unplanted = step, label, advice, unplanted
         code.is_soft, code.is_of_two_numbers = _Trait.REMARK in traits, _Trait.NUMBERS in traits
         code.is_of_status, code.is_of_statement = _Trait.STATUS in traits, _Trait.STATEMENT in traits
         code.is_of_service, code.is_of_ledger = _Trait.SERVICE in traits, _Trait.LEDGER in traits
         return code
 
     NOT_IN_LEDGER = (
-        *("not_in_ledger", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None),
+        *("not_in_ledger", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None, None),
         "Paid, and not in the ledger",
         "The statement lists a payment that no usable row of the ledger has. Record it, and find out why it was lost.",
         _NO_STATEMENT,
     )
     SETTLED_NOT_PAID = (
-        *("settled_not_paid", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None),
+        *("settled_not_paid", Severity.CRITICAL, _Trait.STATEMENT, _MONEY, None, None),
         "Settled, but not paid",
         "The statement lists it, and the service does not say that it is paid. Ask the provider what was settled.",
         _NO_STATEMENT,
     )
     PAID_TWICE = (
-        *("paid_twice", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff", "status"), None),
+        *("paid_twice", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff", "status"), None, None),
         "Paid twice",
         "One invoice was paid under several references. Find out which payment stands, and refund the other.",
     )
     REVERSED = (
-        *("reversed", Severity.CRITICAL, _Trait.OTHER, _STATE, None),
+        *("reversed", Severity.CRITICAL, _Trait.OTHER, _STATE, None, None),
         "Paid before, and not any more",
         (
             "The service had it as paid in an earlier run, and has not now. Hold delivery, and ask the service why. "
@@ -145,42 +150,49 @@ class Code(StrEnum):
         "needs a previous run",
     )
     RECORDED_NOT_PAID = (
-        *("recorded_not_paid", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("recorded_not_paid", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.RECORDED_NOT_PAID),
         "Recorded as paid, but not paid",
         "The ledger counts money that the service does not say it has. Hold delivery, and correct the ledger.",
     )
     PAID_NOT_RECORDED = (
-        *("paid_not_recorded", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("paid_not_recorded", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.PAID_NOT_RECORDED),
         "Paid, but not recorded",
         "The customer has paid and the ledger does not know it. Record the payment, and look for a lost notification.",
     )
     LATE_PAYMENT = (
-        *("late_payment", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("late_payment", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.LATE_PAYMENT),
         "Paid after it was closed",
         "Money came in for something that the ledger had given up. Deliver, or refund.",
     )
     REFUND_NOT_RECORDED = (
-        *("refund_not_recorded", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *(
+            "refund_not_recorded",
+            Severity.CRITICAL,
+            _Trait.STATUS,
+            _STATE,
+            PatternKind.STATUS,
+            Step.REFUND_NOT_RECORDED,
+        ),
         "Refunded, but not recorded",
         "The service has paid the money back, and the ledger does not know it. Record the refund, and ask who made it.",
     )
     REFUND_NOT_MADE = (
-        *("refund_not_made", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("refund_not_made", Severity.CRITICAL, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.REFUND_NOT_MADE),
         "Recorded as refunded, but not refunded",
         "The ledger has paid the money back, and the service has not. Make the refund, or correct the ledger.",
     )
     MERCHANT_REFF_DIFFERS = (
-        *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), PatternKind.TEXT),
+        *("merchant_reff_differs", Severity.CRITICAL, _Trait.OTHER, ("merchant_reff",), PatternKind.TEXT, None),
         "Other merchant_reff",
         "The two sides speak of different invoices. Find out which of them the payment belongs to.",
     )
     MISSING_AT_SERVICE = (
-        *("missing_at_service", Severity.HIGH, _Trait.SERVICE, _STATE, None),
+        *("missing_at_service", Severity.HIGH, _Trait.SERVICE, _STATE, None, None),
         "Missing at the service",
         "The service knows no such transaction, and it was asked twice. Check the reference and the environment.",
     )
     UNUSABLE_ANSWER = (
-        *("unusable_answer", Severity.HIGH, _Trait.SERVICE, _STATE, None),
+        *("unusable_answer", Severity.HIGH, _Trait.SERVICE, _STATE, None, None),
         "Unusable answer",
         (
             "The service answered twice, and neither answer can be used: it declined, or a field is malformed. "
@@ -189,100 +201,107 @@ class Code(StrEnum):
         "needs a service out of order",
     )
     DUPLICATE_REFERENCE = (
-        *("duplicate_reference", Severity.HIGH, _Trait.LEDGER, _STATE, None),
+        *("duplicate_reference", Severity.HIGH, _Trait.LEDGER, _STATE, None, None),
         "Listed more than once",
         "Several ledger rows have the same reference, and only one of them can be right.",
     )
     SETTLED_DIFFERENTLY = (
-        *("settled_differently", Severity.HIGH, _Trait.NUMBERS | _Trait.STATEMENT, _MONEY, PatternKind.FACTOR),
+        *("settled_differently", Severity.HIGH, _Trait.NUMBERS | _Trait.STATEMENT, _MONEY, PatternKind.FACTOR, None),
         "Settled with another amount",
         "The statement has another amount than the service. Claim the difference, or correct the ledger.",
         _NO_STATEMENT,
     )
     NOT_SETTLED = (
-        *("not_settled", Severity.HIGH, _Trait.STATEMENT, _MONEY, None),
+        *("not_settled", Severity.HIGH, _Trait.STATEMENT, _MONEY, None, None),
         "Paid, but not settled",
         "The service has it as paid, and the statement does not list it. Claim it from the provider.",
         _NO_STATEMENT,
     )
     UNDERPAID = (
-        *("underpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR),
+        *("underpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
         "Underpaid",
         "The service has less than the ledger expects. Collect the rest, or accept it.",
     )
     OVERPAID = (
-        *("overpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR),
+        *("overpaid", Severity.HIGH, _Trait.NUMBERS, ("amount",), PatternKind.FACTOR, None),
         "Overpaid",
         "The service has more than the ledger expects. Refund the excess, or correct the ledger.",
     )
     NET_DIFFERS = (
-        *("net_differs", Severity.HIGH, _Trait.NUMBERS, ("amount_received",), PatternKind.FACTOR),
+        *("net_differs", Severity.HIGH, _Trait.NUMBERS, ("amount_received",), PatternKind.FACTOR, None),
         "Other net amount",
         "What is paid out is not what the ledger expects. Look at the fee first.",
     )
     SHORT_RECEIVED = (
-        *("short_received", Severity.HIGH, _Trait.NUMBERS, ("amount", "fee", "amount_received", "status"), None),
+        *("short_received", Severity.HIGH, _Trait.NUMBERS, ("amount", "fee", "amount_received", "status"), None, None),
         "Paid, but not all of it arrived",
         "It is paid at the service, and less than amount less fee was received. Claim the rest from the provider.",
     )
     FEE_DIFFERS = (
-        *("fee_differs", Severity.MEDIUM, _Trait.NUMBERS, ("fee",), PatternKind.FEE),
+        *("fee_differs", Severity.MEDIUM, _Trait.NUMBERS, ("fee",), PatternKind.FEE, None),
         "Other fee",
         "The fee is not the recorded one. Compare it with the contract.",
     )
     FEE_OFF_SCHEDULE = (
-        *("fee_off_schedule", Severity.MEDIUM, _Trait.OTHER, ("fee", "amount", "payment_method"), PatternKind.FEE),
+        *(
+            "fee_off_schedule",
+            Severity.MEDIUM,
+            _Trait.OTHER,
+            ("fee", "amount", "payment_method"),
+            PatternKind.FEE,
+            None,
+        ),
         "Fee off schedule",
         "The fee is not what the rules' schedule says. Claim it back, or correct the schedule.",
         "needs a fee schedule",
     )
     UNKNOWN_STATUS = (
-        *("unknown_status", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("unknown_status", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS, Step.UNKNOWN_STATUS),
         "Unknown status",
         "A status word is not known, and none is guessed. Add the word to the rules once you know what it means.",
     )
     STALE_PENDING = (
-        *("stale_pending", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("stale_pending", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS, None),
         "Pending past its expiry",
         "The expiry has passed, and at least one side still says pending. Close it, or ask the service.",
     )
     PENDING_ON_ONE_SIDE = (
-        *("pending_on_one_side", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("pending_on_one_side", Severity.MEDIUM, _Trait.STATUS, _STATE, PatternKind.STATUS, None),
         "Pending on one side, closed on the other",
         "The expiry has not passed, or is not known. Find out why one side closed it, and bring the other in line.",
     )
     METHOD_DIFFERS = (
-        *("method_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_method",), PatternKind.METHOD),
+        *("method_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_method",), PatternKind.METHOD, None),
         "Other payment method",
         "It was paid another way than recorded; the fee may differ too.",
     )
     PAYMENT_CODE_DIFFERS = (
-        *("payment_code_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_code",), PatternKind.TEXT),
+        *("payment_code_differs", Severity.MEDIUM, _Trait.OTHER, ("payment_code",), PatternKind.TEXT, None),
         "Other payment code",
         "The payer used another code than the ledger has.",
     )
     CLOSED_DIFFERENTLY = (
-        *("closed_differently", Severity.LOW, _Trait.STATUS, _STATE, PatternKind.STATUS),
+        *("closed_differently", Severity.LOW, _Trait.STATUS, _STATE, PatternKind.STATUS, None),
         "Closed for different reasons",
         "Neither side expects money. Only the recorded reason differs.",
     )
     EXPIRY_DIFFERS = (
-        *("expiry_differs", Severity.LOW, _Trait.OTHER, ("expdate",), PatternKind.EXPIRY),
+        *("expiry_differs", Severity.LOW, _Trait.OTHER, ("expdate",), PatternKind.EXPIRY, None),
         "Other expiry",
         "The two sides give different times of expiry.",
     )
     SERVICE_ARITHMETIC = (
-        *("service_arithmetic", Severity.LOW, _Trait.REMARK, (), None),
+        *("service_arithmetic", Severity.LOW, _Trait.REMARK, (), None, None),
         "The service's numbers do not add up",
         "Amount less fee is not the amount received, in the service's own answer. Worth asking the provider.",
     )
     NOT_COMPARED = (
-        *("not_compared", Severity.INFO, _Trait.REMARK, (), None),
+        *("not_compared", Severity.INFO, _Trait.REMARK, (), None, None),
         "Empty cell, not compared",
         "The service states it and the ledger's cell is empty. Fill the cell to have it compared.",
     )
     TOLERATED_DEVIATION = (
-        *("tolerated_deviation", Severity.INFO, _Trait.REMARK, (), None),
+        *("tolerated_deviation", Severity.INFO, _Trait.REMARK, (), None, None),
         "Answered in another form than documented",
         "The values could be read exactly and were compared as usual.",
     )
