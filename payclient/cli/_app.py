@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 import attrs
 from cyclopts import App, CycloptsError, Parameter
 
-from payclient.cli._status import Exit, status_of
-from payclient.cli._streams import Streams, abandon
+from payclient.cli._streams import Exit, OwnStreams, Streams, abandon, status_of
 from payclient.errors import ConfigurationError, PayClientError
 
 COMMANDS = {
@@ -38,8 +37,9 @@ COMMANDS = {
     "demo": "Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.",
 }
 """Each command with the first line of its docstring: `--help` imports none of them."""
-_HOME = {**dict.fromkeys(("show", "explain", "verify", "diff", "decisions", "report"), "report"), "completion": "app"}
-"""Modules with other names than their commands."""
+_OF_REPORT = ("report", "show", "rejudge", "decisions", "explain", "verify", "diff", "drift")
+_HOME = {**dict.fromkeys(_OF_REPORT, "report"), "completion": "app"}
+"""Modules with several commands, or another name than their command."""
 EXAMPLES = {
     "completion": """
 ```console
@@ -81,7 +81,7 @@ def completion(
     /,
     *,
     app: Annotated[App, Parameter(parse=False)],
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> None:
     """
     Print a shell completion script; nothing is installed.
@@ -118,7 +118,7 @@ def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[],
         status = _dispatch(arguments, streams, on_imported)
         streams.stdout.flush()
     except CycloptsError as error:
-        from payclient.cli._sources import about_ledger  # noqa: PLC0415  `--help` need not load the ledger
+        from payclient.cli._options import about_ledger  # noqa: PLC0415  `--help` need not load the ledger
 
         error.verbose = False
         return _end(streams, Exit.USAGE, about_ledger(f"{' '.join(str(error).split())} (see payclient --help)"))

@@ -14,7 +14,7 @@ from payclient import AsyncClient, Environment
 from payclient._config import Profiling, decode_key, read_key_file
 from payclient._escape import escape_unprintable
 from payclient._options import MAX_CONCURRENCY, TIMEOUT
-from payclient.cli._streams import Streams
+from payclient.cli._streams import Streams, Texts
 from payclient.errors import ConfigurationError
 from payclient.transports import NetworkOptions, Transport, TransportName
 
@@ -45,7 +45,7 @@ class ConnectionOptions:
     timeout: float = TIMEOUT
     max_concurrency: int = MAX_CONCURRENCY
     max_rate: float | None = None
-    not_found_message: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ()
+    not_found_message: Texts = ()
     proxy: str | None = None
     ca_file: Path | None = None
     client_cert: Path | None = None

@@ -19,12 +19,11 @@ from cyclopts import Parameter, validators
 
 from payclient import AsyncClient, Environment
 from payclient._escape import plural
+from payclient.cli._output import Worst, verdict_lines
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation, write_again
+from payclient.cli._reconcile import Reconciliation, write_again
 from payclient.cli._sandbox import faults_of, limit_of, serving
-from payclient.cli._status import Exit
-from payclient.cli._streams import Streams
-from payclient.cli._verdict import Worst, verdict_lines
+from payclient.cli._streams import Exit, OwnStreams, Streams
 from payclient.ledger import COMPARED, open_ledger
 from payclient.reconcile import Bucket, Code, Row, Severity
 from payclient.report import verify
@@ -228,7 +227,7 @@ async def demo(
     seed: int = 1,
     out: Path | None = None,
     progress: ProgressMode = ProgressMode.AUTO,
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Reconcile a generated ledger with the sandbox, and check that exactly the planted breaks are found.

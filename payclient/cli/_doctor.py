@@ -15,18 +15,16 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
 from attrs import asdict, define, field, frozen
-from cyclopts import Parameter
 
 from payclient import AsyncClient, Transaction
 from payclient._config import resolve_base_url, resolve_environment
 from payclient._escape import escape_unprintable, plural
 from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._status import Exit, status_of
-from payclient.cli._streams import Streams, aligned
+from payclient.cli._streams import Exit, JsonFlag, OwnStreams, aligned, status_of
 from payclient.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -64,10 +62,10 @@ async def doctor(
     reference: str = _MADE_UP,
     /,
     *,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+    as_json: JsonFlag = False,
     deadline: float | None = DEADLINE,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Check the connection to the service step by step, and say what to do.

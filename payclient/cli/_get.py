@@ -13,8 +13,7 @@ from payclient import errors
 from payclient._escape import escape_unprintable
 from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
-from payclient.cli._status import Exit, most_urgent, status_of
-from payclient.cli._streams import Streams, aligned, read_references
+from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, aligned, most_urgent, read_references, status_of
 from payclient.errors import ConfigurationError
 from payclient.policies import classify
 from payclient.protocol import Found, Outcome, masked
@@ -152,10 +151,10 @@ _STDIN = ("-",)
 
 async def get(
     *references: Annotated[str, Parameter(name="REFERENCE", allow_leading_hyphen=True)],
-    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+    as_json: JsonFlag = False,
     deadline: float | None = DEADLINE,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Look up transactions.

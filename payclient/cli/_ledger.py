@@ -15,10 +15,9 @@ from attrs import asdict, define, field, frozen
 from cyclopts import Group, Parameter
 
 from payclient._escape import escape_unprintable, plural
+from payclient.cli._options import LedgerOptions, chosen_columns, given_options, option_name
 from payclient.cli._progress import duration
-from payclient.cli._sources import LedgerOptions, chosen_columns, given_options, option_name
-from payclient.cli._status import Exit
-from payclient.cli._streams import Streams, aligned
+from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, Texts, aligned
 from payclient.errors import ConfigurationError
 from payclient.ledger import (
     ABSENT,
@@ -44,7 +43,6 @@ $ payclient ledger ledger.xlsx --profile excel-de --header-row 4 --json | jq .su
 
 Exit status: 0 every row can be used. 1 rows are rejected. 2 usage, or an unreadable ledger.
 """
-_BARE = Parameter(negative="", show_default=False)
 
 
 @Parameter(name="*", group=Group("Declaring", sort_key=6))
@@ -80,10 +78,10 @@ class DialectOptions:
     minor_units: int | None = None
     currency_prefix: str | None = None
     currency_suffix: str | None = None
-    date_format: Annotated[tuple[str, ...], _BARE] = ()
-    null: Annotated[tuple[str, ...], _BARE] = ()
-    debit_columns: Annotated[tuple[str, ...], Parameter(name="--debit-column"), _BARE] = ()
-    skip_totals: Annotated[bool, _BARE] = False
+    date_format: Texts = ()
+    null: Texts = ()
+    debit_columns: Annotated[Texts, Parameter(name="--debit-column")] = ()
+    skip_totals: Flag = False
     only_currency: str | None = None
 
 
@@ -97,10 +95,10 @@ def ledger(
     *,
     rules: Path | None = None,
     save_rules: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json"), _BARE] = False,
+    as_json: JsonFlag = False,
     source: LedgerOptions = LedgerOptions(),  # noqa: B008  frozen
     dialect: DialectOptions = DialectOptions(),
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Show how a ledger is read, before anything is looked up; needs neither a key nor a network.

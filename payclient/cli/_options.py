@@ -1,60 +1,197 @@
-"""Options of several commands: reading and judging a ledger, and output."""
+"""Options of a run: reading the ledger, judging, earlier runs, the statement; and how both files are opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import attrs
 from attrs import frozen
 from cyclopts import Group, Parameter
 
-from payclient.cli._streams import Streams
+from payclient._escape import quote
+from payclient.cli._streams import Flag, Streams, Texts
 from payclient.errors import ConfigurationError
-from payclient.reconcile import STRICT, Assumed, Rules, Severity, Summary, read_rules
+from payclient.ledger import (
+    CellProblem,
+    Dialect,
+    Entry,
+    Ledger,
+    LedgerError,
+    LedgerFile,
+    LedgerFormat,
+    MoneyReader,
+    RejectedEntry,
+    open_ledger,
+)
+from payclient.protocol import EMPTY
+from payclient.reconcile import STRICT, Assumed, Kinds, Rules, read_rules, with_profiles
 from payclient.reconcile.nights import Recheck, with_decisions
-from payclient.reconcile.rules import read_duration, read_holidays
+from payclient.reconcile.rules import read_duration, read_holidays, read_limit
 from payclient.report import JOURNAL, carry_log, earlier_decisions
 
-_BARE = Parameter(negative="", show_default=False)
+_AMOUNT = re.compile(r"-?(?:\d+|\d{1,3}(?:[,_ ]\d{3})+)", re.ASCII)
+_OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}
+"""Declarations that are options of `payclient reconcile` too, because they may be another each night."""
 
 
-@Parameter(name="*", group=Group("Output", sort_key=8))
+def option_name(name: str) -> str:
+    """Return the option for an attribute of `LedgerOptions` or of `Dialect`."""
+    return "--" + {**_OF_A_RUN, "debit_columns": "debit-column"}.get(name, name.replace("_", "-"))
+
+
+def _naming_one_of(names: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?:{'|'.join(map(option_name, names))})(?![a-z-])")
+
+
+_DECLARED = {each.name for each in attrs.fields(Dialect)}
+_NAMES_KEY = _naming_one_of(_DECLARED - _OF_A_RUN.keys())
+_NAMES_STATEMENT_KEY = _naming_one_of(_DECLARED - {"profile"})
+_OF_STATEMENT = {
+    "--column": "--statement-column",
+    "--profile": "--statement-profile",
+    "--ignore-column": "[statement] ignore_columns",
+    "[lines.kind]": "[statement.kind]",
+}
+
+
+@Parameter(name="*", group=Group("Ledger", sort_key=5))
 @frozen(kw_only=True)
-class OutputOptions:
+class LedgerOptions:
     """
-    Output and exit status.
+    Reading the ledger.
 
     Attributes:
-        gzip_rows: Compress `rows.jsonl` to about a tenth, as `rows.jsonl.gz`. A report that is written again stays so.
-        fail_on: The least severe break that makes the exit status 1.
-        fail_on_new: The same, of breaks that are new, changed or reopened since the previous run; others do not count.
-        as_json: Print `summary.json` on standard output instead of the verdict.
-        quiet: Print errors only; with `--json`, also the summary.
+        column: Name of the column of a field, as `field=name`, when it is not recognised. May be repeated.
+        ignore_column: Column to leave unused, although it looks like money or like a field. May be repeated, and
+            adds to the rules file.
+        require: Fields that the ledger must have, such as `amount,status`. Adds to the rules file.
+        allow_empty: Accept a ledger or a statement without rows, which may be a failed export.
+        format: File format, when the name of the file does not tell.
+        sheet: Sheet of an XLSX file. Default: the first.
+        delimiter: Delimiter of a CSV file. Default: recognised from the header.
+        profile: How a well-known program writes a ledger, such as `excel-de`. Replaces `[ledger]` of the rules file.
+        created_from: First day or time of creation of the rows that are read, such as `2026-11-01`.
+        created_to: Last one; a day is meant until its end.
     """
 
-    gzip_rows: Annotated[bool, _BARE] = False
-    fail_on: Severity = Severity.MEDIUM
-    fail_on_new: Severity | None = None
-    as_json: Annotated[bool, Parameter(name="--json"), _BARE] = False
-    quiet: Annotated[bool, _BARE] = False
+    column: Texts = ()
+    ignore_column: Texts = ()
+    require: str = ""
+    allow_empty: Flag = False
+    format: LedgerFormat | None = None
+    sheet: str | None = None
+    delimiter: str | None = None
+    profile: str | None = None
+    created_from: Annotated[str | None, Parameter(name="--from")] = None
+    created_to: Annotated[str | None, Parameter(name="--to")] = None
 
-    def write(self, lines: Sequence[str], folder: Path, streams: Streams) -> None:
-        """Write *lines*, or the summary in JSON, or nothing, to standard output."""
-        if self.as_json:
-            streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
-        elif not self.quiet:
-            streams.show(lines)
+    @property
+    def required(self) -> list[str]:
+        return list(filter(None, map(str.strip, self.require.split(","))))
 
-    def exit_status(self, summary: Summary) -> int:
-        if self.fail_on_new is None:
-            return summary.exit_status(self.fail_on)
-        if summary.since is None:
-            message = "--fail-on-new needs a previous run: name its folder with payclient reconcile --previous"
-            raise ConfigurationError(message)
-        return summary.exit_status(self.fail_on_new, only_news=True)
+    def declared(self, rules: Rules, how: Mapping[str, Any] | None = None) -> Rules:
+        """Return *rules* with what these options declare about the ledger."""
+        given = {**given_options(self, _OF_A_RUN), **(how or {})}
+        try:
+            ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
+        except ValueError as error:  # its message begins with the name of the attribute
+            name, _, rest = str(error).partition(" ")
+            message = f"{option_name(name)} {rest}"
+            raise ConfigurationError(message) from error
+        return with_profiles(attrs.evolve(rules, ledger=ledger))
+
+    def open(self, ledger: Path, rules: Rules, streams: Streams) -> Ledger:
+        """Open *ledger*, or standard input for `-`, as the rules declare it; the caller closes it."""
+        found = _opened(
+            streams.stdin if str(ledger) == "-" else ledger,
+            rules.lines.kind,
+            rules.columns,
+            "ledger",
+            "lines.kind",
+            chosen=chosen_columns(self.column),
+            format=self.format,
+            sheet=self.sheet,
+            delimiter=self.delimiter,
+            ignore=(*rules.ignore_columns, *self.ignore_column),
+            require=[*rules.require, *self.required],
+            allow_empty=self.allow_empty,
+            dialect=rules.ledger,
+            time_zone=rules.time_zone,
+        )
+        if rules.grace:
+            _check_age("grace", found)
+        return found
+
+
+def _opened(
+    source: LedgerFile,
+    kinds: Kinds | None,
+    columns: Mapping[str, str],
+    what: str,
+    table: str,
+    *,
+    chosen: Mapping[str, str] = EMPTY,
+    **options: Any,
+) -> Ledger:
+    columns = {**columns, **({} if kinds is None else {"kind": kinds.column}), **chosen}
+    try:
+        found = open_ledger(source, columns=columns or None, **options)
+    except LedgerError:
+        raise
+    except ValueError as error:  # a field that does not exist, or an option that the format does not have
+        message = f"the {what} cannot be read like this: {error}"
+        raise ConfigurationError(message) from error
+    if kinds is None and (name := found.columns.used.get("kind")):
+        message = f"the column {quote(name)} is read as kind; say what its words mean in the table [{table}] of the "
+        _refuse(found, f"{message}rules file")
+    return found
+
+
+def _check_age(rule: str, ledger: Ledger) -> None:
+    if ledger.columns.used and "created_at" not in ledger.columns.used:
+        message = f"{rule} needs the age of each row, and no column of the ledger is read as created_at; "
+        _refuse(ledger, f"{message}choose one with --column created_at=NAME, or leave {rule} out")
+
+
+def _refuse(ledger: Ledger, message: str) -> NoReturn:
+    with ledger:  # closes it
+        raise ConfigurationError(message)
+
+
+def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return the values of *names* that were given; 0 is one."""
+    values = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in values.items() if value not in (None, (), "") and value is not False}
+
+
+def chosen_columns(choices: Sequence[str], *, option: str = "--column") -> dict[str, str]:
+    if unclear := [choice for choice in choices if "=" not in choice]:
+        message = f"{option} must be like amount=Betrag, got {unclear[0]!r}"
+        raise ConfigurationError(message)
+    return {field: name for field, _, name in (choice.partition("=") for choice in choices)}
+
+
+def about_ledger(text: str) -> str:
+    """Return a message about the ledger of a run with the place of the options that only `payclient ledger` has."""
+    if not _NAMES_KEY.search(text):
+        return text
+    return f"{text}; payclient ledger takes such options, and writes them into a rules file with --save-rules"
+
+
+@contextmanager
+def reading_ledger() -> Generator[None]:
+    """Raise errors of a ledger with the words of `about_ledger`."""
+    try:
+        yield
+    except LedgerError as error:
+        if (message := about_ledger(error.message)) == error.message:
+            raise
+        raise LedgerError(message, line=error.line, offset=error.offset) from error
 
 
 def duration_option(option: str, text: str) -> timedelta:
@@ -163,3 +300,140 @@ class EarlierRunOptions:
             max_age,
             None if recheck is None else Recheck(max_age=recheck, sample=self.sample, seed=self.seed),
         )
+
+
+@Parameter(name="*", group=Group("Statement", sort_key=7))
+@frozen(kw_only=True)
+class StatementOptions:
+    """
+    The other side: a settlement report, a dashboard's export or a log of callbacks.
+
+    Attributes:
+        statement: Second list of references, with amounts where it has them. What is in it and not in the ledger is
+            looked up too. `[statement]` of the rules file says how it is written.
+        statement_profile: How a well-known program writes the statement, such as `adyen-settlement`. Replaces
+            `[statement.reading]` of the rules file.
+        statement_column: Name of a column of the statement, as `field=name`. May be repeated.
+        settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
+            Overrides the rules file.
+        payout: Amount that came to the bank for the statement, such as `12,345,000`, to be tied.
+    """
+
+    statement: Path | None = None
+    statement_profile: str | None = None
+    statement_column: Texts = ()
+    settles_within: str | None = None
+    payout: str | None = None
+
+    def declared(self, rules: Rules) -> Rules:
+        """Return *rules* with what these options say about the statement."""
+        given = {
+            "--statement-profile": self.statement_profile,
+            "--statement-column": self.statement_column,
+            "--settles-within": self.settles_within,
+            "--payout": self.payout,
+        }
+        if self.statement is None and (name := next((name for name, value in given.items() if value), None)):
+            message = f"{name} needs --statement, the list that it is about"
+            raise ConfigurationError(message)
+        statement = settling_within(rules, self.settles_within).statement
+        if self.statement_profile is not None:
+            statement = attrs.evolve(statement, reading=_profile(self.statement_profile))
+        chosen = chosen_columns(self.statement_column, option="--statement-column")
+        if chosen:
+            statement = attrs.evolve(statement, columns={**statement.columns, **chosen})
+        rules = with_profiles(attrs.evolve(rules, statement=statement))
+        rules.check_zone()
+        return rules
+
+    @property
+    def payout_amount(self) -> int | None:
+        """The amount that came to the bank; None where it was not given."""
+        if self.payout is None:
+            return None
+        if not _AMOUNT.fullmatch(self.payout):
+            message = (
+                f"--payout must be a whole number in the unit of the service, such as 12,345,000, got {self.payout!r}"
+            )
+            raise ConfigurationError(message)
+        try:
+            return MoneyReader().read(re.sub("[,_ ]", "", self.payout))
+        except CellProblem as problem:
+            message = f"--payout: {problem}"
+            raise ConfigurationError(message) from None
+
+    @contextmanager
+    def open(self, rules: Rules, ledger: Ledger, *, allow_empty: bool = False) -> Generator[Ledger | None]:
+        """Open the statement, as the rules declare it; None without one."""
+        if self.statement is None:
+            yield None
+            return
+        if rules.statement.settles_within:
+            _check_age("settles_within", ledger)
+        how = rules.statement
+        try:
+            statement = _opened(
+                self.statement,
+                how.kind,
+                how.columns,
+                "statement",
+                "statement.kind",
+                ignore=how.ignore_columns,
+                allow_empty=allow_empty,
+                dialect=how.reading,
+                time_zone=rules.time_zone,
+                is_statement=True,
+            )
+        except LedgerError as error:
+            raise _of_statement(self.statement.name, error) from error
+        with statement:
+            yield statement
+
+
+def settling_within(rules: Rules, text: str | None) -> Rules:
+    """Return *rules* with the time that a payment may take to be settled; as they are if it is not given."""
+    if text is None:
+        return rules
+    within = read_limit(text)
+    if within is None:
+        message = f"--settles-within must be a duration such as '36h' or '3d', or '2 business days', got {text!r}"
+        raise ConfigurationError(message)
+    return attrs.evolve(rules, statement=attrs.evolve(rules.statement, settles_within=within))
+
+
+def _profile(name: str) -> Dialect:
+    try:
+        return Dialect.named(name)
+    except ValueError as error:
+        message = f"--statement-{error}"
+        raise ConfigurationError(message) from error
+
+
+def _of_statement(name: str, error: LedgerError) -> LedgerError:
+    message = error.message.replace("the ledger", "it")
+    return LedgerError(f"the statement {name}: {about_statement(message)}", line=error.line)
+
+
+def statement_lines(statement: Ledger, ledger: Ledger) -> Iterator[Entry | RejectedEntry]:
+    """Yield the lines of *statement*, after the *ledger* was read to its end."""
+    name = statement.fingerprint.name
+    try:
+        yield from statement
+    except LedgerError as error:
+        raise _of_statement(name, error) from error
+    ours, theirs = ledger.currency, statement.currency
+    if ours and theirs and ours != theirs:
+        message = (
+            f"the statement {name} has amounts in {theirs}, and the ledger in {ours}, which are never compared; "
+            "give the statement of the same currency"
+        )
+        raise LedgerError(message)
+
+
+def about_statement(text: str) -> str:
+    """Return what was said about a ledger with the options that a statement has instead."""
+    for of_ledger, of_statement in _OF_STATEMENT.items():
+        text = text.replace(of_ledger, of_statement)
+    if not _NAMES_STATEMENT_KEY.search(text):
+        return text
+    return f"{text}; for a statement, such options are keys of [statement.reading] in the rules file"

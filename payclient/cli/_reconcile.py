@@ -3,30 +3,78 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import shlex
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
+import attrs
+from attrs import asdict, field, frozen
 from cyclopts import Parameter
 
+from payclient import AsyncClient, __version__
 from payclient._atomic import AtomicFiles
 from payclient._config import resolve_environment
+from payclient._escape import plural
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._ledger import Declared, Overview, overview_lines, question_lines
-from payclient.cli._options import EarlierRunOptions, JudgingOptions, OutputOptions
-from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation, contract_recorder
-from payclient.cli._sources import LedgerOptions, StatementOptions, about_ledger, about_statement, reading_ledger
-from payclient.cli._streams import Streams
-from payclient.cli._verdict import Worst, verdict_lines
-from payclient.errors import ConfigurationError
-from payclient.ledger import Ledger, column_names
-from payclient.reconcile import Bucket, Rules, StoppedError, Summary, Verdict
+from payclient.cli._options import (
+    EarlierRunOptions,
+    JudgingOptions,
+    LedgerOptions,
+    StatementOptions,
+    about_ledger,
+    about_statement,
+    reading_ledger,
+    statement_lines,
+)
+from payclient.cli._output import OutputOptions, Worst, verdict_lines
+from payclient.cli._progress import ProgressMode, shown
+from payclient.cli._streams import Exit, Flag, OwnStreams, Streams, status_of, stop_in_order
+from payclient.drift import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
+from payclient.errors import ConfigurationError, PayClientError, TransactionNotFoundError
+from payclient.ledger import Entry, Ledger, RejectedEntry, column_names, dialect_as_json
+from payclient.reconcile import (
+    STRICT,
+    Bucket,
+    Journal,
+    Row,
+    Rules,
+    StoppedError,
+    Summary,
+    Verdict,
+    break_changes,
+    replay,
+)
+from payclient.reconcile import reconcile as judged_rows
+from payclient.reconcile.journal import Reuse
+from payclient.reconcile.nights import PreviousRun, Recheck, Records
 from payclient.reconcile.result import EXIT_STATUSES
-from payclient.report import JOURNAL, WORK_LIST, PastRun, open_past_run, read_log, rows_file, verdict_wording
+from payclient.reconcile.rules import as_json, duration_text, from_json
+from payclient.reconcile.values import utc_now
+from payclient.report import (
+    JOURNAL,
+    WORK_LIST,
+    About,
+    LedgerAbout,
+    PastRun,
+    ReportFiles,
+    StatementAbout,
+    about_as_json,
+    about_from_json,
+    open_past_run,
+    read_log,
+    rows_file,
+    run_name,
+    verdict_wording,
+)
 
 EXAMPLES = f"""
 ```console
@@ -49,8 +97,6 @@ Exit status: 0 {EXIT_STATUSES[0]}. 1 {EXIT_STATUSES[1]}.
 75 {EXIT_STATUSES[75]}. 130 interrupted and saved.
 """
 
-_FLAG = Parameter(negative="", show_default=False)
-
 
 async def reconcile(  # noqa: PLR0913  one option each, by name only
     ledger: Annotated[Path, Parameter(allow_leading_hyphen=True)],
@@ -62,13 +108,13 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     earlier: EarlierRunOptions = EarlierRunOptions(),  # noqa: B008  frozen
     other: StatementOptions = StatementOptions(),  # noqa: B008  frozen
     canary: str | None = None,
-    dry_run: Annotated[bool, _FLAG] = False,
-    durable: Annotated[bool, _FLAG] = False,
+    dry_run: Flag = False,
+    durable: Flag = False,
     progress: ProgressMode = ProgressMode.AUTO,
     metrics: Path | None = None,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Compare a ledger with the service, one reference at a time.
@@ -261,3 +307,336 @@ def _metric(name: str, words: str, label: str, values: Mapping[str, float]) -> I
     for each, value in values.items():
         labels = f'{{{label}="{each}"}}' if label else ""
         yield f"{full}{labels} {value}"
+
+
+_PROXY_VARIABLES = ("PAYCLIENT_PROXY", "HTTPS_PROXY", "https_proxy")
+_MAX_ROWS = 1_000_000
+_DEADLINE = 30.0  # seconds, for one golden answer
+_UNFINISHED = (Bucket.OPEN, Bucket.BREAK)
+
+
+def contract_recorder(connection: ConnectionOptions, previous: PastRun | None) -> ContractRecorder:
+    """Return what records the contract of a run, and knows the open rows and the golden answers of the *previous*."""
+    side = Side(
+        payclient=__version__,
+        environment=str(resolve_environment(connection.environment)),
+        transport=os.environ.get("PAYCLIENT_TRANSPORT") or "fast",
+        proxy="proxy" if connection.proxy or any(map(os.environ.get, _PROXY_VARIABLES)) else "none",
+    )
+    if previous is None:
+        return ContractRecorder(side=side)
+    contract = _known((previous.folder / CONTRACT).read_text()) if previous.has_contract else None
+    recorder = ContractRecorder(side=side, previous=contract)
+    for line in islice(previous.lines(), _MAX_ROWS):
+        if line.bucket in _UNFINISHED:
+            row = line.row
+            at = row.confirmed_at or row.observed_at
+            if row.transaction is not None and at is not None:
+                recorder.seed(row.transaction.reference, row.transaction.status, at.timestamp())
+    return recorder
+
+
+def offer(recorder: ContractRecorder, row: Row, rules: Rules) -> None:
+    """Offer the answer of *row* as a golden one, if nothing is to happen to it any more."""
+    is_final = row.service_status in rules.final_statuses and row.bucket is Bucket.MATCHED
+    if is_final and row.transaction is not None and not row.reused_from:
+        recorder.offer(row.transaction)
+
+
+async def ask_golden(recorder: ContractRecorder, client: AsyncClient) -> None:
+    """Ask for the golden answers, one after the other; the end of the run does not depend on them."""
+    if not recorder.answers:
+        return
+    view = client.with_options(deadline=_DEADLINE)
+    for reference in recorder.golden_references():
+        try:
+            with suppress(TransactionNotFoundError):
+                await view.get_transaction(reference)
+        except PayClientError:
+            return
+
+
+def keep_contract(recorder: ContractRecorder | None, journal: Journal, began: datetime) -> str | None:
+    """Add what was recorded to what the journal has of the same run, and return it; None if there is nothing."""
+    noted = journal.note(CONTRACT)
+    if recorder is None or (noted is not None and not recorder.answers):  # nothing was left to ask for
+        return noted
+    contract = recorder.contract(began)
+    if noted is not None and (before := _known(noted)) is not None:
+        contract = before + contract
+    text = json.dumps(contract.as_json(), separators=(",", ":"))
+    journal.set_note(CONTRACT, text)
+    return text
+
+
+def _known(text: str) -> Contract | None:
+    """Return a contract; None where a payclient with another format has written it: then memory begins again."""
+    try:
+        return contract_from_json(json.loads(text))
+    except ContractError:
+        return None
+
+
+OnRow: TypeAlias = Callable[[Row], object]
+
+_ABOUT = "about"
+_STARTED = "started"
+_STATEMENT = "about the statement"
+
+
+@frozen(kw_only=True)
+class Reconciliation:
+    """A run: its sides, its folder, and how it looks up."""
+
+    ledger: Ledger
+    statement: Ledger | None = None
+    payout: int | None = None
+    out: Path
+    client: AsyncClient
+    recorder: ContractRecorder | None = None  # None remembers nothing
+    environment: str = ""
+    concurrency: int
+    confirm_after: float = 0.0
+    rules: Rules = STRICT
+    canary: str | None = None
+    previous: PastRun | None = None
+    max_age: timedelta | None = None
+    recheck: Recheck | None = None
+    is_durable: bool = False
+    output: OutputOptions = field(factory=OutputOptions)
+    progress: ProgressMode
+    streams: Streams
+    clock: Callable[[], datetime] = utc_now
+
+    async def run(self, *on_row: OnRow) -> Summary:
+        """Start or resume the run, write the report, and return its summary; each *on_row* gets every row."""
+        # What may pass makes an incomplete report; when the service refuses the caller, or the ledger or the journal
+        # cannot be trusted, no report is written.
+        with Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable) as journal:
+            self._tell_resumed(journal)
+            previous = None if self.previous is None else self.previous.note
+            is_recheck = self.recheck is not None
+            if self.recorder is not None:
+                on_row = (*on_row, partial(offer, self.recorder, rules=self.rules))
+            with _report_files(
+                journal,
+                self.out,
+                self.rules,
+                previous,
+                self.output,
+                has_matched=is_recheck,
+                has_contract=self.recorder is not None or journal.note(CONTRACT) is not None,
+            ) as files:
+                try:
+                    await self._ask(journal, files, on_row)
+                except PayClientError as error:
+                    if status_of(error) is not Exit.AGAIN:
+                        raise
+                    self.streams.tell(f"payclient: the run ended early: {error}")
+                contract = keep_contract(self.recorder, journal, self._started(journal))
+                if contract is not None:
+                    files.add_contract(contract)
+                about = attrs.evolve(about_of(journal), rules=self.rules)
+                for ignored in about.ignored_lines:
+                    self.streams.tell(f"payclient: {ignored.sentence}")
+                if about.statement is not None and (left_out := about.statement.totals.ignored_sentence):
+                    self.streams.tell(f"payclient: {left_out}")
+                for change in break_changes(journal, rules=self.rules, ledger_sha256=about.ledger_sha256):
+                    files.add_change(change)
+                for line in journal.remembered() if is_recheck else ():
+                    files.add_remembered(line)
+                if self.statement is not None:
+                    self.statement.check_unchanged()
+                return files.finish(about, ledger=self.ledger)
+
+    def _statement(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
+        """Yield the statement, and then note what was read, which is known only at its end."""
+        yield from statement_lines(statement, self.ledger)
+        for suggestion in statement.suggestions:
+            self.streams.tell(f"payclient: the statement: {about_statement(str(suggestion))}")
+        about = StatementAbout(file=_ledger_about(statement), payout=self.payout)
+        journal.set_note(_STATEMENT, json.dumps(as_json(about)))
+
+    def _identity(self) -> dict[str, str]:
+        identity = {"service": self.client.url, "rules": self.rules.fingerprint}
+        if self.statement is not None:
+            identity["statement"] = "one"
+        if self.previous is not None:
+            identity["previous"] = self.previous.sha256
+        if self.max_age is not None:
+            identity["reuse"] = f"{duration_text(self.max_age)} of {', '.join(self.rules.final_statuses)}"
+        if (wanted := self.recheck) is not None:
+            sample = "all" if wanted.sample is None else f"{wanted.sample} with seed {wanted.seed}"
+            identity["recheck"] = f"{duration_text(wanted.max_age)}, {sample}"
+        declared = dialect_as_json(self.rules.ledger)  # a plain ledger has none, as in journals of earlier versions
+        options = json.dumps(declared, ensure_ascii=False, sort_keys=True)
+        return {**identity, "ledger": options} if declared else identity
+
+    def _reuse(self) -> Reuse | None:
+        if self.previous is None or self.max_age is None:
+            return None
+        return Reuse(max_age=self.max_age, answers=self.previous.answers)
+
+    def _previous(self, journal: Journal) -> tuple[PreviousRun, Records] | None:
+        if self.previous is None:
+            return None
+        recheck = None if self.recheck is None else (self.recheck, self._started(journal))
+        return self.previous.note, partial(self.previous.records, recheck=recheck)
+
+    def _tell_resumed(self, journal: Journal) -> None:
+        if self.output.quiet or not journal.is_ledger_complete:
+            return
+        answered, total = journal.count_answered(), plural(journal.count_references(), "reference")
+        self.streams.tell(
+            f"resuming {self.out / JOURNAL}: answered already: {answered:,} of {total}; "
+            "for new answers, choose another folder",
+        )
+
+    async def _ask(self, journal: Journal, files: ReportFiles, on_row: Iterable[OnRow]) -> None:
+        with stop_in_order(self.streams) as stop:
+            mode = ProgressMode.NONE if self.output.quiet else self.progress
+            async with shown(mode, self.streams, lambda: self.client.stats) as on_progress:
+                rows = judged_rows(
+                    self._entries(journal, files),
+                    # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
+                    self.client.with_options(deadline=None).get_transaction,
+                    concurrency=self.concurrency,
+                    confirm_after=self.confirm_after,
+                    journal=journal,
+                    canary=self.canary,
+                    rules=self.rules,
+                    stop=stop,
+                    clock=self.clock,
+                    on_progress=on_progress,
+                    previous=self._previous(journal),
+                    reuse=self._reuse(),
+                    statement=None if self.statement is None else self._statement(self.statement, journal),
+                )
+                async with aclosing(rows):
+                    async for row in rows:
+                        for take in (files.add, *on_row):
+                            take(row)
+                if self.recorder is not None and not stop.is_set():
+                    await ask_golden(self.recorder, self.client)
+
+    def _started(self, journal: Journal) -> datetime:
+        noted = journal.note(_STARTED)
+        return self.clock() if noted is None else datetime.fromisoformat(noted)
+
+    def _entries(self, journal: Journal, files: ReportFiles) -> Iterator[Entry | RejectedEntry]:
+        """Yield the ledger, and then note what was read, which is known only at its end."""
+        if journal.note(_STARTED) is None:
+            journal.set_note(_STARTED, self.clock().isoformat())
+        if self.statement is not None:
+            self.ledger.tell_left_out(journal.statement_lines.leave_out)
+        with reading_ledger():
+            yield from self.ledger
+        for suggestion in self.ledger.suggestions:
+            self.streams.tell(f"payclient: {about_ledger(str(suggestion))}")
+        about = About(
+            ledger=_ledger_about(self.ledger),
+            rules=self.rules,
+            base_url=self.client.url,
+            environment=self.environment,
+            key_fingerprint=self.client.key_fingerprint,
+            canary=self.canary,
+            judged_again=about_of(journal).judged_again,
+        )
+        files.name_run(note_about(journal, about))
+
+
+def note_about(journal: Journal, about: About) -> str:
+    """Note what the run is about, and its name, which it keeps when it is resumed; return the name."""
+    if (started := journal.note(_STARTED)) is not None:
+        about = attrs.evolve(about, run=run_name(about, datetime.fromisoformat(started)))
+    journal.set_note("run", about.run)
+    journal.set_note(_ABOUT, json.dumps(about_as_json(about)))
+    return about.run
+
+
+def write_again(
+    folder: Path,
+    *on_row: OnRow,
+    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
+) -> tuple[Summary, Rules]:
+    """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
+    with Journal(folder / JOURNAL, must_exist=True) as journal:
+        about = about_of(journal)
+        is_recheck = about.population is not None
+        contract = journal.note(CONTRACT)
+        with _report_files(
+            journal,
+            folder,
+            about.rules,
+            journal.previous,
+            output,
+            has_matched=is_recheck,
+            has_contract=contract is not None,
+        ) as files:
+            files.name_run(about.run)
+            if contract is not None:
+                files.add_contract(contract)
+            for row in replay(journal, rules=about.rules):
+                for take in (files.add, *on_row):
+                    take(row)
+            for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
+                files.add_change(change)
+            for line in journal.remembered() if is_recheck else ():
+                files.add_remembered(line)
+            return files.finish(about), about.rules
+
+
+def _report_files(
+    journal: Journal,
+    folder: Path,
+    rules: Rules,
+    previous: PreviousRun | None,
+    output: OutputOptions,
+    *,
+    has_matched: bool,
+    has_contract: bool,
+) -> ReportFiles:
+    gzip_rows = _noted(journal, "gzip rows", output.gzip_rows)
+    return ReportFiles(
+        folder,
+        rules=rules,
+        previous=previous,
+        gzip_rows=gzip_rows,
+        has_matched=has_matched,
+        has_contract=has_contract,
+    )
+
+
+def _noted(journal: Journal, option: str, wanted: bool) -> bool:
+    """Return whether *option* was ever asked for, so that a report written again has the same files."""
+    if wanted:
+        journal.set_note(option, "yes")
+    return journal.note(option) is not None
+
+
+def about_of(journal: Journal) -> About:
+    """Return what was noted about the run; nothing is known of a ledger that was not read to its end."""
+    noted = journal.note(_ABOUT)
+    about = About() if noted is None else about_from_json(json.loads(noted))
+    ended_by = journal.ended_by
+    statement, known = journal.note(_STATEMENT), journal.statement
+    return attrs.evolve(
+        about,
+        statement=None
+        if statement is None or known is None
+        else attrs.evolve(from_json(json.loads(statement), StatementAbout), totals=known.totals),
+        ended_by="" if ended_by is None else ended_by.message,
+        ignored_lines=journal.ignored,
+        population=journal.population,
+    )
+
+
+def _ledger_about(ledger: Ledger) -> LedgerAbout:
+    return LedgerAbout(
+        **asdict(ledger.fingerprint),
+        format=ledger.format,
+        columns=ledger.columns.used,
+        ignored_columns=ledger.columns.ignored,
+        warnings=ledger.warnings,
+        excluded=ledger.excluded,
+    )

@@ -1,24 +1,38 @@
-"""The commands about the folder of a report: `report`, `show`, `explain`, `verify`, `diff` and `decisions`."""
+"""The commands about the folders of reports, without a network or a key."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import escape
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from cyclopts import Parameter
+import attrs
 
+from payclient._atomic import AtomicFiles
 from payclient._checks import check_count
 from payclient._escape import escape_unprintable, plural
 from payclient._own_file import read_own
-from payclient.cli._options import OutputOptions
-from payclient.cli._reconciliation import about_of, write_again
-from payclient.cli._status import Exit
-from payclient.cli._streams import Streams, aligned
-from payclient.cli._verdict import Worst, roll_forward, verdict_lines
+from payclient.cli._options import JudgingOptions, settling_within
+from payclient.cli._output import OutputOptions, Worst, roll_forward, verdict_lines
+from payclient.cli._reconcile import about_of, note_about, write_again
+from payclient.cli._streams import Exit, Flag, JsonFlag, OwnStreams, Streams, aligned
+from payclient.drift import (
+    CONTRACT,
+    Acceptance,
+    AcceptanceError,
+    Comparison,
+    Contract,
+    ContractError,
+    Drift,
+    compare,
+    contract_from_json,
+    read_acceptances,
+)
 from payclient.errors import ConfigurationError
 from payclient.ledger import ABSENT, Entry
 from payclient.protocol import masked
@@ -32,14 +46,20 @@ from payclient.reconcile import (
     Observation,
     ResolvedBy,
     Row,
+    Rules,
     Settled,
     Severity,
+    judge_again,
     judging,
     moved_by,
     rules_from_json,
     step_of,
     verify_journal,
+    with_profiles,
 )
+from payclient.reconcile.journal import copy_journal
+from payclient.reconcile.nights import with_decisions
+from payclient.reconcile.rules import changed_rules, with_reading_of
 from payclient.reconcile.values import utc_now
 from payclient.report import (
     DECISIONS,
@@ -48,11 +68,14 @@ from payclient.report import (
     MANIFEST,
     ROWS,
     WORK_LIST,
+    JudgedAgain,
     RunDiff,
     add_decisions,
+    carry_log,
     markdown_lines,
     open_past_run,
     open_rows,
+    read_log,
     rows_file,
     verify_decisions,
     worst_breaks,
@@ -75,6 +98,14 @@ $ payclient show reports/2026-11-21 --markdown >> "$GITHUB_STEP_SUMMARY"
 ```
 
 Exit status: 0, whatever the verdict; 2 when there is no report, or it was changed.
+""",
+    "rejudge": """
+```console
+$ payclient rejudge reports/2026-11-21 --rules new-rules.toml --out reports/2026-11-21-b
+$ payclient rejudge reports/2026-11-21 --grace 2d --out reports/2026-11-21-grace
+```
+
+Exit status: that of `payclient reconcile` for these rows.
 """,
     "explain": """
 ```console
@@ -100,6 +131,15 @@ $ payclient diff reports/2026-11-20 reports/2026-11-21 --html changes.html
 Exit status: 0 nothing is new, changed or reopened. 1 something at or above `--fail-on` is. 2 the reports cannot be
 compared. 75 otherwise, when it is not known what became of a break.
 """,
+    "drift": """
+```console
+$ payclient drift reports/*
+$ payclient drift reports/* --accepted accepted.toml --html drift.html
+$ payclient drift reports/* --json | jq '.new[].sentence'
+```
+
+Exit status: 0 nothing is new in the last run. 1 something is. 2 a report was changed, or none remembers anything.
+""",
     "decisions": """
 ```console
 $ payclient decisions take reports/2026-11-21/report.xlsx --by ana
@@ -112,9 +152,8 @@ Exit status: 0 when everything was taken; 2 when anything is refused, and then n
 """,
 }
 
-_FLAG = Parameter(negative="", show_default=False)
 _MARKS = re.compile(r"\*\*|`")
-_MAX_SHOWN = 10
+_MAX_BREAKS = 10
 _FIELDS = (
     *("merchant_reff", "amount", "fee", "amount_received", "status"),
     *("payment_method", "payment_name", "payment_code", "expdate"),
@@ -126,7 +165,7 @@ def report(
     /,
     *,
     output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Rewrite every file of a report from its journal, without a network or a key.
@@ -147,9 +186,9 @@ def show(
     folder: Path,
     /,
     *,
-    markdown: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    markdown: Flag = False,
     worst: int = 10,
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Show the result of a report in a few lines: the verdict, the money, and the worst breaks.
@@ -181,7 +220,7 @@ def _unchanged_summary(folder: Path, what: str, refusal: type[ConfigurationError
     return summary
 
 
-def explain(folder: Path, reference: str, /, *, streams: Annotated[Streams, Parameter(parse=False)]) -> int:
+def explain(folder: Path, reference: str, /, *, streams: OwnStreams) -> int:
     """
     Show one reference in full: the ledger's values, the service's answers, and the findings.
 
@@ -265,8 +304,8 @@ def verify(
     folder: Path,
     /,
     *,
-    allow_edits: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    streams: Annotated[Streams, Parameter(parse=False)],
+    allow_edits: Flag = False,
+    streams: OwnStreams,
 ) -> int:
     """
     Check the files of a report and the rows of its journal against their checksums.
@@ -304,10 +343,10 @@ def diff(
     /,
     *,
     fail_on: Severity = Severity.MEDIUM,
-    as_json: Annotated[bool, Parameter(name="--json"), _FLAG] = False,
+    as_json: JsonFlag = False,
     html: Path | None = None,
-    quiet: Annotated[bool, _FLAG] = False,
-    streams: Annotated[Streams, Parameter(parse=False)],
+    quiet: Flag = False,
+    streams: OwnStreams,
 ) -> int:
     """
     Show what became of each break between two reports, without a network or a key.
@@ -325,9 +364,7 @@ def diff(
         quiet: Print errors only; with `--json`, also the object.
         streams: Streams of the process.
     """
-    if html is not None and any(html.resolve().is_relative_to(folder.resolve()) for folder in (earlier, later)):
-        message = f"--html must be a file outside of {earlier} and {later}, which are not changed"
-        raise ConfigurationError(message)
+    _check_page(html, (earlier, later), f"{earlier} and {later}")
     with RunDiff(open_past_run(earlier), open_past_run(later)) as found:
         if html is not None:
             from payclient.report._page import write_diff_page  # noqa: PLC0415  it imports jinja2
@@ -338,6 +375,12 @@ def diff(
         return found.exit_status(fail_on)
 
 
+def _check_page(html: Path | None, folders: Iterable[Path], names: str) -> None:
+    if html is not None and any(html.resolve().is_relative_to(folder.resolve()) for folder in folders):
+        message = f"--html must be a file outside of {names}, which are not changed"
+        raise ConfigurationError(message)
+
+
 def _compared(found: RunDiff, page: Path | None) -> Iterator[str]:
     yield f"{found.verdict.upper()}: {found.sentence}"
     if found.remark:
@@ -346,13 +389,17 @@ def _compared(found: RunDiff, page: Path | None) -> Iterator[str]:
         yield f"Rules that changed in between: {', '.join(found.changed_rules)}."
     yield from ("", *roll_forward(found.open_findings))
     for state in BreakState:
-        if count := found.counts[state]:
-            yield from ("", f"{state.label}:")
-            yield from (f"  {_change(change, state)}" for change in found.changes(state, limit=_MAX_SHOWN))
-            if count > _MAX_SHOWN:
-                yield f"  and {count - _MAX_SHOWN:,} more, which --json prints"
+        changes = [_change(change, state) for change in found.changes(state, limit=_MAX_BREAKS)]
+        yield from _listed(state.label, changes, found.counts[state])
     if page is not None:
         yield from ("", f"Page: {page}")
+
+
+def _listed(heading: str, lines: Sequence[str], count: int = 0) -> Iterator[str]:
+    if lines:
+        yield from ("", f"{heading}:", *(f"  {line}" for line in lines))
+    if count > len(lines):
+        yield f"  and {count - len(lines):,} more, which --json prints"
 
 
 def _change(change: dict[str, Any], state: BreakState) -> str:
@@ -379,7 +426,7 @@ def decisions(
     by: str,
     approved_by: str = "",
     folder: Path | None = None,
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Take Owner, Resolution and Comment of a work list into `decisions.jsonl` beside the report.
@@ -418,3 +465,194 @@ def decisions(
     taken = f"{plural(len(added), 'decision')} taken into {run_folder / DECISIONS}"
     streams.show([f"{taken}; {known:,} known before"])
     return Exit.DONE
+
+
+def rejudge(
+    folder: Path,
+    /,
+    *,
+    out: Path,
+    judging: JudgingOptions = JudgingOptions(),  # noqa: B008  frozen
+    settles_within: str | None = None,
+    output: OutputOptions = OutputOptions(),  # noqa: B008  frozen
+    streams: OwnStreams,
+) -> int:
+    """
+    Judge the answers of a run again, by other rules, without a network or a key.
+
+    The report in OUT says that it is a second judgement, of which run, and which rules changed. A difference that only
+    the new rules see has no second lookup, so its row is unresolved; `payclient reconcile` with the same ledger and
+    rules and the same OUT takes the missing lookups. Nothing in FOLDER is changed.
+
+    Args:
+        folder: Folder of the run.
+        out: Folder for the second judgement; not FOLDER.
+        judging: Judging differences. Default: the rules of the run.
+        settles_within: Time that a payment may take to be in the statement, such as `3d` or `2 business days`.
+            Overrides the rules.
+        output: Output and exit status.
+        streams: Streams of the process.
+    """
+    settling_within(judging.rules(), settles_within)  # refuses what cannot be used before anything is copied
+    if out.resolve().is_relative_to(folder.resolve()):
+        message = f"--out must be another folder than {folder}, which is not changed"
+        raise ConfigurationError(message)
+    if not (folder / JOURNAL).exists():
+        message = f"there is no journal at {folder / JOURNAL}"
+        raise JournalError(message)
+    remarks = _judge_copy(folder, out, judging, settles_within)
+    carry_log(folder, out)
+    worst = Worst()
+    summary, judged_by = write_again(out, worst.add, output=output)
+    verdict, *rest = verdict_lines(summary, worst, rules=judged_by)
+    compare = shlex.join(("payclient", "diff", str(folder), str(out)))
+    next_step = f"Next: {compare}, which says row by row what the rules changed"
+    output.write([verdict, *remarks, *rest, "", f"Report: {out / 'report.html'}", next_step], out, streams)
+    return output.exit_status(summary)
+
+
+def _judge_copy(folder: Path, out: Path, judging: JudgingOptions, settles_within: str | None) -> list[str]:
+    """Put a copy of the journal of *folder* into *out*, judged again; return what there is to say about it."""
+    with AtomicFiles(out, [JOURNAL]) as new:
+        for beside in out.glob(f"{escape(new.path(JOURNAL).name)}?*"):  # of a killed process with the same id
+            beside.unlink()
+        copy_journal(folder / JOURNAL, new.binary(JOURNAL))
+        with Journal(new.path(JOURNAL), must_exist=True) as journal:
+            about = about_of(journal)
+            wanted = settling_within(judging.rules(without_file=about.rules), settles_within)
+            rules = with_decisions(with_profiles(with_reading_of(wanted, about.rules)), read_log(folder).decisions)
+            unconfirmed = judge_again(journal, rules=rules)
+            again = JudgedAgain(
+                folder=folder.resolve().name,
+                run=about.run,
+                rules_fingerprint=about.rules.fingerprint,
+                changed_rules=changed_rules(about.rules, rules),
+            )
+            note_about(journal, attrs.evolve(about, rules=rules, judged_again=again))
+        if not _is_there(out, again, rules):
+            new.commit()
+    kept = [name for name in changed_rules(wanted, rules) if name != "accepted"]
+    return [again.sentence, *_remarks(kept, unconfirmed, out)]
+
+
+def _is_there(out: Path, again: JudgedAgain, rules: Rules) -> bool:
+    """Return whether *out* holds the same second judgement, perhaps with more lookups; refuse any other run."""
+    if not (out / JOURNAL).exists():
+        return False
+    with Journal(out / JOURNAL, must_exist=True) as journal:
+        about = about_of(journal)
+    if (about.judged_again, about.rules.fingerprint) == (again, rules.fingerprint):
+        return True
+    message = f"there is another run in {out}; choose another folder with --out"
+    raise JournalError(message)
+
+
+def _remarks(kept: Sequence[str], unconfirmed: int, out: Path) -> Iterator[str]:
+    if kept:
+        names = " and ".join(kept)
+        yield f"Not changed: {names}, because reading the ledger or the answers in another way takes a new run."
+    if unconfirmed:
+        which = f"{plural(unconfirmed, 'reference')} {'needs' if unconfirmed == 1 else 'need'}"
+        yield (
+            f"By these rules {which} a second lookup, which the run did not take, and cannot be judged without it. "
+            f"To take it: payclient reconcile with the same files and rules, and --out {shlex.quote(str(out))}"
+        )
+
+
+_MAX_DRIFTS = 20
+_SCHEMA = "payclient.drift"
+_VERSION = 1
+
+
+def drift(
+    *reports: Path,
+    accepted: Path | None = None,
+    as_json: JsonFlag = False,
+    html: Path | None = None,
+    quiet: Flag = False,
+    streams: OwnStreams,
+) -> int:
+    """
+    Show what the service does in the last run that it did in none before, without a network or a key.
+
+    Each run remembers in `contract.json` which fields, words, envelopes and changes of state it was answered with, and
+    a few golden answers. The runs are compared in the order of time, whatever the order of the folders.
+
+    Args:
+        reports: Folders of the reports; those without a `contract.json` are left out.
+        accepted: TOML file of changes that are accepted, each with a reason, an owner and a last day.
+        as_json: Print one JSON object instead.
+        html: File for a page with the changes and the learnt states; not in one of the folders.
+        quiet: Print errors only; with `--json`, also the object.
+        streams: Streams of the process.
+    """
+    _check_page(html, reports, "the reports")
+    found = compare(_runs(reports, streams), _accepted(accepted))
+    if html is not None:
+        from payclient.report._page import write_drift_page  # noqa: PLC0415  it imports jinja2
+
+        write_drift_page(html, found)
+    if as_json:
+        streams.show([json.dumps({"schema": _SCHEMA, "version": _VERSION, **found.as_json()})])
+    elif not quiet:
+        streams.show(escape_unprintable(line) for line in _lines(found, html))
+    return Exit.DIFFERENT if found.news else Exit.DONE
+
+
+def _runs(reports: Sequence[Path], streams: Streams) -> list[tuple[str, Contract]]:
+    runs: dict[bytes, tuple[str, Contract]] = {}
+    for folder in reports:
+        for problem in verify_manifest(folder, only={CONTRACT}):
+            message = f"{folder} cannot be compared: {problem.file}: {problem.what} (see payclient verify {folder})"
+            raise ConfigurationError(message)
+        try:
+            content = read_own(folder / CONTRACT)
+            # A second judgement has the contract of its run, which counts once.
+            runs.setdefault(content, (str(folder), contract_from_json(json.loads(content))))
+        except FileNotFoundError:
+            streams.tell(f"payclient: left out, because it has no {CONTRACT}: {folder}")
+        except (OSError, ValueError, RecursionError, ContractError) as error:
+            message = f"{folder / CONTRACT} cannot be read: {error}"
+            raise ConfigurationError(message) from None
+    if not runs:
+        message = f"none of the reports has a {CONTRACT}; name folders that payclient reconcile wrote"
+        raise ConfigurationError(message)
+    return list(runs.values())
+
+
+def _accepted(path: Path | None) -> tuple[Acceptance, ...]:
+    if path is None:
+        return ()
+    try:
+        return read_acceptances(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, AcceptanceError) as error:
+        message = f"{path} cannot be used: {error}"
+        raise ConfigurationError(message) from None
+
+
+def _lines(found: Comparison, page: Path | None) -> Iterator[str]:
+    count = len(found.news)
+    yield f"NEW: {plural(count, 'change')} of the service." if count else "NOTHING NEW."
+    yield from found.basis
+    accepted = [f"{_line(each)}; accepted by {by.owner} until {by.expires}: {by.reason}" for each, by in found.accepted]
+    earlier = [f"{each.night}: {_line(each)}" for each in found.earlier]
+    for heading, lines in {
+        "New": [*map(_line, found.news)],
+        "Accepted": accepted,
+        "Our side changed": found.sides,
+        "Told of earlier runs": earlier,
+    }.items():
+        yield from _listed(heading, lines[:_MAX_DRIFTS], len(lines))
+    if found.transitions:
+        rows = [("from", "to", "times", "in the last run", "half of them took")]
+        rows += [
+            (each.before, each.after, f"{each.count:,}", f"{each.today:,}", each.median)
+            for each in found.transitions[:_MAX_DRIFTS]
+        ]
+        yield from _listed("States, of references that were looked up more than once", aligned(rows))
+    if page is not None:
+        yield from ("", f"Page: {page}")
+
+
+def _line(drift: Drift) -> str:
+    return f"{drift.severity.name.lower()}: {drift.sentence} ({drift.name})"

@@ -14,8 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, validators
 
 from payclient._escape import escape_unprintable
-from payclient.cli._status import Exit
-from payclient.cli._streams import Streams
+from payclient.cli._streams import Exit, OwnStreams
 from payclient.errors import ConfigurationError
 from payclient.protocol import is_object
 from payclient.testing import MALFORMED, FakeService, Fault, FixedWindow, Latency, Reply, RetryAfter, TokenBucket
@@ -101,7 +100,7 @@ async def sandbox(
     fault_share: Annotated[float, Parameter(validator=validators.Number(gte=0, lte=1))] = 0.0,
     latency: Annotated[float, Parameter(validator=validators.Number(gte=0))] = 0.0,
     seed: int = 0,
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Run a fake payment service until Ctrl-C.

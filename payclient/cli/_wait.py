@@ -16,8 +16,7 @@ from payclient._escape import escape_unprintable
 from payclient._options import DEADLINE
 from payclient.cli._connection import ConnectionOptions
 from payclient.cli._progress import live_on
-from payclient.cli._status import Exit, most_urgent, status_of
-from payclient.cli._streams import Streams
+from payclient.cli._streams import Exit, JsonFlag, OwnStreams, Streams, most_urgent, status_of
 from payclient.errors import ConfigurationError, WaitDeadlineError
 from payclient.protocol import Failed
 from payclient.reconcile.rules import read_duration
@@ -142,9 +141,9 @@ async def wait(
     deadline: str,
     interval: float = INTERVAL,
     max_interval: float = MAX_INTERVAL,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+    as_json: JsonFlag = False,
     connection: ConnectionOptions = ConnectionOptions(),  # noqa: B008  frozen
-    streams: Annotated[Streams, Parameter(parse=False)],
+    streams: OwnStreams,
 ) -> int:
     """
     Look up transactions repeatedly until each has one of the given statuses.

@@ -11,7 +11,7 @@ import pytest
 
 from payclient import AsyncClient
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation
+from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.ledger import open_ledger
 from payclient.reconcile import Verdict

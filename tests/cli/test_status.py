@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payclient import errors
-from payclient.cli._status import Exit, most_urgent, status_of
+from payclient.cli._streams import Exit, most_urgent, status_of
 from payclient.ledger import LedgerChangedError, LedgerError
 from payclient.reconcile import RulesError
 from payclient.reconcile.values import UnknownCanaryError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from payclient.cli._verdict import Worst, aligned, verdict_lines
+from payclient.cli._output import Worst, aligned, verdict_lines
 from payclient.ledger import Entry
 from payclient.reconcile import STRICT, BreakState, Bucket, Code, Finding, Row, Tally
 from payclient.reconcile.nights import BreakChange, PreviousRun, view_of

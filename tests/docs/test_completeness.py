@@ -14,7 +14,7 @@ import payclient
 from payclient import errors
 from payclient.cli._app import COMMANDS, make_app
 from payclient.cli._reconcile import EXAMPLES
-from payclient.cli._status import Exit
+from payclient.cli._streams import Exit
 from payclient.ledger import Dialect, profiles
 from payclient.ledger._columns import FIELDS, SYNONYMS
 from payclient.ledger._open import SUFFIXES

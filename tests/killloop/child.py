@@ -14,7 +14,7 @@ from pathlib import Path
 
 from payclient import AsyncClient, RetryPolicy
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation
+from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.ledger import open_ledger
 from payclient.report import open_past_run

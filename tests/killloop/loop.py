@@ -31,7 +31,7 @@ MOST_TOUCHES = 40
 PATIENCE = 120
 _ANSWERED = "SELECT count(*) FROM answers WHERE answer = 'found' AND reused_from IS NULL"
 IMPORTED = [
-    *("payclient.cli._reconciliation", "payclient.report._workbook", "payclient.report._html"),
+    *("payclient.cli._reconcile", "payclient.report._workbook", "payclient.report._html"),
     *("anyio._backends._asyncio", "certifi", "h11", "httpcore"),
 ]
 """Before the first run; each begins in milliseconds then, and is not killed while it imports."""

@@ -9,7 +9,7 @@ from datetime import date
 from openpyxl import load_workbook
 
 from payclient import Transaction
-from payclient.cli._verdict import Worst, verdict_lines
+from payclient.cli._output import Worst, verdict_lines
 from payclient.ledger import Entry
 from payclient.reconcile import Accepted, Answer, Case, FeeSchedule, Observation, Rules, judge
 from payclient.report import About, ReportFiles

@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 from payclient import errors
-from payclient.cli._verdict import Worst, verdict_lines
+from payclient.cli._output import Worst, verdict_lines
 from payclient.ledger import Entry, RejectedEntry
 from payclient.reconcile import STRICT, Bucket, Code
 from payclient.reconcile.values import FindingTotal

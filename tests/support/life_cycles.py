@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from payclient import AsyncClient, Environment
 from payclient.cli._demo import Fields, agreed_transactions, changed, plus, write_ledger
 from payclient.cli._progress import ProgressMode
-from payclient.cli._reconciliation import Reconciliation
+from payclient.cli._reconcile import Reconciliation
 from payclient.cli._streams import Streams
 from payclient.ledger import open_ledger
 from payclient.reconcile import STRICT, Accepted, Row, Rules

@@ -1,14 +1,26 @@
-"""The result of a reconciliation as text: the verdict first, then what it rests on."""
+"""Options of several commands: reading and judging a ledger, and output."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from attrs import astuple, define, field
+from attrs import astuple, define, field, frozen
+from cyclopts import Group, Parameter
 
 from payclient._escape import escape_unprintable, plural
-from payclient.cli._streams import aligned
-from payclient.reconcile import Bucket, Row, Rules, Summary, TieOut, Verdict, expiry_rule
+from payclient.cli._streams import Flag, JsonFlag, Streams, aligned
+from payclient.errors import ConfigurationError
+from payclient.reconcile import (
+    Bucket,
+    Row,
+    Rules,
+    Severity,
+    Summary,
+    TieOut,
+    Verdict,
+    expiry_rule,
+)
 from payclient.reconcile.result import OpenFindings
 from payclient.report import (
     BridgeLine,
@@ -19,6 +31,43 @@ from payclient.report import (
     roll_forward_lines,
     settlement_lines,
 )
+
+
+@Parameter(name="*", group=Group("Output", sort_key=8))
+@frozen(kw_only=True)
+class OutputOptions:
+    """
+    Output and exit status.
+
+    Attributes:
+        gzip_rows: Compress `rows.jsonl` to about a tenth, as `rows.jsonl.gz`. A report that is written again stays so.
+        fail_on: The least severe break that makes the exit status 1.
+        fail_on_new: The same, of breaks that are new, changed or reopened since the previous run; others do not count.
+        as_json: Print `summary.json` on standard output instead of the verdict.
+        quiet: Print errors only; with `--json`, also the summary.
+    """
+
+    gzip_rows: Flag = False
+    fail_on: Severity = Severity.MEDIUM
+    fail_on_new: Severity | None = None
+    as_json: JsonFlag = False
+    quiet: Flag = False
+
+    def write(self, lines: Sequence[str], folder: Path, streams: Streams) -> None:
+        """Write *lines*, or the summary in JSON, or nothing, to standard output."""
+        if self.as_json:
+            streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
+        elif not self.quiet:
+            streams.show(lines)
+
+    def exit_status(self, summary: Summary) -> int:
+        if self.fail_on_new is None:
+            return summary.exit_status(self.fail_on)
+        if summary.since is None:
+            message = "--fail-on-new needs a previous run: name its folder with payclient reconcile --previous"
+            raise ConfigurationError(message)
+        return summary.exit_status(self.fail_on_new, only_news=True)
+
 
 _MAX_SHOWN = 5
 
