@@ -1,4 +1,4 @@
-"""Find the column of each field of a ledger, by its name and the words of `words.toml`."""
+"""The words of `words.toml`: the names of columns by field, and what means credit and debit in a cell."""
 
 from __future__ import annotations
 
@@ -34,6 +34,26 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType({field: word_list("co
 
 _FIELD_OF = {name: field for field, names in SYNONYMS.items() if names for name in (field, *names)}
 
+SIDES: Mapping[str, int] = MappingProxyType(
+    {**dict.fromkeys(word_list("credit"), 1), **dict.fromkeys(word_list("debit"), -1)},
+)
+"""Each word with its sign, as a bank statement means it, in the languages of the profiles."""
+
+ONLY_TOGETHER = frozenset(word_list("direction", "only_together"))
+"""Words that say a direction only next to their opposite; alone they are more often states."""
+
+MAX_WORDS = 4
+"""A cell of more words is text that people write."""
+
+_OPPOSITES = tuple(
+    (credit, debit) for credit, _, debit in (each.partition("/") for each in word_list("direction", "opposites"))
+)
+"""Words that mean credit and debit side by side, and so do their beginnings; alone, many mean something else."""
+
+SIGNS = {"+": 1, "1": 1, "+1": 1, "-": -1, "\u2212": -1, "\u2013": -1, "-1": -1, "\uff0b": 1, "\uff0d": -1}
+_LETTERS = {"p": 1, "n": -1}
+"""Positive and negative; beside an amount they may be a currency."""
+_NEUTRAL = frozenset(word_list("direction", "neutral"))
 
 Finder: TypeAlias = "Callable[[Sequence[str]], Columns]"
 """Finds the columns in a header, with all that is known and chosen about them."""
@@ -82,23 +102,22 @@ def find_columns(
     # A field's own name has priority over other names for it, those of a profile over it, and *chosen* over all. What a
     # profile knows and the header lacks does not matter.
     names = column_names(header)
-    chosen = chosen or {}
-    _check_names(chosen)
-    if unknown := next((name for name in chosen if name not in FIELDS), None):
-        message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
-        raise ValueError(message)
+    chosen = _checked(chosen or {})
     left_out = {name.strip() for name in ignored}
-    chosen = {**_preferred([name for name in names if name not in left_out], known), **chosen}
-    taken = {_place(names, field, name) for field, name in chosen.items()}
-    taken |= {place for place, name in enumerate(names) if name in left_out}
-    places: dict[str, int] = {}
+    spelt = {normalise_name(name): name for name in reversed(names) if name not in left_out}
+    preferred = {
+        field: next((spelt[name] for name in map(normalise_name, each) if name in spelt), None)
+        for field, each in known.items()
+    }
+    chosen = {**{field: name for field, name in preferred.items() if name is not None}, **chosen}
+    places = {field: _place(names, field, name) for field, name in chosen.items()}
+    taken = {*places.values(), *(place for place, name in enumerate(names) if name in left_out)}
+    free = [(place, normalise_name(name)) for place, name in enumerate(names) if place not in taken]
     for field in FIELDS:
-        if field in chosen:
-            place: int | None = _place(names, field, chosen[field])
-        else:
-            place = _find(names, field, taken) if SYNONYMS[field] else None
-        if place is not None:
-            places[field] = place
+        if field not in places and SYNONYMS[field]:
+            found = [place for place, name in free if name == field]
+            if found := found or [place for place, name in free if name in SYNONYMS[field]]:
+                places[field] = _only(names, field, found)
     if "reference" not in places:
         how = (
             "say which one it is with --column reference=… (in Python, columns={'reference': '…'}), "
@@ -106,25 +125,21 @@ def find_columns(
         )
         message = f"no column is called reference; the columns are {listed(names)}; {how}"
         raise LedgerError(message, line=1)
+    places = {field: places[field] for field in FIELDS if field in places}
     unused = tuple(name for place, name in enumerate(names) if place not in places.values())
     used = MappingProxyType({field: names[place] for field, place in places.items()})
     return Columns(used, unused, MappingProxyType(places), tuple(header))
 
 
-def _preferred(names: Sequence[str], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    spelt = {normalise_name(name): name for name in reversed(names)}
-    found = {
-        field: next((name for name in map(normalise_name, each) if name in spelt), None)
-        for field, each in known.items()
-    }
-    return {field: spelt[name] for field, name in found.items() if name is not None}
-
-
-def _check_names(chosen: object) -> None:
-    names = cast("Mapping[str, object]", chosen).values() if isinstance(chosen, Mapping) else (chosen, None)
+def _checked(chosen: Mapping[str, str]) -> Mapping[str, str]:
+    names = cast("Mapping[str, object]", chosen).values() if isinstance(cast(object, chosen), Mapping) else (None,)
     if not all(isinstance(name, str) for name in names):
         message = f"columns must give the name of a column for each field, as in {{'amount': 'Betrag'}}, got {chosen!r}"
         raise TypeError(message)
+    if unknown := next((name for name in chosen if name not in FIELDS), None):
+        message = f"columns: there is no field {unknown!r}; the fields are {', '.join(FIELDS)}"
+        raise ValueError(message)
+    return chosen
 
 
 def _place(names: tuple[str, ...], field: str, name: str) -> int:
@@ -133,13 +148,6 @@ def _place(names: tuple[str, ...], field: str, name: str) -> int:
         message = f"no column is called {quote(name)}, which was chosen for {field}; there are {listed(names)}"
         raise LedgerError(message, line=1)
     return _only(names, field, places)
-
-
-def _find(names: tuple[str, ...], field: str, taken: set[int]) -> int | None:
-    free = [(place, normalise_name(name)) for place, name in enumerate(names) if place not in taken]
-    places = [place for place, name in free if name == field]
-    places = places or [place for place, name in free if name in SYNONYMS[field]]
-    return _only(names, field, places) if places else None
 
 
 def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
@@ -153,3 +161,29 @@ def _only(names: tuple[str, ...], field: str, places: list[int]) -> int:
 def listed(names: Sequence[str]) -> str:
     """Return *names* for a sentence, shortened."""
     return ", ".join(map(quote, names[:30])) + (" …" if len(names) > 30 else "")
+
+
+def sign_of(text: str) -> int | None:
+    """Return 1 for a text that means credit, -1 for debit; None if it is neither. Case and accents do not matter."""
+    # A short text such as `Debit Transfer` means what its only word of direction does, if the others change nothing.
+    name = normalise_name(text)
+    if sign := SIGNS.get(text.strip("()")) or SIDES.get(name) or _LETTERS.get(name):
+        return sign
+    words = name.split("_")
+    if len(words) > MAX_WORDS:
+        return None
+    signs = {SIDES.get(word, 0) for word in words if word not in _NEUTRAL}
+    return next(iter(signs)) or None if len(signs) == 1 else None
+
+
+def opposites(words: Collection[str]) -> tuple[str, str] | None:
+    """Return the credit and the debit of a pair of opposites among *words*, in the form of names; None without one."""
+    for credit, debit in _OPPOSITES:
+        found = [[each for each in words if each and _begins(each, whole)] for whole in (credit, debit)]
+        if all(found):
+            return found[0][0], found[1][0]
+    return None
+
+
+def _begins(text: str, whole: str) -> bool:
+    return text == whole or (text.isalpha() and whole.startswith(text))

@@ -17,7 +17,7 @@ from attrs import Attribute, field, fields, frozen
 from attrs.converters import optional
 
 from payclient._escape import quote
-from payclient.ledger._direction import SIDES
+from payclient.ledger._columns import SIDES
 from payclient.ledger._times import TimeFormat
 from payclient.protocol import EMPTY
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from attrs import Attribute, field, frozen
 
@@ -24,6 +25,7 @@ ABSENT: Final = Absent.ABSENT
 
 Text: TypeAlias = str | Absent | None
 Money: TypeAlias = int | Absent | None
+Validator: TypeAlias = Callable[[object, "Attribute[Any]", object], None]
 
 COMPARED: Final = (
     "merchant_reff",
@@ -37,49 +39,44 @@ COMPARED: Final = (
 )
 """The optional columns, in the order of every report."""
 
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _whole(_: object, attribute: Attribute[Any], value: object) -> None:
-    if type(value) is not int and value is not ABSENT and (value is not None or attribute.name == "amount"):
-        _refuse_type(attribute.name, "int", value)
+def _whole(*others: object) -> Validator:
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if type(value) is not int and value not in others:
+            message = f"{attribute.name} must be an int, got {type(value).__name__}"
+            raise TypeError(message)
+
+    return check
 
 
-def _whole_or_none(_: object, attribute: Attribute[Any], value: object) -> None:
-    if type(value) is not int and value is not None:
-        _refuse_type(attribute.name, "int", value)
+def _text(*others: object) -> Validator:
+    def check(_: object, attribute: Attribute[Any], value: object) -> None:
+        if isinstance(value, str):
+            if not value.isascii() and _SURROGATE.search(value):
+                message = f"{attribute.name} holds half a surrogate pair, which UTF-8 cannot hold"
+                raise ValueError(message)
+        elif value not in others:
+            message = f"{attribute.name} must be a str, got {type(value).__name__}"
+            raise TypeError(message)
+
+    return check
 
 
-def _text(_: object, attribute: Attribute[Any], value: object) -> None:
-    if value is not None and value is not ABSENT:
-        _check_text(attribute.name, value)
-
-
-def _named(_: object, attribute: Attribute[Any], value: object) -> None:
-    _check_text(attribute.name, value)
+def _not_empty(_: object, attribute: Attribute[Any], value: object) -> None:
     if not value:
-        message = "reference must not be empty"
+        message = f"{attribute.name} must not be empty"
         raise ValueError(message)
-
-
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        _refuse_type(name, "str", value)
-    if not value.isascii() and _SURROGATE.search(value):
-        message = f"{name} holds half a surrogate pair, which UTF-8 cannot hold"
-        raise ValueError(message)
-
-
-def _refuse_type(name: str, kind: str, value: object) -> NoReturn:
-    message = f"{name} must be {'an' if kind == 'int' else 'a'} {kind}, got {type(value).__name__}"
-    raise TypeError(message)
 
 
 def _naive(_: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, datetime) and value.tzinfo is not None:
         message = f"{attribute.name} must be without a time zone, as the service's times are"
         raise ValueError(message)
+
+
+_OPTIONAL_TEXT = _text(None, ABSENT)
 
 
 @frozen(kw_only=True)
@@ -109,17 +106,17 @@ class Entry:
     """
 
     line: int
-    reference: str = field(validator=_named)
-    merchant_reff: Text = field(default=ABSENT, validator=_text)
-    amount: int | Absent = field(default=ABSENT, validator=_whole)
-    fee: Money = field(default=ABSENT, validator=_whole)
-    amount_received: Money = field(default=ABSENT, validator=_whole)
-    status: Text = field(default=ABSENT, validator=_text)
-    payment_method: Text = field(default=ABSENT, validator=_text)
-    payment_code: Text = field(default=ABSENT, validator=_text)
+    reference: str = field(validator=[_text(), _not_empty])
+    merchant_reff: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    amount: int | Absent = field(default=ABSENT, validator=_whole(ABSENT))
+    fee: Money = field(default=ABSENT, validator=_whole(None, ABSENT))
+    amount_received: Money = field(default=ABSENT, validator=_whole(None, ABSENT))
+    status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payment_method: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    payment_code: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
     expdate: datetime | Absent | None = field(default=ABSENT, validator=_naive)
     created_at: datetime | Absent | None = ABSENT
-    kind: Text = field(default=ABSENT, validator=_text)
+    kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
 
 
 @frozen(kw_only=True)
@@ -138,9 +135,9 @@ class RejectedEntry:
     """
 
     line: int
-    reason: str = field(validator=_text)
-    reference: str | None = field(default=None, validator=_text)
-    amount: int | None = field(default=None, validator=_whole_or_none)
-    amount_received: int | None = field(default=None, validator=_whole_or_none)
-    status: Text = field(default=ABSENT, validator=_text)
-    kind: Text = field(default=ABSENT, validator=_text)
+    reason: str = field(validator=_OPTIONAL_TEXT)
+    reference: str | None = field(default=None, validator=_OPTIONAL_TEXT)
+    amount: int | None = field(default=None, validator=_whole(None))
+    amount_received: int | None = field(default=None, validator=_whole(None))
+    status: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)
+    kind: Text = field(default=ABSENT, validator=_OPTIONAL_TEXT)

@@ -13,8 +13,8 @@ from typing import Any
 
 from payclient._escape import quote
 from payclient.ledger._cells import BLANK, CellProblem, as_option, damage, invisible, shown
+from payclient.ledger._columns import SIDES
 from payclient.ledger._dialect import PLAIN, Dialect, Grouping, Negative, Thousands
-from payclient.ledger._direction import SIDES
 
 _MAX_DIGITS = 18
 _MAX = 10**_MAX_DIGITS

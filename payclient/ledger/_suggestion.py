@@ -19,8 +19,8 @@ from attrs import frozen
 
 from payclient._escape import plural, quote
 from payclient.ledger._cells import BLANK, CellProblem, as_option
+from payclient.ledger._columns import SIDES
 from payclient.ledger._dialect import Dialect, Grouping, Negative, Thousands
-from payclient.ledger._direction import SIDES
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._times import TimeFormat
 

@@ -26,8 +26,7 @@ from payclient.ledger._cells import LedgerError, as_option
 from payclient.ledger._columns import Columns, Finder, field_of
 from payclient.ledger._dialect import UTF_8
 from payclient.ledger._entry import Entry, RejectedEntry
-from payclient.ledger._header import to_header, with_hint
-from payclient.ledger._rows import NO_COLUMNS, RowReader, Table
+from payclient.ledger._rows import NO_COLUMNS, RowReader, Table, to_header, with_hint
 from payclient.ledger._scope import Scope
 from payclient.protocol import JSONProblem, is_object, kind, read_json
 

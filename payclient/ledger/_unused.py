@@ -13,9 +13,20 @@ from attrs import define, field
 
 from payclient._escape import quote
 from payclient.ledger._cells import BLANK, CellProblem, LedgerError, as_option, as_word
-from payclient.ledger._columns import Columns, column_names, field_of, listed, normalise_name, word_list
+from payclient.ledger._columns import (
+    MAX_WORDS,
+    ONLY_TOGETHER,
+    SIDES,
+    Columns,
+    column_names,
+    field_of,
+    listed,
+    normalise_name,
+    opposites,
+    sign_of,
+    word_list,
+)
 from payclient.ledger._dialect import Dialect
-from payclient.ledger._direction import MAX_WORDS, ONLY_TOGETHER, SIDES, opposites, sign_of
 from payclient.ledger._entry import COMPARED
 from payclient.ledger._money import MoneyReader
 from payclient.ledger._suggestion import candidates, shape_of

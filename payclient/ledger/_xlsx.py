@@ -24,8 +24,7 @@ from payclient.ledger._archive import MIB, Archive, Attributes, check_length, da
 from payclient.ledger._cells import LedgerError, Unreadable
 from payclient.ledger._columns import Finder
 from payclient.ledger._entry import Entry, RejectedEntry
-from payclient.ledger._header import to_header, with_hint
-from payclient.ledger._rows import NO_COLUMNS, RowReader, Table
+from payclient.ledger._rows import NO_COLUMNS, RowReader, Table, to_header, with_hint
 from payclient.ledger._scope import Scope
 
 _MAX_TEXT_BYTES = 256 * MIB

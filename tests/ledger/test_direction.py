@@ -7,7 +7,7 @@ import io
 import pytest
 
 from payclient.ledger import Dialect, LedgerError, open_ledger
-from payclient.ledger._direction import SIDES, sign_of
+from payclient.ledger._columns import SIDES, sign_of
 
 
 def read(text, **options):
