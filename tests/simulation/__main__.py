@@ -96,14 +96,7 @@ def attempt(seed):
 
 
 class _Runs:
-    """
-    What many runs came to.
-
-    Attributes:
-        failed: The seeds that failed.
-        traces: Of each seed.
-        cells: What they have reached.
-    """
+    """What many runs came to."""
 
     def __init__(self, minutes):
         self._began, self._minutes = time.monotonic(), minutes

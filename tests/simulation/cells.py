@@ -153,17 +153,11 @@ def _of_connections(world):
 
 
 class Cells:
-    """
-    The cells of many runs.
-
-    Attributes:
-        counts: How often each was reached.
-        seeds: The first seeds that have reached each.
-    """
+    """The cells of many runs."""
 
     def __init__(self):
-        self.counts = Counter()
-        self.seeds = {}
+        self.counts = Counter()  # how often each was reached
+        self.seeds = {}  # the first seeds that have reached each
 
     def add(self, result):
         """Count what a run has reached."""

@@ -54,30 +54,17 @@ UNVERIFIED = "__import__('ssl')._create_unverified_context()"
 
 @frozen
 class Control:
-    """
-    One guard, and how it is removed.
+    """One guard, and how it is removed."""
 
-    Attributes:
-        name: What the guard does.
-        place: Its function, as `module:name` below the package, where it is called.
-        guard: Its text in the source of the function; it stands there once.
-        instead: What stands there instead.
-        transports: Over which transports it matters; all if empty.
-        works: In which workloads it matters; all if empty.
-        is_proxied: Whether it matters through a proxy only.
-        needs: Kinds of faults without which it does not matter, and `source` for a source of keys.
-        oracle: The one that has to complain; any if empty.
-    """
-
-    name: str
-    place: str
-    guard: str
-    instead: str
-    transports: tuple[str, ...] = field(default=())
-    works: tuple[str, ...] = field(default=())
-    is_proxied: bool = False
+    name: str  # what the guard does
+    place: str  # its function, as `module:name` below the package, where it is called
+    guard: str  # its text in the source of the function; it stands there once
+    instead: str  # what stands there instead
+    transports: tuple[str, ...] = field(default=())  # over which transports it matters; all if empty
+    works: tuple[str, ...] = field(default=())  # in which workloads it matters; all if empty
+    is_proxied: bool = False  # whether it matters through a proxy only
     needs: tuple[str, ...] = field(default=())
-    oracle: str = ""
+    oracle: str = ""  # the one that has to complain; any if empty
 
     @contextmanager
     def removed(self):

@@ -80,37 +80,20 @@ class Request:
 
 
 class Peer:
-    """
-    What the service has of one connection.
-
-    Args:
-        connection: Of the network.
-        tls: Its side of TLS; None without.
-        on_request: Called with this and each request.
-        on_bytes: Called with what came, as it came over the wire.
-
-    Attributes:
-        is_open: Whether the service can still send over it.
-        is_busy: Whether it owes an answer.
-        is_spoilt: Whether the client must have seen that an answer too many came over it.
-        behind: What the service sends before its next answer.
-        lagging: The answer that it sends instead of the next one; None when it is in step.
-        requests: How many came.
-        key: That of the last one.
-    """
+    """What the service has of one connection."""
 
     def __init__(self, connection, *, tls, on_request, on_bytes):
-        self.connection = connection
+        self.connection = connection  # of the network
         self._tls = tls
         self._on_request, self._on_bytes = on_request, on_bytes
         self._text = b""
-        self.is_open = True
-        self.is_busy = False
-        self.is_spoilt = False
-        self.behind = b""
-        self.lagging = None
-        self.requests = 0
-        self.key = ""
+        self.is_open = True  # whether the service can still send over it
+        self.is_busy = False  # whether it owes an answer
+        self.is_spoilt = False  # whether the client must have seen that an answer too many came over it
+        self.behind = b""  # what the service sends before its next answer
+        self.lagging = None  # the answer that it sends instead of the next one; None when it is in step
+        self.requests = 0  # how many came
+        self.key = ""  # that of the last one
 
     def receive(self, item):
         """Take what the client sent."""

@@ -16,22 +16,15 @@ class SourceFailedError(Exception):
 
 
 class Keys:
-    """
-    The keys of a run, and the source that gives them.
-
-    Attributes:
-        valid: Those that the service takes.
-        rotations: How often the key has changed.
-        calls: Calls of a source that are under way, by client.
-    """
+    """The keys of a run, and the source that gives them."""
 
     def __init__(self, world):
         self._world = world
         self._faults = {int(fault.at): fault for fault in world.plan.faults if fault.kind in KEYS}
         self._asked = 0
-        self.valid = {KEY}
-        self.rotations = 0
-        self.calls = {}
+        self.valid = {KEY}  # those that the service takes
+        self.rotations = 0  # how often the key has changed
+        self.calls = {}  # calls of a source that are under way, by client
 
     @property
     def current(self):

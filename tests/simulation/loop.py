@@ -64,24 +64,10 @@ def is_step(handle):
 
 
 class SimulatedLoop(VirtualTimeLoop):
-    """
-    An event loop without an outside world.
+    """An event loop without an outside world."""
 
-    Args:
-        choose: Given a number of handles, returns which of them runs next. None for the order of asyncio.
-        tick: Returns the virtual seconds that a step takes.
-
-    Attributes:
-        network: Answers what asyncio asks the system: names, connections.
-        at_tick: Functions to call before the step of that number.
-        ticks: Steps run.
-        jumped: Virtual seconds by which the clock was moved by `jump`.
-        lateness: Returns the seconds by which a timer of the client is late; None for no such timer.
-
-    Note:
-        Callbacks keep their order among themselves, as asyncio promises. The steps of tasks do not: each may be as
-        late as the slowest machine makes it.
-    """
+    # Callbacks keep their order among themselves, as asyncio promises. The steps of tasks do not: each may be as
+    # late as the slowest machine makes it.
 
     def __init__(self, choose=None, tick=None):
         super().__init__(_Selector())
@@ -90,12 +76,12 @@ class SimulatedLoop(VirtualTimeLoop):
         self._choose = choose
         self._tick = tick
         self._digest = blake2b(digest_size=8)
-        self.network = None
-        self.at_tick = {}
-        self.ticks = 0
-        self.jumped = 0.0
+        self.network = None  # answers what asyncio asks the system: names, connections
+        self.at_tick = {}  # functions to call before the step of that number
+        self.ticks = 0  # steps run
+        self.jumped = 0.0  # virtual seconds by which the clock was moved by `jump`
         self.complaints = []
-        self.lateness = None
+        self.lateness = None  # returns the seconds by which a timer of the client is late; None for no such timer
         _Task._numbers = itertools.count()
         self.set_task_factory(lambda loop, work, **options: _Task(work, loop=loop, **options))
         self.set_exception_handler(lambda _, context: self.complaints.append(context))

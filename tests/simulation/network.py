@@ -306,24 +306,15 @@ class ClientTransport(asyncio.Transport):
 
 
 class Connection:
-    """
-    Both ends of a connection.
-
-    Attributes:
-        number: Counts the connections of a network.
-        client: The end of the client.
-        on_write: Called with the client's end before it writes.
-        to_client: What the host sends.
-        to_host: What the client sends.
-    """
+    """Both ends of a connection."""
 
     def __init__(self, network, number, address, accept):
-        self.number = number
-        self.on_write = network.on_write
-        self.client = ClientTransport(network, self, address)
-        self.to_client = Direction(network, number, self.client.arrive)
+        self.number = number  # counts the connections of a network
+        self.on_write = network.on_write  # called with the client's end before it writes
+        self.client = ClientTransport(network, self, address)  # the end of the client
+        self.to_client = Direction(network, number, self.client.arrive)  # what the host sends
         receive = accept(self)
-        self.to_host = Direction(network, number, receive)
+        self.to_host = Direction(network, number, receive)  # what the client sends
 
     def vanish(self):
         """Lose the other side, and tell neither."""
@@ -331,26 +322,10 @@ class Connection:
 
 
 class Network:
-    """
-    All that is between the clients and the host.
-
-    Args:
-        loop: Whose clients they are.
-        chance: Draws latency, loss and parts.
-        accept: Called with each new connection; returns the function that takes what the client sends.
-        addresses: By host name, in the order in which they are resolved.
-        latency: The least and the most seconds that a part takes.
-        loss: The chance that a part must be sent again.
-        pieces: In how many parts a message arrives, at most.
-
-    Attributes:
-        on_connect: Called with the number of an attempt to connect; may return `refuse` or `hang`.
-        on_write: Called with the client's end of a connection before it writes.
-        opening: Attempts to connect that are under way.
-    """
+    """All that is between the clients and the host."""
 
     def __init__(self, loop, chance, accept, *, addresses, latency=(0.005, 0.03), loss=0.0, pieces=1):
-        self.loop = loop
+        self.loop = loop  # whose clients they are
         self._chance = chance
         self._accept = accept
         self._addresses = addresses
@@ -359,7 +334,7 @@ class Network:
         self.sockets = []
         self.dead_addresses, self.dead_for_ever = set(), set()
         self.on_connect = lambda _: None
-        self.on_write = lambda _: None
+        self.on_write = lambda _: None  # called with the client's end of a connection before it writes
         self._attempts = self.opening = 0
         self._adopted = {}
         self._blocked_until = 0.0

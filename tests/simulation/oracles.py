@@ -49,16 +49,11 @@ def slack(world):
 
 
 class KnownOutage:
-    """
-    What a client knows from its own attempts, told apart from what it makes of that.
-
-    Attributes:
-        since: When it has seen enough to call it an outage; None while it has not.
-    """
+    """What a client knows from its own attempts, told apart from what it makes of that."""
 
     def __init__(self, world):
         self._world = world
-        self.since = None
+        self.since = None  # when it has seen enough to call it an outage; None while it has not
         self._slowest, self._answered_at = 0.0, 0.0
         self._failures = []
 

@@ -127,18 +127,11 @@ SLOWING = (
 
 @frozen
 class Fault:
-    """
-    One thing that goes wrong.
+    """One thing that goes wrong."""
 
-    Attributes:
-        kind: Its name.
-        at: The number of the request, of the attempt to connect or of the step, or the second.
-        value: How much of it: seconds, or the number of a task.
-    """
-
-    kind: str
-    at: float
-    value: float = 0.0
+    kind: str  # its name
+    at: float  # the number of the request, of the attempt to connect or of the step, or the second
+    value: float = 0.0  # how much of it: seconds, or the number of a task
 
     def __str__(self):
         return f"{self.kind} at {self.at:g}" + (f" ({self.value:g})" if self.value else "")
@@ -146,78 +139,42 @@ class Fault:
 
 @frozen
 class Limit:
-    """
-    What the service takes before it throttles.
+    """What the service takes before it throttles."""
 
-    Attributes:
-        kind: `none`, `bucket`, `window` or `cap`.
-        count: Requests: of a burst and per second, of a window, or at once.
-        seconds: Of a window.
-        tells: Whether it says how long to wait.
-    """
-
-    kind: str = "none"
-    count: int = 0
-    seconds: float = 1.0
-    tells: bool = False
+    kind: str = "none"  # `none`, `bucket`, `window` or `cap`
+    count: int = 0  # requests: of a burst and per second, of a window, or at once
+    seconds: float = 1.0  # of a window
+    tells: bool = False  # whether it says how long to wait
 
 
 @frozen
 class Plan:
-    """
-    One run.
+    """One run."""
 
-    Attributes:
-        seed: Of it all.
-        work: `lookups`, `stream`, `batch`, `wait`, `crowd` or `reconcile`.
-        transport: `httpx`, `fast`, `injected` (an httpx client with its own pool), or `mounted` (one with ours).
-        is_tls: Whether the service is asked over TLS.
-        proxy: Whether there is a proxy on the way.
-        clients: How many share the key.
-        concurrency: Attempts in flight of each, at most.
-        connections: How many an injected client may have; as many as attempts in flight if None.
-        max_rate: Attempts per second of all clients together, or None.
-        has_source: Whether a function gives the key.
-        timeout: Seconds for one attempt.
-        deadline: Seconds for one lookup.
-        references: In the order in which they are asked for; some twice.
-        spread: Seconds over which single lookups begin.
-        is_shuffled: Whether tasks run in any order.
-        order: In which turns another task than asyncio's next runs, and which; None to draw them.
-        tick: The most seconds that a step of the loop takes.
-        latency: The least and the most seconds that a part of a message takes.
-        loss: The chance that a part is lost and sent again.
-        pieces: In how many parts a message arrives, at most.
-        work_seconds: The most that the service works on a request.
-        limit: What the service takes.
-        troubles: Where the client itself is disturbed.
-        faults: In the order in which they were drawn.
-    """
-
-    seed: int
-    work: str = "lookups"
+    seed: int  # of it all
+    work: str = "lookups"  # `lookups`, `stream`, `batch`, `wait`, `crowd` or `reconcile`
     transport: str = "httpx"
-    is_tls: bool = False
-    proxy: bool = False
-    clients: int = 1
-    concurrency: int = 4
-    connections: int | None = None
-    max_rate: float | None = None
-    has_source: bool = False
-    timeout: float = 5.0
-    deadline: float = 60.0
-    references: tuple[str, ...] = ("T1", "T2", "T3")
-    spread: float = 1.0
-    is_shuffled: bool = True
+    is_tls: bool = False  # whether the service is asked over TLS
+    proxy: bool = False  # whether there is a proxy on the way
+    clients: int = 1  # how many share the key
+    concurrency: int = 4  # attempts in flight of each, at most
+    connections: int | None = None  # how many an injected client may have; as many as attempts in flight if None
+    max_rate: float | None = None  # attempts per second of all clients together, or None
+    has_source: bool = False  # whether a function gives the key
+    timeout: float = 5.0  # seconds for one attempt
+    deadline: float = 60.0  # seconds for one lookup
+    references: tuple[str, ...] = ("T1", "T2", "T3")  # in the order in which they are asked for; some twice
+    spread: float = 1.0  # seconds over which single lookups begin
+    is_shuffled: bool = True  # whether tasks run in any order
     order: tuple[tuple[int, int], ...] | None = None
-    tick: float = 0.0
-    latency: tuple[float, float] = (0.005, 0.03)
-    loss: float = 0.0
-    pieces: int = 1
-    work_seconds: float = 0.2
-    limit: Limit = Limit()
-    troubles: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = field(factory=tuple)
+    tick: float = 0.0  # the most seconds that a step of the loop takes
+    latency: tuple[float, float] = (0.005, 0.03)  # the least and the most seconds that a part of a message takes
+    loss: float = 0.0  # the chance that a part is lost and sent again
+    pieces: int = 1  # in how many parts a message arrives, at most
+    work_seconds: float = 0.2  # the most that the service works on a request
+    limit: Limit = Limit()  # what the service takes
+    troubles: tuple[str, ...] = ()  # where the client itself is disturbed
+    faults: tuple[Fault, ...] = field(factory=tuple)  # in the order in which they were drawn
 
 
 WORKS = ("lookups", "lookups", "stream", "stream", "batch", "reconcile")

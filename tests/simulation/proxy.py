@@ -32,14 +32,7 @@ ADDRESS = f"http://clerk:{PASSWORD}@{NAME}:{PORT}"
 
 
 class Proxy:
-    """
-    Opens tunnels to the service, or does what the plan says instead.
-
-    Attributes:
-        refusals: The final statuses with which it has refused tunnels.
-        has_spoilt_tls: Whether it has broken TLS in a way that looks final.
-        tunnels: Every connection that was made by the process that runs.
-    """
+    """Opens tunnels to the service, or does what the plan says instead."""
 
     def __init__(self, world):
         self._world, self._plan = world, world.plan
@@ -51,7 +44,7 @@ class Proxy:
         self._asked = self._made = 0
         self._began = {}
         self.refusals, self.has_spoilt_tls = set(), False
-        self.tunnels = []
+        self.tunnels = []  # every connection that was made by the process that runs
 
     @property
     def _is_calm(self):

@@ -41,13 +41,7 @@ def entries(plan):
 
 
 class _FailingDisk:
-    """
-    The connection to a journal's database, when fsync gives an error.
-
-    Args:
-        connection: The true one.
-        is_written: Whether the disk has got what it says it has not.
-    """
+    """The connection to a journal's database, when fsync gives an error."""
 
     def __init__(self, connection, *, is_written):
         self._connection, self._is_written = connection, is_written
@@ -68,20 +62,13 @@ def _fail_fsync(_):
 
 
 class _Process:
-    """
-    One run of a reconciliation, as far as it comes.
-
-    Attributes:
-        found: References whose transaction the reconciliation has got.
-        ended_by: What ended it early, or None.
-        is_complete: Whether it has written its report.
-    """
+    """One run of a reconciliation, as far as it comes."""
 
     def __init__(self, world, folder):
         self._world, self._folder = world, folder
-        self.found = set()
-        self.ended_by = None
-        self.is_complete = False
+        self.found = set()  # references whose transaction the reconciliation has got
+        self.ended_by = None  # what ended it early, or None
+        self.is_complete = False  # whether it has written its report
         self.journal = None
         self._task, self._clients = None, []
 

@@ -17,29 +17,15 @@ from simulation.shrink import fewest
 
 @frozen
 class Explored:
-    """
-    What came of a piece.
+    """What came of a piece."""
 
-    Attributes:
-        schedules: How many orders there are, or were tried.
-        is_complete: Whether these were all.
-        problems: What went wrong, each with the fewest turns in which another task than asyncio's next has run: the
-            number of the turn, and which task.
-    """
-
-    schedules: int
-    is_complete: bool
+    schedules: int  # how many orders there are, or were tried
+    is_complete: bool  # whether these were all
     problems: dict[str, tuple[tuple[int, int], ...]]
 
 
 def explore(piece, *, most):
-    """
-    Run a piece in each order, or in the first *most* of them.
-
-    Args:
-        piece: Makes a coroutine that ends with a list of what went wrong.
-        most: Bound of the number of orders.
-    """
+    """Run a piece in each order, or in the first *most* of them."""
     script, schedules, problems = [], 0, {}
     while schedules < most:
         taken = []

@@ -59,22 +59,13 @@ def _truth(reference, status, number):
 
 @frozen
 class Exchange:
-    """
-    One request that came.
+    """One request that came."""
 
-    Attributes:
-        number: Counts the requests of the run.
-        reference: What it asked for.
-        at: When it came.
-        fault: What was done to its answer, or "".
-        pause: Seconds that its answer asked to wait, or None.
-    """
-
-    number: int
-    reference: str
-    at: float
-    fault: str
-    pause: float | None
+    number: int  # counts the requests of the run
+    reference: str  # what it asked for
+    at: float  # when it came
+    fault: str  # what was done to its answer, or ""
+    pause: float | None  # seconds that its answer asked to wait, or None
 
 
 @define
@@ -84,26 +75,7 @@ class _Bucket:
 
 
 class Service:
-    """
-    Answers requests, by the plan.
-
-    Args:
-        loop: Of the run.
-        plan: Limit and faults.
-        chance: Draws how long it works.
-        wall: Returns the date.
-
-    Attributes:
-        exchanges: Every request that came.
-        peers: Every connection that was made.
-        is_calm: Whether faults are over.
-        is_slow: Whether it sends one answer a second, for ever.
-        has_revoked: Whether it has ever refused the key.
-        on_answered: Called with the number of a request and its reference as its answer is sent.
-        on_reuse: Called when a request comes over a connection behind whose last answer came another.
-        takes: Returns whether a key is valid.
-        on_fault: Called with the kind of a fault as it strikes.
-    """
+    """Answers requests, by the plan."""
 
     def __init__(self, loop, plan, chance, wall):
         self._loop, self._plan, self._chance, self._wall = loop, plan, chance, wall
@@ -112,16 +84,16 @@ class Service:
         self._vanishing = {}
         self._spoilt = {}
         self._bare = set()
-        self.exchanges, self.peers = [], []
+        self.exchanges, self.peers = [], []  # exchanges: Every request that came; peers: Every connection that was made
         self.on_answered = lambda _number, _reference: None
         self.on_reuse = lambda: None
-        self.on_fault = lambda _kind: None
-        self.takes = lambda _key: True
+        self.on_fault = lambda _kind: None  # called with the kind of a fault as it strikes
+        self.takes = lambda _key: True  # returns whether a key is valid
         self.is_calm, self.is_slow = False, False
         self._in_line = []
         self._down_until = -1.0
         self._revoked_until = -1.0
-        self.has_revoked = False
+        self.has_revoked = False  # whether it has ever refused the key
         self._forget()
 
     def _forget(self):

@@ -27,13 +27,7 @@ def names_of(result):
 
 
 def shrink(plan, run):
-    """
-    Return a plan with as few faults as possible that fails as *plan* does.
-
-    Args:
-        plan: It fails.
-        run: Gives the result of a plan.
-    """
+    """Return a plan with as few faults as possible that fails as *plan* does."""
     wanted = names_of(run(plan))
 
     def fails(candidate):
@@ -48,13 +42,7 @@ def shrink(plan, run):
 
 
 def fewest(items, fails):
-    """
-    Leave out half of the items, then a quarter, and so on, as long as the rest fails.
-
-    Args:
-        items: They fail.
-        fails: Returns whether these items do.
-    """
+    """Leave out half of the items, then a quarter, and so on, as long as the rest fails."""
     size = max(1, len(items) // 2)
     while items:
         start = 0

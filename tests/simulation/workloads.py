@@ -67,7 +67,7 @@ class _Clients:
     def close_early(self, _=None):
         """Close the first client now, whatever it does."""
         self.world.is_closing = True
-        self._closing = self.world.loop.create_task(self._close(self.clients[0]))
+        self._closing = self._closing or self.world.loop.create_task(self._close(self.clients[0]))
 
     def _lose_reader(self, _):
         """Have somebody open a stream, read one outcome, and never come back."""

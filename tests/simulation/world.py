@@ -49,43 +49,25 @@ UNNOTICED |= {*CALLERS, "reader gone for ever", "proxy idle end", "proxy idle re
 
 @frozen
 class Result:
-    """
-    What a run came to.
+    """What a run came to."""
 
-    Attributes:
-        seed: Of its plan.
-        trace: A hash of all that happened.
-        problems: What did not hold, as `name: what`.
-        seconds: Virtual ones.
-        ticks: Steps of the loop.
-        requests: What the service was sent.
-        counts: Of whatever the run counted.
-        cells: How often each was reached.
-        order: The turns in which another task than asyncio's next has run, and which.
-    """
-
-    seed: int
-    trace: str
-    problems: tuple[str, ...]
-    seconds: float
-    ticks: int
-    requests: int
-    counts: dict[str, int]
-    cells: dict[tuple[str, str], int] = field(factory=dict)
-    order: tuple[tuple[int, int], ...] = ()
+    seed: int  # of its plan
+    trace: str  # a hash of all that happened
+    problems: tuple[str, ...]  # what did not hold, as `name: what`
+    seconds: float  # virtual ones
+    ticks: int  # steps of the loop
+    requests: int  # what the service was sent
+    counts: dict[str, int]  # of whatever the run counted
+    cells: dict[tuple[str, str], int] = field(factory=dict)  # how often each was reached
+    order: tuple[tuple[int, int], ...] = ()  # the turns in which another task than asyncio's next has run, and which
 
 
 class CallerError(Exception):
-    """
-    What code of a caller's raises.
-
-    Attributes:
-        owner: Number of the caller, if it is known as the error is raised.
-    """
+    """What code of a caller's raises."""
 
     def __init__(self, owner=None):
         super().__init__()
-        self.owner = owner
+        self.owner = owner  # number of the caller, if it is known as the error is raised
 
 
 class _Log(logging.Handler):
@@ -111,37 +93,21 @@ class _Date(datetime):
 
 
 class World:
-    """
-    All that one plan needs.
-
-    Attributes:
-        plan: What is run.
-        problems: What did not hold.
-        limiters: One per client.
-        proxy: On the way to the service, or None.
-        is_quiet: Whether nothing goes wrong, so that each answer must be the true one.
-        is_prompt: Whether nothing keeps an attempt waiting for its time-out.
-        is_unbroken: Whether no connection breaks that carries a request.
-        is_closing: Whether a client is closed under way.
-        streams: Every stream and batch.
-        watches: Every watch.
-        order: The turns in which another task than asyncio's next has run, and which.
-        acts: What happens at a time in this workload, by kind; each is called with a number.
-    """
+    """All that one plan needs."""
 
     def __init__(self, plan):
-        self.plan = plan
-        self.problems = []
-        self.limiters, self.clients = [], []
+        self.plan = plan  # what is run
+        self.problems = []  # what did not hold
+        self.limiters, self.clients = [], []  # limiters: One per client
         self.counts, self.signals, self.cells = {}, {}, Counter()
-        self.streams, self.watches = [], []
+        self.streams, self.watches = [], []  # streams: Every stream and batch; watches: Every watch
         self._hearing, self.answered = {}, {}
         self._observed, self.acts = 0, {}
-        self._turns, self.order = 0, []
+        self._turns, self.order = 0, []  # order: The turns in which another task than asyncio's next has run, and which
         self._order = dict(plan.order or ())
         self.newest = {}
         self.outages, self.asked = [], {}
-        self.is_closing = False
+        self.is_closing = False  # whether a client is closed under way
         self._graves = []
         self._wall_offset = 0.0
         is_orderly = plan.limit.kind == "none" and not plan.loss and plan.deadline >= 20 and plan.max_rate is None
@@ -163,7 +129,7 @@ class World:
         self.service = Service(self.loop, plan, self._chances["service"], self.wall)
         self.service.on_reuse = lambda: oracles.check_reuse(self)
         self.service.on_fault = self.strike
-        self.proxy = proxy.Proxy(self) if plan.proxy else None
+        self.proxy = proxy.Proxy(self) if plan.proxy else None  # on the way to the service, or None
         self.keys = Keys(self)
         self.has_bad_source = bool(kinds & {*KEYS})
         self._is_key_doubtful = kinds & {REVOKED, *KEYS} or sum(f.kind == ROTATES for f in plan.faults) > 1
@@ -381,12 +347,7 @@ class World:
         self.network.heal({**host.ADDRESSES, **self._entry})
 
     def schedule(self, acts):
-        """
-        Let the plan's faults happen.
-
-        Args:
-            acts: What `cancel` and `close` do in this workload, by name; called with the fault's value.
-        """
+        """Let the plan's faults happen."""
         timed = {
             "partition": self.network.block,
             "restart": self.service.restart,
@@ -450,13 +411,7 @@ class World:
     # The process
 
     def run(self, work):
-        """
-        Run *work* to its end.
-
-        Raises:
-            KilledError: When something kills the process.
-            StuckError: When it would never end.
-        """
+        """Run *work* to its end."""
         self.loop.run_until_complete(work)
 
     def bury(self):
