@@ -18,11 +18,10 @@ from payclient.ledger._entry import ABSENT, Absent, Entry, RejectedEntry
 from payclient.ledger._entry import COMPARED as COMPARED
 from payclient.ledger._entry import Text as Text
 from payclient.ledger._money import MoneyReader as MoneyReader
-from payclient.ledger._open import Ledger, LedgerFormat, open_ledger
+from payclient.ledger._open import Ledger, LedgerFile, LedgerFormat, open_ledger
 from payclient.ledger._rows import KINDS as KINDS
 from payclient.ledger._rows import RowReader as RowReader
 from payclient.ledger._scope import Excluded
-from payclient.ledger._source import LedgerFile
 from payclient.ledger._suggestion import Reading, Suggestion
 from payclient.ledger._unused import check_use as check_use
 from payclient.ledger._unused import check_values as check_values

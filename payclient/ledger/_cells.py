@@ -123,6 +123,5 @@ def invisible(text: str) -> str:
 
 
 def damage(text: str) -> str:
-    """Say that a spreadsheet has damaged a number; empty if it has not."""
     is_damaged = _DAMAGED.fullmatch(text) and not _ZEROS.fullmatch(text)
     return f"{quote(text)} looks damaged by a spreadsheet" if is_damaged else ""

@@ -84,7 +84,6 @@ class _Decoder:
             )
 
     def decode(self, chunk: bytes, *, is_last: bool = False) -> str:
-        """Return the text up to the end of *chunk*, or up to the first error in it."""
         if self.problem:
             return ""
         nul = chunk.find(0) if self._encoding == UTF_8 else -1

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payclient.ledger import LedgerChangedError, LedgerError
-from payclient.ledger._source import Source, unpack
+from payclient.ledger._open import Source, unpack
 
 CONTENT = b"reference\nT1\nT2\n"
 
