@@ -1,10 +1,17 @@
 """Remember what the service was seen to do, and find the day on which that changes."""
 
 from payclient.drift._compare import Comparison, Transition, compare
-from payclient.drift._contract import CONTRACT, Contract, ContractError, ContractRecorder, Side, contract_from_json
+from payclient.drift._contract import (
+    CONTRACT,
+    Contract,
+    ContractError,
+    ContractRecorder,
+    GoldenAnswer,
+    Side,
+    contract_from_json,
+)
 from payclient.drift._findings import Acceptance, AcceptanceError, Drift, Severity, read_acceptances
-from payclient.drift._golden import GoldenAnswer
-from payclient.drift._recorder import Recorder
+from payclient.drift._profile import Recorder
 from payclient.drift._table import Table
 
 __all__ = [

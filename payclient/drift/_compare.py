@@ -10,10 +10,9 @@ from typing import Any
 from attrs import asdict, evolve, frozen
 
 from payclient._escape import plural
-from payclient.drift._contract import Contract
+from payclient.drift._contract import Contract, golden_drifts, steady_parts
 from payclient.drift._facts import MIN_ANSWERS, Facts, Shares
 from payclient.drift._findings import Acceptance, Drift, at_most
-from payclient.drift._golden import golden_drifts, steady_parts
 from payclient.drift._profile import TIMES
 
 
