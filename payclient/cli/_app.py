@@ -111,7 +111,6 @@ _KEY_AS_ARGUMENT = re.compile(r"--(api[-_]?)?(key|token)(=|$)")
 
 
 def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[], object] = lambda: None) -> int:
-    """Run one command; every failure becomes one line and an exit status."""
     # `on_imported` is called before the command begins, when its modules are imported.
     streams = attrs.evolve(streams, arguments=tuple(arguments))
     try:

@@ -130,5 +130,4 @@ def _read_key(path: Path) -> str:
 
 
 def _transport() -> TransportName | None:
-    """Return the transport that needs the least CPU; None when the environment chooses."""
     return None if os.environ.get("PAYCLIENT_TRANSPORT") else "fast"

@@ -42,8 +42,6 @@ _SAME: Fields = MappingProxyType({})
 
 @frozen
 class Expected:
-    """The expected result for one row: its bucket, and each finding with its severity."""
-
     bucket: Bucket
     findings: frozenset[tuple[Code, Severity]] = frozenset()
 
@@ -59,8 +57,6 @@ class Dataset:
 
 @frozen
 class _Kind:
-    """One kind of row: the discrepancy to plant, and its expected result."""
-
     # Fields to change; a function gets the original value. `service` is None where it has no such transaction.
 
     expected: Expected
@@ -255,7 +251,6 @@ async def demo(
 async def _run_once(
     dataset: Dataset, folder: Path, service: FakeService, progress: ProgressMode, streams: Streams
 ) -> bool:
-    """Reconcile *dataset*, killed once and resumed, and return whether exactly what was planted is found."""
     write_ledger(dataset.ledger, folder / "ledger.csv")
     streams.tell(
         f"{plural(len(dataset.ledger), 'row')} in {folder / 'ledger.csv'}; the sandbox takes {_RATE_LIMIT}, and "
@@ -295,7 +290,6 @@ async def _run_once(
 
 
 async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
-    """Start the reconciliation in another process, kill it, and return what happened."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "payclient", "reconcile", str(folder / "ledger.csv")),
         *("--out", str(folder / "report"), "--quiet", "--max-concurrency", str(_CONCURRENCY)),
@@ -322,8 +316,6 @@ async def _run_and_kill(folder: Path, base_url: str, api_key: str) -> str:
 
 @define
 class Check:
-    """Compares each row with its expected result."""
-
     _expected: Sequence[Expected]
     _rows: int = field(init=False, default=0)
     _differences: list[tuple[Row, Expected]] = field(init=False, factory=list)
@@ -336,7 +328,6 @@ class Check:
 
     @property
     def is_passed(self) -> bool:
-        """Whether every row was there, and none differs."""
         return self._rows == len(self._expected) and not self._differences
 
     def lines(self) -> list[str]:

@@ -135,8 +135,6 @@ class State(StrEnum):
 
 @frozen
 class Check:
-    """One check: its topic and state, what was found, and what to do; "" when there is nothing to do."""
-
     topic: str
     state: State
     text: str
@@ -144,14 +142,12 @@ class Check:
 
 
 def in_json(checks: Iterable[Check]) -> dict[str, Any]:
-    """Return *checks* and the worst state in plain values."""
     states = [*State]
     worst = max((check.state for check in checks), key=states.index, default=State.OK)
     return {"status": str(worst), "checks": [asdict(check) for check in checks]}
 
 
 def table(checks: Iterable[Check]) -> list[str]:
-    """Return a line for each check, and one for each advice below it."""
     rows = [
         row
         for check in checks
@@ -247,7 +243,6 @@ def _unreadable(name: str) -> str:
 async def _look_up(
     client: AsyncClient, transport: _Watched, reference: str, network: Network, checks: list[Check]
 ) -> Exit:
-    """Look one transaction up, and check what was seen on the way."""
     seen: Transaction | PayClientError
     try:
         seen = await client.with_options(retry=None).get_transaction(reference)
@@ -345,7 +340,6 @@ def steps_in_words(times: Sequence[tuple[str, float]]) -> str:
 def certificates(
     version: str, certificate: Mapping[str, Any], now: float, *, is_public: bool | None
 ) -> Iterator[Check]:
-    """Check the certificate that the service has shown, which has been verified."""
     # `is_public`: the authorities that browsers trust vouch for it; None when that is not known.
     text, state, advice = f"{version}, issued by {_name_of(certificate.get('issuer', ()))}", State.OK, ""
     if is_public is False:

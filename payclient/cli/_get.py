@@ -59,8 +59,6 @@ def record_of(outcome: Outcome) -> dict[str, Any]:
 
 
 class Outcomes:
-    """Writes outcomes to standard output; a context manager, at whose end the last of them are written."""
-
     # JSON is one line per outcome, as it comes, in ASCII: any terminal and any encoding can take that. A table is in
     # the order of the references; beyond a thousand rows, there are several.
 

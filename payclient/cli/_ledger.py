@@ -185,7 +185,6 @@ class Declared:
         return " ".join((*command, as_word(str(self.path)), *out, *options))
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """Return the declarations as a rules file has them, by table; the first table has no name."""
         ledger = {**given_options(self.source, ["profile"]), **self.dialect}
         if "debit_columns" in ledger:
             ledger["debit_columns"] = chosen_columns(ledger["debit_columns"], option="--debit-column")
@@ -251,8 +250,6 @@ class Rejections:
 
 @define
 class Overview:
-    """A ledger that has been read to its end."""
-
     # Memory does not grow with the ledger; its rows wait in a temporary database, to find what is listed again.
 
     ledger: Ledger
@@ -369,7 +366,6 @@ def overview_lines(overview: Overview) -> Iterator[str]:
 
 
 def question_lines(overview: Overview, concurrency: int) -> Iterator[str]:
-    """Yield how many references would be looked up, and how long that takes."""
     count = overview.references
     yield f"lookups: {count:,}, each reference once, and once more for each difference"
     yield f"duration, {concurrency} at once at most: " + ", ".join(

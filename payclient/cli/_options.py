@@ -40,7 +40,6 @@ _OF_A_RUN = {"profile": "profile", "created_from": "from", "created_to": "to"}
 
 
 def option_name(name: str) -> str:
-    """Return the option for an attribute of `LedgerOptions` or of `Dialect`."""
     return "--" + {**_OF_A_RUN, "debit_columns": "debit-column"}.get(name, name.replace("_", "-"))
 
 
@@ -95,7 +94,6 @@ class LedgerOptions:
         return list(filter(None, map(str.strip, self.require.split(","))))
 
     def declared(self, rules: Rules, how: Mapping[str, Any] | None = None) -> Rules:
-        """Return *rules* with what these options declare about the ledger."""
         given = {**given_options(self, _OF_A_RUN), **(how or {})}
         try:
             ledger = Dialect.named(**given) if self.profile else attrs.evolve(rules.ledger, **given)
@@ -164,7 +162,6 @@ def _refuse(ledger: Ledger, message: str) -> NoReturn:
 
 
 def given_options(options: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return the values of *names* that were given; 0 is one."""
     values = {name: getattr(options, name) for name in names}
     return {name: value for name, value in values.items() if value not in (None, (), "") and value is not False}
 
@@ -185,7 +182,6 @@ def about_ledger(text: str) -> str:
 
 @contextmanager
 def reading_ledger() -> Generator[None]:
-    """Raise errors of a ledger with the words of `about_ledger`."""
     try:
         yield
     except LedgerError as error:
@@ -235,7 +231,6 @@ class JudgingOptions:
     cut_off: str | None = None
 
     def rules(self, not_found_messages: Sequence[str] = (), *, without_file: Rules = STRICT) -> Rules:
-        """Return the rules of the file or *without_file*, with these options."""
         # `not_found_messages` change answers, so the run is another one.
         rules = without_file if self.rules_file is None else read_rules(self.rules_file)
         if not_found_messages:
@@ -275,7 +270,6 @@ class EarlierRunOptions:
     seed: int = 0
 
     def decided(self, rules: Rules, out: Path) -> Rules:
-        """Return *rules* with what was accepted in earlier runs."""
         # A new run gets the decisions, and keeps them when it is resumed.
         if self.decisions is not None and not self.decisions.is_dir():
             message = f"--decisions must be the folder of a run, got {self.decisions}"
@@ -326,7 +320,6 @@ class StatementOptions:
     payout: str | None = None
 
     def declared(self, rules: Rules) -> Rules:
-        """Return *rules* with what these options say about the statement."""
         given = {
             "--statement-profile": self.statement_profile,
             "--statement-column": self.statement_column,
@@ -348,7 +341,6 @@ class StatementOptions:
 
     @property
     def payout_amount(self) -> int | None:
-        """The amount that came to the bank; None where it was not given."""
         if self.payout is None:
             return None
         if not _AMOUNT.fullmatch(self.payout):
@@ -364,7 +356,6 @@ class StatementOptions:
 
     @contextmanager
     def open(self, rules: Rules, ledger: Ledger, *, allow_empty: bool = False) -> Generator[Ledger | None]:
-        """Open the statement, as the rules declare it; None without one."""
         if self.statement is None:
             yield None
             return
@@ -391,7 +382,6 @@ class StatementOptions:
 
 
 def settling_within(rules: Rules, text: str | None) -> Rules:
-    """Return *rules* with the time that a payment may take to be settled; as they are if it is not given."""
     if text is None:
         return rules
     within = read_limit(text)

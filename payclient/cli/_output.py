@@ -54,7 +54,6 @@ class OutputOptions:
     quiet: Flag = False
 
     def write(self, lines: Sequence[str], folder: Path, streams: Streams) -> None:
-        """Write *lines*, or the summary in JSON, or nothing, to standard output."""
         if self.as_json:
             streams.write((folder / "summary.json").read_text(encoding="utf-8").rstrip("\n"))
         elif not self.quiet:
@@ -74,8 +73,6 @@ _MAX_SHOWN = 5
 
 @define
 class Worst:
-    """Keeps the few breaks that a person should see first, out of any number of rows."""
-
     _top: Top[Row] = field(init=False, factory=lambda: Top(_MAX_SHOWN, lambda row: row.severity))
 
     def add(self, row: Row) -> None:
@@ -83,12 +80,10 @@ class Worst:
             self._top.add(row)
 
     def rows(self) -> tuple[Row, ...]:
-        """Return them, the most severe first and then in the order of the ledger."""
         return self._top.kept
 
 
 def verdict_lines(summary: Summary, worst: Worst, *, rules: Rules) -> Iterator[str]:
-    """Yield the lines of the report for a terminal; free of control characters."""
     yield f"{summary.verdict.upper()}: {summary.sentence}"
     if summary.verdict is Verdict.EMPTY:
         return

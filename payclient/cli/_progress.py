@@ -43,8 +43,6 @@ class ProgressMode(StrEnum):
 
 @define
 class Meter:
-    """Measures the rate of one phase over the last seconds."""
-
     _samples: deque[tuple[float, int]] = field(init=False, factory=deque)
 
     def begin(self, now: float, done: int = 0) -> None:
@@ -62,7 +60,6 @@ class Meter:
 
 
 def progress_line(progress: Progress, stats: Stats, rate: float) -> str:
-    """Return everything worth knowing while it runs, the most important first."""
     parts = [f"{progress.phase} {progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")]
     if progress.waiting:
         parts.append(f"waiting {progress.waiting}")
@@ -93,7 +90,6 @@ def fitted(line: str, width: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return *seconds* as people say them, in the two largest units."""
     whole = round(seconds)
     hours, minutes = whole // 3600, whole // 60 % 60
     if hours:
@@ -111,7 +107,6 @@ def live_on(streams: Streams, *, is_forced: bool = False) -> Live | None:
 
 @asynccontextmanager
 async def shown(mode: ProgressMode, streams: Streams, stats: Callable[[], Stats]) -> AsyncGenerator[OnProgress]:
-    """Show progress while the block runs; yield the callback that receives it."""
     # The line is refreshed by the clock and not by work done, so that a pause shows.
     loop, meter = asyncio.get_running_loop(), Meter()
     latest: Progress | None = None

@@ -211,7 +211,6 @@ def _show(ledger: Ledger, statement: Ledger | None, declared: Declared, concurre
 
 
 def _tell(job: Reconciliation, summary: Summary, worst: Worst, metrics: Path | None) -> int:
-    """Print the result, write the metrics, and return the exit status."""
     lines = [*verdict_lines(summary, worst, rules=job.rules), *_next_steps(job, summary, worst)]
     job.output.write(lines, job.out, job.streams)
     status = job.output.exit_status(summary)
@@ -263,7 +262,6 @@ def _tell_columns(ledgers: Mapping[str, Ledger | None], streams: Streams) -> Non
 
 
 def _next_steps(job: Reconciliation, summary: Summary, worst: Worst) -> list[str]:
-    """Say where everything is, and which command comes next."""
     beside = f"report.xlsx, breaks.csv, {rows_file(job.out).name}, summary.json"
     lines = ["", f"Report: {job.out / 'report.html'}, and beside it {beside}"]
     if summary.lacking_probe:
@@ -386,8 +384,6 @@ _STATEMENT = "about the statement"
 
 @frozen(kw_only=True)
 class Reconciliation:
-    """A run: its sides, its folder, and how it looks up."""
-
     ledger: Ledger
     statement: Ledger | None = None
     payout: int | None = None

@@ -211,7 +211,6 @@ def show(
 
 
 def _unchanged_summary(folder: Path, what: str, refusal: type[ConfigurationError]) -> dict[str, Any]:
-    """Return the summary of a report, or refuse it because its summary, its rows or its manifest were changed."""
     for problem in verify_manifest(folder):
         if problem.file in ("summary.json", ROWS, GZIP_ROWS, MANIFEST):
             message = f"{folder} {what}: {problem.file}: {problem.what}"

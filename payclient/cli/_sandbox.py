@@ -52,7 +52,6 @@ _FAULTS = (
 
 
 def limit_of(rate: str) -> TokenBucket | FixedWindow:
-    """Return the limit for a rate such as `50/s` or `600/min`."""
     # Only a limit per minute sends `Retry-After` to a refused client.
     match = _RATE.fullmatch(rate)
     if match is None or not int(match[1]):
@@ -148,7 +147,6 @@ def _described(fields: dict[str, Any]) -> str:
 
 @asynccontextmanager
 async def serving(service: FakeService, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str]:
-    """Serve *service* over HTTP while the block runs; yield the base URL."""
     from payclient.testing import serve  # noqa: PLC0415  it needs another extra, and says so
 
     logging.getLogger("uvicorn.error").addFilter(_is_news)

@@ -95,12 +95,10 @@ class Streams:
         self.stdout.flush()
 
     def show(self, lines: Iterable[str]) -> None:
-        """Write lines of text, in which a line end or a tab is escaped too."""
         for line in lines:
             self.write(escape_unprintable(line))
 
     def tell(self, text: str) -> None:
-        """Tell the user one line, with control characters escaped."""
         self.stderr.write(f"{escape_unprintable(text)}\n")
         self.stderr.flush()
 
@@ -238,7 +236,6 @@ _BY_URGENCY = (Exit.DONE, Exit.DIFFERENT, Exit.AGAIN, Exit.REFUSED, Exit.BUG)
 
 
 def status_of(error: errors.PayClientError) -> Exit:
-    """Return the exit status for a command, or for one row, that ended with *error*."""
     if isinstance(error, errors.ConfigurationError):
         return Exit.USAGE if type(error) is errors.ConfigurationError else _status_of_run(error)
     if isinstance(error, errors.ClientClosedError):
@@ -269,5 +266,4 @@ def _status_of_run(error: errors.PayClientError) -> Exit:
 
 
 def most_urgent(statuses: Iterable[Exit]) -> Exit:
-    """Return the one that the user has to act on first."""
     return max(statuses, key=_BY_URGENCY.index, default=Exit.DONE)

@@ -86,7 +86,6 @@ class _Open:
 async def _write(
     changes: AsyncIterator[Seen], until: frozenset[str], still_open: _Open, json_to: Streams | None
 ) -> Exit:
-    """Write what is seen, and return the exit status."""
     # JSON is one object per line for each change, as it comes; otherwise a reference has one line when it has ended.
     status = Exit.DONE
     async for seen in changes:

@@ -51,7 +51,6 @@ class GoldenAnswer:
 
 
 def choose(candidates: Iterable[tuple[str, str]], answers: int, *, already: int = 0) -> tuple[GoldenAnswer, ...]:
-    """Return golden answers to ask for: of the *candidates*, reference and group, some of each group in turn."""
     groups: dict[str, list[str]] = {}
     for reference, group in candidates:
         groups.setdefault(group, []).append(reference)

@@ -66,7 +66,6 @@ class _Cell:
         return is_told
 
     def skip(self, answers: int) -> None:
-        """Learn from a night without a hit."""
         self._learn(0, answers)
 
     def _deviation(self, answers: int) -> float:
@@ -86,8 +85,6 @@ class _Cell:
 
 @define(eq=False)
 class Shares:
-    """All shares of one service, night after night."""
-
     _cells: dict[tuple[str, ...], _Cell] = field(factory=dict[tuple[str, ...], _Cell])
     _empty: dict[tuple[str, ...], _Cell] = field(factory=dict[tuple[str, ...], _Cell])
 
@@ -165,8 +162,6 @@ _RESTLESS = 5
 
 @define(eq=False)
 class Facts:
-    """What the nights up to now have shown."""
-
     answers: int = 0
     nights: int = 0
     _seen: Counter[Key] = field(factory=Counter[Key])
@@ -176,7 +171,6 @@ class Facts:
     _relations: Counter[Key] = field(factory=Counter[Key])
 
     def add(self, table: Table) -> None:
-        """Take the facts of one more night."""
         slots: set[Key] = set()
         for key, (count, _) in table.cells.items():
             if key[0] == "relation":
@@ -255,7 +249,6 @@ _ANY_STATE = "any state"
 
 
 def times(count: int) -> str:
-    """Return *count* as people say it."""
     return "once" if count == 1 else f"{count:,} times"
 
 

@@ -109,7 +109,6 @@ def _acceptance(number: int, value: Any) -> Acceptance:
 
 
 def at_minute(minute: int) -> datetime:
-    """Return the time that is *minute* minutes after 1970."""
     return datetime.fromtimestamp(minute * 60, UTC)
 
 

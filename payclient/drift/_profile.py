@@ -35,7 +35,6 @@ def marked(text: str) -> str:
 
 
 def is_marked(part: str) -> bool:
-    """Return whether *part* of a raw cell is still to be decided upon."""
     return part[:1] == _MARK
 
 
@@ -62,12 +61,10 @@ def pattern(text: str) -> str:
 
 
 def phrase(text: str) -> tuple[str, ...]:
-    """Return the first words of *text*, marked."""
     return tuple(marked(word.strip(".,;:!?'\"()[]")) for word in text.split()[:_MAX_WORDS])
 
 
 def shape_of(part: str) -> str:
-    """Return the shape of a kept part, whether it is one already or a word in the clear."""
     return part if part[:1] in "<(" or " " in part else shape(part)
 
 
@@ -159,7 +156,6 @@ _MAX_FIELDS = 40
 
 
 def latency_class(seconds: float) -> int:
-    """Return the position in `LATENCIES`."""
     return sum(seconds >= limit for limit in _LIMITS)
 
 
@@ -173,7 +169,6 @@ def envelope_names(value: Any) -> str:
 
 
 def json_type(value: object) -> str:
-    """Return the type of a JSON value in one word."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -200,7 +195,6 @@ def envelope_cells(response: Response, names: str, redact: Callable[[str], str])
 
 
 def field_cells(raw: Mapping[str, Any]) -> Iterator[Key]:
-    """Yield the cells for the fields of the data: name, and type or shape."""
     for name in DOCUMENTED:
         yield "field", name, form_of(name, raw[name]) if name in raw else "absent"
     unknown = [name for name in raw if name not in DOCUMENTED]
@@ -209,7 +203,6 @@ def field_cells(raw: Mapping[str, Any]) -> Iterator[Key]:
 
 
 def form_of(name: str, value: object) -> str:
-    """Return type, format or shape of one field."""
     if not isinstance(value, str) or not value:
         return json_type(value)
     if name == "expdate":
@@ -314,8 +307,6 @@ class _Tally:
 
 @define
 class _Common:
-    """The answers with the same traits."""
-
     tally: _Tally
     cells: tuple[Key, ...]
 

@@ -89,7 +89,6 @@ def bounded(cells: Mapping[Key, Cell], cut: str = _NO_CUT) -> Table:
 
 
 def table_from_json(value: Any) -> Table:
-    """Return the table that `as_json` was called on."""
     return bounded({tuple(map(str, row[:-2])): (int(row[-2]), int(row[-1])) for row in value["cells"]}, value["cut"])
 
 
