@@ -21,6 +21,7 @@ from payclient.report._workbook import COLUMNS, shown
 _SHEETS = ("Breaks", "Unresolved")
 _MAX_TEXT = 2000
 _WORK = ("Owner", "Resolution", "Comment")
+_NEEDED = ("Line", "Reference", "Finding", *_WORK)
 
 
 @frozen(kw_only=True)
@@ -62,16 +63,9 @@ def _check_run(file: IO[bytes], run: str) -> None:
 
 
 def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
-    titles = [column.title for column in COLUMNS[sheet]]
     rows = read_cells(file, sheet)
-    header = next(rows, (0, dict[int, Any]()))[1]
-    for place, title in enumerate(titles):
-        if header.get(place) != title:
-            found = quote(str(header.get(place, "")))
-            message = f"sheet {sheet}: its columns were moved or renamed: {found} is where {quote(title)} must be"
-            raise DecisionError(message)
-    places = {title: titles.index(title) for title in ("Line", "Reference", *_WORK)}
-    code_place = titles.index("Finding") if "Finding" in titles else -1
+    places = _places(sheet, next(rows, (0, dict[int, Any]()))[1])
+    code_place = places.get("Finding", -1)
     seen: dict[tuple[Any, ...], bool] = {}
     for row, cells in rows:
         identity = tuple(cells.get(place) for place in (places["Line"], places["Reference"], code_place))
@@ -87,6 +81,21 @@ def _items(file: IO[bytes], sheet: str) -> Iterator[WorkItem]:
                 raise DecisionError(message)
             yield WorkItem(sheet=sheet, row=row, line=line, reference=reference, code=code, **work)
         seen[identity] = is_filled
+
+
+def _places(sheet: str, header: Mapping[int, Any]) -> dict[str, int]:
+    """Return the places of the columns by title; an older release wrote fewer of them, in the same order."""
+    titles, places = [column.title for column in COLUMNS[sheet]], dict[str, int]()
+    for title in titles:
+        if header.get(len(places)) == title:
+            places[title] = len(places)
+    missing = [title for title in titles if title not in places]
+    needed = [title for title in missing if title in _NEEDED]
+    if needed or (missing and max(header, default=-1) >= len(places)):
+        found, wanted = quote(str(header.get(len(places), ""))), quote((needed or missing)[0])
+        message = f"sheet {sheet}: its columns were moved or renamed: {found} is where {wanted} must be"
+        raise DecisionError(message)
+    return places
 
 
 def _text(value: Any, place: str) -> str:

@@ -75,6 +75,23 @@ def test_api(subtests):
             assert public - elsewhere - documented_by_autodoc(module) == set()
 
 
+def test_attributes():
+    """Where a public class lists its attributes, it lists each of them."""
+    modules = [importlib.import_module(module) for module in MODULES]
+    public = {id(each): each for module in modules for each in (getattr(module, name) for name in module.__all__)}
+    kinds = [kind for kind in public.values() if inspect.isclass(kind) and attrs.has(kind)]
+    listing = {kind: doc for kind in kinds if "\nAttributes:" in (doc := inspect.getdoc(kind) or "")}
+    missing = {
+        f"{kind.__name__}.{each.name}"
+        for kind, doc in listing.items()
+        for each in attrs.fields(kind)
+        if not issubclass(kind, Exception) and each.init and not each.inherited and each.name[0] != "_"
+        if not re.search(rf"^    {each.name}:", doc, re.MULTILINE)
+    }
+    assert missing == set()
+    assert len(listing) > 30
+
+
 def test_public_modules():
     """The list of public modules, on which the test above rests, is complete."""
     files = {file.relative_to(PROJECT).with_suffix(""): file for file in (PROJECT / "payclient").rglob("*.py")}

@@ -7,9 +7,10 @@ import copy
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 
-from payclient.reconcile import Bucket, Code, Severity, Status, Step, Verdict
+from payclient.reconcile import Bucket, Code, Rules, Severity, Status, Step, Verdict
 from payclient.report import About, Matrix, summary_as_json
 from support.json_schema import problems
 from support.planted import about, judged, summary_of
@@ -71,6 +72,12 @@ def test_words(subtests):
             for name in place:
                 rule = rule[name]
             assert rule == list(words)
+
+
+def test_rules():
+    """The schema has every rule, and none that is not one."""
+    described = SCHEMA["properties"]["rules"]["properties"]
+    assert described.keys() == {"fingerprint", *(each.name for each in attrs.fields(Rules) if each.init)}
 
 
 @pytest.mark.parametrize(
