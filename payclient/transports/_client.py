@@ -6,7 +6,8 @@ import asyncio
 import ssl
 import sys
 import weakref
-from collections.abc import Coroutine, Mapping
+from collections import UserDict
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar
@@ -35,8 +36,8 @@ from payclient.transports._failures import (
     without_library_frames,
 )
 from payclient.transports._message import SharedPart, common_headers, own_headers
-from payclient.transports._pooled import LOOKUP, RESPONSE, PooledTransport, transport_over
-from payclient.transports._progress import progress_of
+from payclient.transports._pooled import LOOKUP, RESPONSE, transport_over
+from payclient.transports._progress import Progress, progress_of
 from payclient.transports._protocol import HttpClient
 from payclient.transports._proxy import Origin, Proxy, as_proxy
 
@@ -57,7 +58,7 @@ def _library_of(client: object) -> ModuleType:
 
 
 _loops: weakref.WeakKeyDictionary[HttpClient, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()
-"""The event loop of the first use of each client: its connections belong to that loop."""
+"""The event loop in which each client first used a network: its connections belong to that loop."""
 
 
 def _unusable(problem: str) -> ClientClosedError:
@@ -69,19 +70,44 @@ class _ReusedError(Exception):
     """The connection that the pool chose has been used before."""
 
 
+class _Timeouts(UserDict[str, float | None]):
+    """The time-outs of a request, which a transport reads if it uses a network."""
+
+    is_read = False
+
+    def __getitem__(self, name: str) -> float | None:
+        self.is_read = True
+        return super().__getitem__(name)
+
+
 class _Freshness:
-    """Detects whether a request gets a new connection, through httpcore's extension `trace`."""
+    """
+    Detects whether a response can be that to another request, by the public extensions of httpx.
 
-    def __init__(self, *, is_required: bool) -> None:
+    Over httpcore's connections, `trace` tells a new connection from a reused one. A mock or an application in memory
+    exposes no connection and reads no time-outs. A transport that exposes no connection and does read them is unknown.
+    """
+
+    def __init__(self, client: HttpClient, native: Any, *, is_required: bool) -> None:
+        self._client = client
         self._is_required = is_required
-        self.is_proven = False
+        self._is_proven = False
+        self._timeouts = _Timeouts(native.extensions.get("timeout", {}))
+        native.extensions = {**native.extensions, "trace": self._watch, "timeout": self._timeouts}
 
-    async def watch(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002  the shape that httpcore calls
+    async def _watch(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002  the shape that httpcore calls
         """Raise before the first byte is written if the connection must be new and is not."""
+        _loops.setdefault(self._client, weakref.ref(asyncio.get_running_loop()))
         if event.endswith((".connect_tcp.complete", ".connect_unix_socket.complete")):
-            self.is_proven = True
-        elif event == "http11.send_request_headers.started" and self._is_required and not self.is_proven:
+            self._is_proven = True
+        elif event == "http11.send_request_headers.started" and self._is_required and not self._is_proven:
             raise _ReusedError
+
+    def of(self, head: Any) -> bool:
+        """Return whether *head* cannot be the response to another request."""
+        if head.extensions.get("network_stream") is None:
+            return not self._timeouts.is_read
+        return self._is_proven or bool(head.http_version == "HTTP/2")  # which numbers its responses
 
 
 class HttpxClientTransport:
@@ -102,7 +128,6 @@ class HttpxClientTransport:
     def __init__(self, client: HttpClient) -> None:
         self._library = _library_of(client)
         self._client = client
-        self._has_place = False
         if client.is_closed:
             raise _unusable("it has been closed")
 
@@ -110,37 +135,23 @@ class HttpxClientTransport:
         """Exchange *request* for a response; see `Transport.send`."""
         if self._client.is_closed:
             raise _unusable("it has been closed")
-        if not self._has_place:
-            self._check_place(request)
-        if self._is_ours(request):
-            return await self._exchange(request, None)
+        if (first := _loops.get(self._client)) is not None and first() is not asyncio.get_running_loop():
+            raise _unusable("it belongs to another event loop; make one per loop")
         return await _in_own_scope(self._exchange_until_fresh(request))
-
-    def _check_place(self, request: Request) -> None:
-        """Refuse a client with connections that belong to another event loop."""
-        loop = asyncio.get_running_loop()
-        if isinstance(self._mounted(request), (self._library.AsyncHTTPTransport, PooledTransport)):
-            first = _loops.setdefault(self._client, weakref.ref(loop))
-            if first() is not loop:
-                raise _unusable("it belongs to another event loop; make one per loop")
-        self._has_place = True
 
     async def _exchange_until_fresh(self, request: Request) -> Response:
         # That the service says the same twice would not do: two reused connections may be out of step.
         while True:
             with suppress(_ReusedError):  # which closes that connection; in the end the pool makes a new one
-                return await self._exchange(request, _Freshness(is_required=request.needs_fresh_connection))
+                return await self._exchange(request)
 
-    async def _exchange(self, request: Request, freshness: _Freshness | None) -> Response:
+    async def _exchange(self, request: Request) -> Response:
         answered = False
         failure: BaseException
         try:
-            head = await self._client.send(
-                self._native(request, {"trace": freshness.watch} if freshness else {}),
-                stream=True,
-                auth=None,
-                follow_redirects=False,
-            )
+            native = self._native(request)
+            is_fresh = self._freshness(native, request)
+            head = await self._client.send(native, stream=True, auth=None, follow_redirects=False)
             answered = True
             body, is_truncated = await _read_body(head)
             # httpx's own stream refers to the response: a circle with the request, and so the key, for the collector.
@@ -157,33 +168,21 @@ class HttpxClientTransport:
             if isinstance(ours, Response):
                 return evolve(ours, status_code=head.status_code, headers=headers, body=body)
             connection = head.extensions.get("network_stream")
-            is_fresh = self._is_fresh(connection, head, request, freshness)
-            return Response(head.status_code, headers, body, is_truncated, connection, is_fresh)
+            return Response(head.status_code, headers, body, is_truncated, connection, is_fresh(head))
         raise failure  # outside the handler, so that it has no link to httpx's frames and the request
 
-    def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
+    def _freshness(self, native: Any, request: Request) -> Callable[[Any], bool]:
+        """Watch *native*, and return a function of the response: whether it can be that to no other request."""
+        return _Freshness(self._client, native, is_required=request.needs_fresh_connection).of
+
+    def _native(self, request: Request) -> Any:
         return self._client.build_request(
             request.method,
             request.url,
             headers={**request.headers, "Authorization": request.authorization()},
             content=request.body,
-            extensions={LOOKUP: request.needs_fresh_connection, **extensions},
+            extensions={LOOKUP: request.needs_fresh_connection},
         )
-
-    def _is_ours(self, request: Request) -> bool:
-        return isinstance(self._mounted(request), PooledTransport)
-
-    def _mounted(self, request: Request) -> object:
-        find = getattr(self._client, "_transport_for_url", None)  # there is no public way to ask
-        return find(self._library.URL(request.url)) if find else None
-
-    def _is_fresh(self, connection: object, head: Any, request: Request, freshness: _Freshness | None) -> bool:
-        if connection is not None:  # HTTP/2 numbers its responses
-            return head.http_version == "HTTP/2" or (freshness is not None and freshness.is_proven)
-        # No connection: a transport in memory, or a test tool that patches httpx's own transport.
-        library = self._library
-        kinds = (library.MockTransport, library.ASGITransport, library.AsyncHTTPTransport)
-        return isinstance(self._mounted(request), kinds)
 
     async def discard(self, response: Response) -> None:
         """Close the connection of *response*, if the client's transport exposes it."""
@@ -235,14 +234,20 @@ class HttpxTransport(HttpxClientTransport):
         super().__init__(self._own)
         self._shared = SharedPart(lambda request: (library.URL(request.url), common_headers(request)))
 
+    async def send(self, request: Request) -> Response:
+        """Exchange *request* for a response; see `Transport.send`."""
+        if self._client.is_closed:
+            raise _unusable("it has been closed")
+        return await self._exchange(request)
+
     async def aclose(self) -> None:
         """Close the client and all its connections, also those in use."""
         await self._own.aclose()
 
-    def _is_ours(self, request: Request) -> bool:  # noqa: ARG002  also if a test tool replaces the transport
-        return True
+    def _freshness(self, native: Any, request: Request) -> Callable[[Any], bool]:  # noqa: ARG002  our transport says so
+        return _is_mocked
 
-    def _native(self, request: Request, extensions: dict[str, Any]) -> Any:
+    def _native(self, request: Request) -> Any:
         """Make the request without `build_request`, and with all headers: what merges or adds some costs much."""
         url, headers = self._shared.get(request)
         native = self._library.Request(
@@ -250,10 +255,15 @@ class HttpxTransport(HttpxClientTransport):
             url,
             headers=[*headers, *own_headers(request)],
             stream=self._library.ByteStream(request.body),
-            extensions={LOOKUP: request.needs_fresh_connection, **extensions},
+            extensions={LOOKUP: request.needs_fresh_connection},
         )
         native.read()  # for tools that look at its content
         return native
+
+
+def _is_mocked(head: Any) -> bool:
+    """Return whether a test tool made *head* in place of our own transport."""
+    return head.extensions.get("network_stream") is None
 
 
 async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
@@ -261,17 +271,22 @@ async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
     # The cancellation of a task may interrupt httpcore's clean-up, which then does not give the connection back
     # (encode/httpcore#1093). The cancellation of a scope respects the shields that httpcore puts around its clean-up.
     # The task always ends before this returns.
-    scope = anyio.CancelScope()
+    scope, progress = anyio.CancelScope(), Progress()
 
     async def owned() -> _Value:
+        nonlocal progress
         with scope:
-            return await work
+            try:
+                return await work
+            except asyncio.CancelledError as error:
+                progress = progress_of(error)
+                raise
         raise asyncio.CancelledError  # the scope has swallowed it
 
     task = asyncio.create_task(owned())
     try:
         return await asyncio.shield(task)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         scope.cancel()
         while not task.done():
             try:
@@ -280,6 +295,7 @@ async def _in_own_scope(work: Coroutine[Any, Any, _Value]) -> _Value:
                 continue  # already cancelling
         if not task.cancelled():
             task.exception()  # marks the exception as retrieved
+        progress.attach_to(error)
         raise
 
 

@@ -65,6 +65,8 @@ class PoolAdapter:
         if not PoolAdapter.is_known_to_respx and (mocks := sys.modules.get("respx.mocks")) is not None:
             _tell_respx(mocks)
             return await self.handle_async_request(request)  # which may be a mock now
+        if (trace := request.extensions.get("trace")) is not None:
+            await trace("payclient.exchange.started", {})
         is_lookup = LOOKUP in request.extensions
         if not is_lookup and request.method in _UNSENDABLE:
             message = f"payclient's transport sends lookups, and no {request.method.decode('ascii')}"

@@ -24,7 +24,7 @@ from payclient import (
     TransportError,
     UnexpectedResponseError,
 )
-from payclient.transports import BODY_LIMIT, HttpxTransport, Request
+from payclient.transports import BODY_LIMIT, HttpxClientTransport, HttpxTransport, Request
 from payclient.transports.fast import FastTransport
 from pools import connections, idle
 from support.fakes import KEY, document
@@ -320,6 +320,27 @@ async def test_callers_auth_does_not_replace_the_key():
 
 
 @pytest.mark.virtual_time
+class _Remade(httpx.AsyncBaseTransport):
+    """A third-party transport: it makes the response itself, after *reads_timeouts* as one over a network does."""
+
+    def __init__(self, *, reads_timeouts):
+        self.reads_timeouts = reads_timeouts
+
+    async def handle_async_request(self, request):
+        if self.reads_timeouts:
+            request.extensions["timeout"].get("connect")
+        await asyncio.sleep(0)
+        return httpx.Response(404, json={})
+
+
+@pytest.mark.parametrize("reads_timeouts", [False, True])
+async def test_unknown_connection(reads_timeouts):
+    """A response over an unknown connection is not fresh; one that was made in memory, after any wait, is."""
+    async with httpx.AsyncClient(transport=_Remade(reads_timeouts=reads_timeouts)) as client:
+        response = await HttpxClientTransport(client).send(Request("POST", "http://pay.example/", {}, b"", str))
+        assert (response.connection, response.is_fresh) == (None, not reads_timeouts)
+
+
 async def test_exhausted_pool():
     """A full pool of the caller's client is distinguished from a slow service."""
     limits, timeout = httpx.Limits(max_connections=1), httpx.Timeout(5, pool=0.05)
