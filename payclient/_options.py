@@ -29,6 +29,11 @@ class Option:
     worker: str  # the attribute of `LookupSpec`, or, in several words, the reason why none holds it
     command: str  # the option of the command line, or the reason why there is none
 
+    @property
+    def attribute(self) -> str:
+        """The attribute that holds its option of the command line; "" if there is none."""
+        return self.command[2:].replace("-", "_") if self.command.startswith("--") else ""
+
     def value(self, given: str | None, environ: Mapping[str, str] = os.environ) -> str:
         """Return the given value, or else that of the variable; it may be a secret."""
         try:

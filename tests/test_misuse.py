@@ -4,7 +4,6 @@ import asyncio
 import copy
 import functools
 import gc
-import inspect
 import logging
 import math
 import pickle
@@ -411,13 +410,6 @@ def test_fake_service(use, message):
     with pytest.raises(TypeError) as caught:
         use()
     assert str(caught.value) == message
-
-
-def test_every_option_is_here():
-    """Each option of a client is tried with a wrong value above, or in the tests of the configuration."""
-    elsewhere = {"api_key", "base_url", "network"}
-    options = set(inspect.signature(AsyncClient).parameters) - elsewhere
-    assert options == {name for wrong, _ in WRONG_OPTIONS for name in wrong}
 
 
 async def test_read_twice():

@@ -117,14 +117,11 @@ def test_workers():
 
 def test_command_line():
     """The commands have each option that the table gives them, with the same default; the page shows it."""
-    flags = {option.command: name for name, option in OPTIONS.items() if option.command.startswith("--")}
-    assert flags.keys() - flags_of("get") == flags.keys() - flags_of("reconcile") == set()
-    others = [option.command for option in OPTIONS.values() if option.command not in flags]
-    assert [reason for reason in others if " " not in reason] == []
-    written = fields(ConnectionOptions)
-    attributes = {flag: flag.removeprefix("--").replace("-", "_") for flag in flags}
-    assert {flag: written[name] for flag, name in attributes.items()} == {f: BY_DEFAULT[flags[f]] for f in flags}
-    assert set(written) - {*attributes.values()} == set()
+    flags = {option.command: name for name, option in OPTIONS.items() if option.attribute}
+    assert flags.keys() - flags_of("get") == flags.keys() - flags_of("reconcile") == flags.keys() - flags_of("doctor")
+    assert flags.keys() <= flags_of("get")
+    assert [o.command for o in OPTIONS.values() if not o.attribute and " " not in o.command] == []
+    assert fields(ConnectionOptions) == {OPTIONS[name].attribute: BY_DEFAULT[name] for name in flags.values()}
     shown = rows("cli.md", "Which service")
     assert flags.keys() - shown.keys() == set()
     assert [f for f, name in flags.items() if (OPTIONS[name].variable or "") not in shown[f][0]] == []
@@ -159,6 +156,21 @@ def test_refused():
         else:
             unchecked.append(name)
     assert unchecked == []
+
+
+def test_variables(monkeypatch):
+    """A value from the variable of an option is checked like an argument, and the message names the option."""
+    unread = []
+    for name, variable in ((name, option.variable) for name, option in OPTIONS.items() if option.variable):
+        with monkeypatch.context() as environment:
+            environment.setenv(variable, REFUSED[name])
+            try:
+                AsyncClient(**{"api_key": KEY, "base_url": "https://pay.example", name: None})
+            except ConfigurationError as error:
+                unread += [] if str(error).startswith((name, variable)) else [str(error)]
+            else:
+                unread.append(name)
+    assert unread == []
 
 
 def test_refused_for_workers():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from attrs import frozen
 from cyclopts import Group, Parameter
@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 from payclient import AsyncClient, Environment
 from payclient._config import Profiling, decode_key, read_key_file
 from payclient._escape import escape_unprintable
-from payclient._options import MAX_CONCURRENCY, TIMEOUT
+from payclient._options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
 from payclient.cli._streams import Streams, Texts
 from payclient.errors import ConfigurationError
 from payclient.transports import NetworkOptions, Transport, TransportName
@@ -74,17 +74,16 @@ class ConnectionOptions:
     ) -> AsyncClient:
         """Return a client for the service; the caller closes it, and the *transport*, made for `network`."""
         self._check_address()
+        given = {
+            **self._given("client", "view"),
+            "api_key": self._api_key(streams),
+            "not_found_messages": (*self.not_found_message, *not_found_messages),
+        }
         return AsyncClient(
-            api_key=self._api_key(streams),
-            base_url=self.base_url,
-            environment=self.environment,
-            timeout=self.timeout,
+            **given,
             deadline=deadline,
-            max_concurrency=self.max_concurrency,
             transport=transport or _transport(),
             profile=profile,
-            max_rate=self.max_rate,
-            not_found_messages=(*self.not_found_message, *not_found_messages),
             **({} if transport else self.network()),
         )
 
@@ -94,12 +93,15 @@ class ConnectionOptions:
             raise ConfigurationError(message)
         is_system = self.ca_file is None and not any(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
         is_secure = (self.base_url or os.environ.get("PAYCLIENT_BASE_URL", "")).startswith("https:")
+        trust = "system" if is_system and is_secure and find_spec("truststore") else None
+        return cast("NetworkOptions", {**self._given("network"), "trust": trust})
+
+    def _given(self, *scopes: str) -> dict[str, Any]:
+        """Return the options that the table gives to the command line, by their names in `AsyncClient`."""
         return {
-            "proxy": self.proxy,
-            "ca_file": self.ca_file,
-            "client_cert": self.client_cert,
-            "client_key": self.client_key,
-            "trust": "system" if is_system and is_secure and find_spec("truststore") else None,
+            name: getattr(self, option.attribute)
+            for name, option in OPTIONS.items()
+            if option.attribute and option.scope in scopes
         }
 
     def _check_address(self) -> None:
