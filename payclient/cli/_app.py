@@ -117,10 +117,10 @@ def run(arguments: Sequence[str], streams: Streams, *, on_imported: Callable[[],
         status = _dispatch(arguments, streams, on_imported)
         streams.stdout.flush()
     except CycloptsError as error:
-        from payclient.cli._options import about_ledger  # noqa: PLC0415  `--help` need not load the ledger
+        from payclient.cli._options import about_usage  # noqa: PLC0415  `--help` need not load the ledger
 
         error.verbose = False
-        return _end(streams, Exit.USAGE, about_ledger(f"{' '.join(str(error).split())} (see payclient --help)"))
+        return _end(streams, Exit.USAGE, about_usage(" ".join(str(error).split())))
     except PayClientError as error:
         return _end(streams, status_of(error), _OPTION.sub(lambda name: f"--{name[0].replace('_', '-')}", str(error)))
     except BrokenPipeError:

@@ -49,6 +49,9 @@ def _naming_one_of(names: Iterable[str]) -> re.Pattern[str]:
 
 _DECLARED = {each.name for each in attrs.fields(Dialect)}
 _NAMES_KEY = _naming_one_of(_DECLARED - _OF_A_RUN.keys())
+_KEYS = {option_name(name): name for name in _DECLARED - _OF_A_RUN.keys()}
+_UNKNOWN = re.compile(r"Unknown option: (--[a-z-]+)")
+_TAKES_OPTIONS = "payclient ledger takes such options, and writes them into a rules file with --save-rules"
 _NAMES_STATEMENT_KEY = _naming_one_of(_DECLARED - {"profile"})
 _OF_STATEMENT = {
     "--column": "--statement-column",
@@ -177,7 +180,15 @@ def about_ledger(text: str) -> str:
     """Return a message about the ledger of a run with the place of the options that only `payclient ledger` has."""
     if not _NAMES_KEY.search(text):
         return text
-    return f"{text}; payclient ledger takes such options, and writes them into a rules file with --save-rules"
+    return f"{text}; {_TAKES_OPTIONS}"
+
+
+def about_usage(text: str) -> str:
+    """Return why a call cannot be read; an option that only `payclient ledger` has is named as its key of the rules."""
+    unknown = _UNKNOWN.match(text)
+    if unknown is None or (key := _KEYS.get(unknown[1])) is None:
+        return f"{text} (see payclient --help)"
+    return f"{unknown[0]}. It is the key {key} of [ledger] in the rules file; {_TAKES_OPTIONS}"
 
 
 @contextmanager

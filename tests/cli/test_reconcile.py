@@ -9,7 +9,9 @@ import signal
 from zoneinfo import available_timezones
 
 import pytest
+from attrs import fields
 
+from payclient.ledger import Dialect
 from payclient.testing import FakeService, Reply
 from support.fakes import KEY
 from support.in_thread import serving
@@ -505,7 +507,6 @@ OF_THE_RULES = "payclient ledger takes such options, and writes them into a rule
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--decimal", ";"), f"Did you mean --delimiter? (see payclient --help); {OF_THE_RULES}"),
         (("--profile", "excel-xx"), "--profile must be one of excel-de, "),
         (("--from", "2026-13-01"), "from must be a day or a time such as 2026-11-01"),
         (("--format", "csv", "--sheet", "2"), "the ledger cannot be read like this: sheet is an option of xlsx"),
@@ -515,6 +516,19 @@ def test_unusable_declaration(reconcile, arguments, message):
     """A declaration that cannot be used is a wrong usage, named as the option that it is."""
     result = reconcile(*arguments, lines=['{"reference": "T1"}'], header="")
     assert (result.status, message in result.err) == (2, True), result.err
+
+
+def test_keys_are_no_options(command):
+    """An option of `payclient ledger` that writes a key of the rules file is refused, and the message names the key."""
+    keys = {name.name for name in fields(Dialect)} - {"profile", "created_from", "created_to"}
+    options = {key: "--debit-column" if key == "debit_columns" else f"--{key.replace('_', '-')}" for key in keys}
+    assert len(options) == 14
+    calls = {key: command("reconcile", "ledger.csv", "--out", "report", option, "x") for key, option in options.items()}
+    told = {key: call.err.removeprefix("payclient: ").rstrip() for key, call in calls.items() if call.status == 2}
+    assert told == {
+        key: f"Unknown option: {option}. It is the key {key} of [ledger] in the rules file; {OF_THE_RULES}"
+        for key, option in options.items()
+    }
 
 
 @pytest.mark.parametrize(
