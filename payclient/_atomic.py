@@ -63,7 +63,6 @@ class AtomicFiles:
         self._discard()
 
     def binary(self, name: str) -> IO[bytes]:
-        """Return the new file for bytes."""
         return self._files[name]
 
     def path(self, name: str) -> Path:

@@ -14,7 +14,6 @@ from payclient.errors import ConfigurationError
 
 
 def check_count(name: str, given: object) -> int:
-    """Return *given* if it is a count of at least 1."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         message = f"{name} must be an integer of at least 1, got {given!r}"
         raise ConfigurationError(message)
@@ -22,7 +21,6 @@ def check_count(name: str, given: object) -> int:
 
 
 def check_seconds(name: str, given: object) -> float:
-    """Return *given* if it is a number of seconds above 0."""
     if not _is_number(given) or given == 0:
         message = f"{name} must be a number of seconds above 0, got {given!r}"
         raise ConfigurationError(message)
@@ -52,12 +50,10 @@ def check_callback(name: str, given: object) -> None:
 
 
 def is_count(_: object, attribute: Any, value: Any) -> None:
-    """Validate a field that is a count of at least 1."""
     check_count(attribute.name, value)
 
 
 def is_seconds(_: object, attribute: Any, value: float) -> None:
-    """Validate a field that is a number of seconds above 0."""
     check_seconds(attribute.name, value)
 
 

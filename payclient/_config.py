@@ -114,12 +114,10 @@ class Options:
 
     @property
     def observers(self) -> tuple[OnAttempt, ...]:
-        """The observers of attempts, besides the trace of the lookup."""
         return () if self.on_attempt is None else (self.on_attempt,)
 
 
 def resolve_api_key(given: str | None, environ: Mapping[str, str] = os.environ) -> ApiKey:
-    """Return the key from the argument, or from `PAYCLIENT_API_KEY`."""
     try:
         return ApiKey(OPTIONS["api_key"].value(given, environ))
     finally:
@@ -134,12 +132,10 @@ def read_key_file(path: str | Path) -> str:
 
 
 def decode_key(file: BinaryIO) -> str:
-    """Return the beginning of an open file as text, for `ApiKey`."""
     return file.read(_MAX_KEY_BYTES).decode("utf-8-sig", "replace")
 
 
 def resolve_environment(given: Environment | str | None, environ: Mapping[str, str] = os.environ) -> Environment:
-    """Return the environment from the argument, or from `PAYCLIENT_ENVIRONMENT`, or live."""
     name = OPTIONS["environment"].value(given, environ)
     if given is None:
         name = name or Environment.LIVE
@@ -162,7 +158,6 @@ def resolve_base_url(given: str | None, environ: Mapping[str, str] = os.environ)
 
 
 def resolve_transport_object(given: object) -> Transport:
-    """Return *given* if it can be a transport."""
     kind = type(given)
     problem = f"got {kind.__name__}"
     if isinstance(given, type):
@@ -179,7 +174,6 @@ def resolve_transport_object(given: object) -> Transport:
 
 
 def resolve_profile(given: object) -> Profiling | None:
-    """Return *given* if it can count attempts, or None."""
     if given is None or (callable(getattr(given, "add", None)) and not isinstance(given, type)):
         return cast("Profiling | None", given)
     kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
@@ -188,7 +182,6 @@ def resolve_profile(given: object) -> Profiling | None:
 
 
 def resolve_rate(given: object) -> float | None:
-    """Return *given* if it is a rate above 0, or None."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
@@ -208,7 +201,6 @@ def resolve_messages(given: object) -> frozenset[str]:
 
 
 def resolve_application(given: object) -> str | None:
-    """Return *given* if it is a product of a `User-Agent`, or None."""
     # RFC 9110, part 10.1.5.
     if given is not None and not (isinstance(given, str) and _PRODUCT.fullmatch(given)):
         message = f"application must be a name without spaces, such as 'shop' or 'shop/1.2', got {given!r}"

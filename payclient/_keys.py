@@ -61,7 +61,6 @@ class Keys:
 
     @property
     def has_source(self) -> bool:
-        """Whether there may be a newer key."""
         return self._source is not None
 
     async def renew(self, known_version: int) -> bool:

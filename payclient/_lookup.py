@@ -48,7 +48,6 @@ class LookupPhase(Timeout):
         return lookup.began_at + allowed if self._name == "attempts" else -math.inf
 
     def refuse(self) -> None:
-        """End the block, because there is an outage."""
         self._is_refused = True
         self._clock.cancel(self)
         self.fire()
@@ -118,7 +117,6 @@ class Lookup:
             self.sent = "yes"
 
     def remaining_time(self, max_retry_after: float) -> float:
-        """Return the seconds that the lookup can still wait."""
         return max_retry_after if self.until is None else self.until - self.clock.now()
 
     def observe(self, observer: OnAttempt) -> None:
@@ -127,7 +125,6 @@ class Lookup:
         self.headers = getattr(observer, "headers", None)
 
     def tell(self, attempt: Attempt) -> None:
-        """Pass a record to the observers."""
         for observer in self.observers:
             if asyncio.iscoroutine(made := observer(attempt)):
                 made.close()
@@ -166,7 +163,6 @@ class Lookup:
 
 
 def may_end(error: PayClientError, first_refusal: Refusal | None, *, is_fresh: bool) -> bool:
-    """Return whether *error* may end the lookup."""
     if not names_no_reference(error):
         return True
     if not isinstance(error, TransactionNotFoundError) or error.is_conclusive:

@@ -79,5 +79,4 @@ OPTIONS = {
 
 
 def options_of(scope: Literal["client", "view", "network"]) -> list[str]:
-    """Return the names of the options of one scope, in order."""
     return [name for name, option in OPTIONS.items() if option.scope == scope]

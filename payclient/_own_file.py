@@ -28,7 +28,6 @@ def own(path: str, flags: int) -> int:
 
 
 def read_own(path: Path) -> bytes:
-    """Return the content of *path*."""
     with open(path, "rb", opener=own) as file:
         return file.read()
 

@@ -38,7 +38,6 @@ class Refusals:
         return self.outage.is_on and lookup.outage is not None
 
     def check(self, lookup: Lookup) -> None:
-        """Refuse *lookup* if an outage concerns it."""
         if self.concerns(lookup):
             raise self._refusal(lookup)
 
@@ -63,7 +62,6 @@ class Refusals:
     # Attempts
 
     def sent(self, ticket: Ticket, lookup: Lookup) -> None:
-        """Record the start of an attempt."""
         self.outage.sent(ticket, lookup.reference)
         if self._fires_at == math.inf:
             self._clock = lookup.clock
@@ -80,7 +78,6 @@ class Refusals:
         is_final: bool,  # every lookup ends with its error, although the service has said nothing
         pause: float | None,
     ) -> None:
-        """Record the end of an attempt."""
         outage, now = self.outage, lookup.clock.now()
         if is_final or failure == "":
             if outage.answered(ticket, now, is_accepted=signal is Signal.ACCEPTED, is_final=is_final):
@@ -100,7 +97,6 @@ class Refusals:
     # Time
 
     def stop(self) -> None:
-        """Cancel the timer."""
         self._fires_at = math.inf
         if self._clock is not None:
             self._clock.cancel(self)

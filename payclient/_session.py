@@ -200,11 +200,9 @@ class Session:
             warn(message, ResourceWarning, source=self)
 
     def share(self, max_rate: float | None, workers: int | None) -> None:
-        """Change the rate and the number of workers; None keeps the number."""
         self._limiter.share(max_rate, workers)
 
     def stats(self) -> Stats:
-        """Return a snapshot of the counters."""
         limiter, outage = self._limiter, self.refusals.outage
         return Stats(
             **asdict(self._counts),
@@ -443,7 +441,6 @@ def _deviating(transaction: Transaction) -> tuple[str, ...]:
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop that runs in this thread, if any."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

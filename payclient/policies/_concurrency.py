@@ -89,7 +89,6 @@ class ConcurrencyController:
         self._set_slow_start(min(self._slow_start, 1.0))
 
     def accepted(self, ticket: Ticket, now: float) -> None:
-        """Record that the service accepted the attempt."""
         self._recent.append(True)
         mean = self.round_trip + _SMOOTHING * (now - ticket.started_at - self.round_trip)
         self.round_trip = max(_MIN_ROUND_TRIP, mean)

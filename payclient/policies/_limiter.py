@@ -87,7 +87,6 @@ class Limiter:
 
     @property
     def waiting(self) -> int:
-        """Acquires that are queued."""
         return len(self._queue) + len(self._polls)
 
     def bound(self) -> str:

@@ -88,7 +88,6 @@ class Outage:
     # Attempts
 
     def sent(self, ticket: Ticket, reference: str) -> None:
-        """Record the start of an attempt."""
         self._in_flight[ticket.number] = ticket.started_at, reference
         self._probe_due_at = max(self._probe_due_at, ticket.started_at + _PROBE_GAP)
 
@@ -147,7 +146,6 @@ class Outage:
         return max(since, self._answered_at) + self.allowed
 
     def check(self, now: float) -> None:
-        """Begin an outage if it is due."""
         if not self.is_on and self.due_at() <= now:
             self._begin(now)
 
@@ -162,7 +160,6 @@ class Outage:
     # Lookups in an outage
 
     def probe_due_in(self, now: float) -> float:
-        """Return the seconds until the next probe."""
         return max(0.0, self._probe_due_at - now)
 
     def probe(self, now: float) -> float:

@@ -50,7 +50,6 @@ class InFlight(Generic[_Value]):
     _ended: asyncio.Future[_Result[_Value]] | None = field(default=None, init=False)  # most calls are not shared
 
     async def join(self) -> _Value | None:
-        """Return or raise the result."""
         if self._ended is None:
             self._ended = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._ended])  # which is not cancelled with this caller

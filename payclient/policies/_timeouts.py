@@ -91,7 +91,6 @@ class Timeout:
     _cancelling: int = field(init=False)
 
     def fire(self) -> None:
-        """End the block."""
         self._has_fired = True
         self._task.cancel()
 

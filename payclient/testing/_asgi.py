@@ -38,7 +38,6 @@ class ParsedRequest:
 
     @property
     def reference(self) -> str | None:
-        """The requested reference, if the body has one."""
         body = cast("dict[str, object]", self.body) if isinstance(self.body, dict) else {}
         reference = body.get("reference")
         return reference if isinstance(reference, str) and reference else None
@@ -89,7 +88,6 @@ async def still_connected_after(receive: Receive, seconds: float | None) -> bool
 
 
 async def send_response(send: Send, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Send a complete response."""
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": content})

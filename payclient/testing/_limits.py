@@ -31,7 +31,6 @@ class Latency:
     jitter: float = field(default=0.0, validator=validators.ge(0))
 
     def draw(self, random: Random) -> float:
-        """Return the seconds for one answer."""
         return self.seconds + self.jitter * random.random() if self.jitter else self.seconds
 
 
@@ -126,7 +125,6 @@ class TokenBucket:
     retry_after: RetryAfter = RetryAfter.ABSENT
 
     def gate(self) -> Gate:
-        """Return a full bucket."""
         burst = max(1.0, self.rate) if self.burst is None else self.burst
         tokens, filled_at = burst, 0.0
 
@@ -158,7 +156,6 @@ class FixedWindow:
     retry_after: RetryAfter = RetryAfter.ABSENT
 
     def gate(self) -> Gate:
-        """Return a window without requests."""
         used, current = 0, -1.0
 
         def admit(now: float, _: int) -> float:

@@ -100,7 +100,6 @@ class Polls:
             close(self._closed())
 
     def remove_open(self, close: Close) -> None:
-        """Do not call *close* any more."""
         del self._open[close]
 
     def close(self, error: Callable[[], PayClientError]) -> None:

@@ -125,7 +125,6 @@ class Wait:
 
     @property
     def ends_at(self) -> float:
-        """Time of the deadline."""
         return self._began_at + self._terms.deadline
 
     def take(self, result: Result, now: float) -> bool:

@@ -81,7 +81,6 @@ async def watch(
     at_once: int,
     random: Callable[[], float] = random.random,
 ) -> AsyncGenerator[AsyncIterator[Seen]]:
-    """Poll *references*, and yield their changes."""
     run = _Watch(poll, terms, polls, concurrency, at_once, random)
     run.start(references)
     try:
