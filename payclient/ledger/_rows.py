@@ -181,8 +181,8 @@ class RowReader:
         if is_header:
             problems = ["is the header again; were two files joined?"]
         else:
-            for what in refused.keys() - {""}:
-                self._suggester.refuse(what, refused[what])
+            for what, cell in refused.items():
+                self._suggester.refuse(what, cell)
         if self._has_scope and not is_header:
             try:
                 if self._scope.leaves_out(line, values):
@@ -222,7 +222,7 @@ class RowReader:
                 if name in self._debits:
                     value = self._debited(name, value, cells)
             except CellProblem as problem:
-                refused.setdefault(_SUGGESTED.get(KINDS[name], ""), cells[place])
+                self._note_refused(refused, name, cells[place])
                 if name != "created_at":
                     problems.append(f"{name}: {problem}")
                     continue
@@ -237,6 +237,12 @@ class RowReader:
             problems.remove("amount: the cell is empty")
             del values["amount"]
         return values, problems, refused
+
+    def _note_refused(self, refused: dict[str, Any], name: str, cell: Any) -> None:
+        # The suggester is not shown the name of the column, which is part of a repeated header, and cannot read it.
+        is_name = isinstance(cell, str) and cell.strip() == self.columns.used[name]
+        if (what := _SUGGESTED.get(KINDS[name])) and not is_name:
+            refused.setdefault(what, cell)
 
     def _add_unused(self, column: Evidence, cell: Any) -> None:
         column.add(cell)

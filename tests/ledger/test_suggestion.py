@@ -156,6 +156,15 @@ def test_repeated_header():
     assert "--null" not in suggested("1.250.000", "amount", "15.000")[0]
 
 
+def test_name_of_the_column():
+    """A cell with the name of its column, part of a repeated header, is counted in no suggestion and stops none."""
+    text = '{{"reference": "T1", "amount": "{}"}}\n{{"reference": "T2", "amount": "amount"}}\n'
+    for amount, count in (("\u22125", 0), ("1.250.000", 1)):
+        with open_ledger(io.StringIO(text.format(amount))) as ledger:
+            list(ledger)
+            assert [each.rows for each in ledger.suggestions] == [1] * count
+
+
 MANY = st.lists(
     st.tuples(st.integers(0, 10**9), st.booleans()),
     min_size=1,
