@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import attrs
 from attrs import asdict, field, frozen
@@ -380,6 +380,7 @@ OnRow: TypeAlias = Callable[[Row], object]
 _ABOUT = "about"
 _STARTED = "started"
 _STATEMENT = "about the statement"
+_GZIP_ROWS = "gzip rows"
 
 
 @frozen(kw_only=True)
@@ -410,17 +411,15 @@ class Reconciliation:
         # cannot be trusted, no report is written.
         with Journal(self.out / JOURNAL, identity=self._identity(), is_durable=self.is_durable) as journal:
             self._tell_resumed(journal)
-            previous = None if self.previous is None else self.previous.note
-            is_recheck = self.recheck is not None
             if self.recorder is not None:
                 on_row = (*on_row, partial(offer, self.recorder, rules=self.rules))
             with _report_files(
                 journal,
                 self.out,
-                self.rules,
-                previous,
                 self.output,
-                has_matched=is_recheck,
+                rules=self.rules,
+                previous=None if self.previous is None else self.previous.note,
+                has_matched=self.recheck is not None,
                 has_contract=self.recorder is not None or journal.note(CONTRACT) is not None,
             ) as files:
                 try:
@@ -430,20 +429,14 @@ class Reconciliation:
                         raise
                     self.streams.tell(f"payclient: the run ended early: {error}")
                 contract = keep_contract(self.recorder, journal, self._started(journal))
-                if contract is not None:
-                    files.add_contract(contract)
                 about = attrs.evolve(about_of(journal), rules=self.rules)
                 for ignored in about.ignored_lines:
                     self.streams.tell(f"payclient: {ignored.sentence}")
                 if about.statement is not None and (left_out := about.statement.totals.ignored_sentence):
                     self.streams.tell(f"payclient: {left_out}")
-                for change in break_changes(journal, rules=self.rules, ledger_sha256=about.ledger_sha256):
-                    files.add_change(change)
-                for line in journal.remembered() if is_recheck else ():
-                    files.add_remembered(line)
                 if self.statement is not None:
                     self.statement.check_unchanged()
-                return files.finish(about, ledger=self.ledger)
+                return _finished(files, journal, about, contract, self.ledger)
 
     def _statement(self, statement: Ledger, journal: Journal) -> Iterator[Entry | RejectedEntry]:
         """Yield the statement, and then note what was read, which is known only at its end."""
@@ -558,56 +551,40 @@ def write_again(
     """Write the report of *folder* again from its journal alone: the same bytes; return its summary and its rules."""
     with Journal(folder / JOURNAL, must_exist=True) as journal:
         about = about_of(journal)
-        is_recheck = about.population is not None
         contract = journal.note(CONTRACT)
         with _report_files(
             journal,
             folder,
-            about.rules,
-            journal.previous,
             output,
-            has_matched=is_recheck,
+            rules=about.rules,
+            previous=journal.previous,
+            has_matched=about.population is not None,
             has_contract=contract is not None,
         ) as files:
             files.name_run(about.run)
-            if contract is not None:
-                files.add_contract(contract)
             for row in replay(journal, rules=about.rules):
                 for take in (files.add, *on_row):
                     take(row)
-            for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
-                files.add_change(change)
-            for line in journal.remembered() if is_recheck else ():
-                files.add_remembered(line)
-            return files.finish(about), about.rules
+            return _finished(files, journal, about, contract), about.rules
 
 
-def _report_files(
-    journal: Journal,
-    folder: Path,
-    rules: Rules,
-    previous: PreviousRun | None,
-    output: OutputOptions,
-    *,
-    has_matched: bool,
-    has_contract: bool,
-) -> ReportFiles:
-    gzip_rows = _noted(journal, "gzip rows", output.gzip_rows)
-    return ReportFiles(
-        folder,
-        rules=rules,
-        previous=previous,
-        gzip_rows=gzip_rows,
-        has_matched=has_matched,
-        has_contract=has_contract,
-    )
+def _report_files(journal: Journal, folder: Path, output: OutputOptions, **about_the_run: Any) -> ReportFiles:
+    if output.gzip_rows:
+        journal.set_note(_GZIP_ROWS, "yes")  # so that a report that is written again has the same files
+    return ReportFiles(folder, gzip_rows=journal.note(_GZIP_ROWS) is not None, **about_the_run)
 
 
-def _noted(journal: Journal, option: str, wanted: bool) -> bool:
-    """Return whether *option* was ever asked for, so that a report written again has the same files."""
-    if wanted:
-        journal.set_note(option, "yes")
-    return journal.note(option) is not None
+def _finished(
+    files: ReportFiles, journal: Journal, about: About, contract: str | None, ledger: Ledger | None = None
+) -> Summary:
+    """Add what the journal knows beside the rows, and write the files."""
+    if contract is not None:
+        files.add_contract(contract)
+    for change in break_changes(journal, rules=about.rules, ledger_sha256=about.ledger_sha256):
+        files.add_change(change)
+    for line in journal.remembered() if about.population is not None else ():
+        files.add_remembered(line)
+    return files.finish(about, ledger=ledger)
 
 
 def about_of(journal: Journal) -> About:
