@@ -221,6 +221,13 @@ class _Stream:
         return error
 
     # The workers
+    #
+    # A row is in one place at a time: in the input; with a worker (`_asking`); deferred, with a timer (`_deferred`);
+    # with a worker that sleeps until it is due, because there is nothing else to do (`_asleep`); in `_results`.
+    # The first worker is started by the block, the others by a worker that takes a row, once the service has been
+    # reached. `_help` starts one beside them for a row that is due while the input is awaited.
+    # A worker ends when the input is exhausted and no row is deferred. A failure of the stream ends it with its row
+    # (`_is_draining`), the end of the block at once (`_is_stopping`).
 
     def start(self) -> None:
         """Start one worker; once the service has been reached, each worker that finds work starts another."""

@@ -1,4 +1,4 @@
-"""Alarms: blocks that end when their time has come, as `asyncio.timeout_at` would end them."""
+"""Time-outs: blocks that end when their time has come, as `asyncio.timeout_at` would end them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_stopped_while_pending(clock):
     assert (ended, await tasks[1], loop.pending_timers()) == ("ended at 2", "done", [])
 
 
-async def test_works_again_after_rest(clock):
+async def test_works_again_after_stop(clock):
     """After `stop`, a clock still fires later time-outs."""
     await bounded(clock, 5.0, asleep(1))
     clock.stop()
@@ -135,15 +135,15 @@ async def test_crowd(clock, monkeypatch):
         await bounded(clock, when, asyncio.sleep(100))
         lateness.append(clock.now() - when)
 
-    looks, schedule = [], clock._schedule
-    monkeypatch.setattr(clock, "_schedule", lambda when: looks.append(when) or schedule(when))
+    scans, schedule = [], clock._schedule
+    monkeypatch.setattr(clock, "_schedule", lambda when: scans.append(when) or schedule(when))
     await asyncio.gather(*(one(1 + n / 10_000) for n in range(1000)))
-    assert (len(lateness), len(looks)) == (1000, 21)
+    assert (len(lateness), len(scans)) == (1000, 21)
     assert -1e-6 <= min(lateness) <= max(lateness) <= 0.005 + 1e-6
 
 
 @pytest.mark.parametrize("is_timeout_first", [True, False], ids=["timeout-first", "cancelled-first"])
-async def test_cancelled_as_it_rings(clock, is_timeout_first):
+async def test_cancelled_as_it_fires(clock, is_timeout_first):
     """A cancellation from elsewhere has priority, even if the time-out fires in the same tick."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(asyncio.Event().wait())
@@ -175,14 +175,14 @@ class MisfortuneError(Exception):
 
 
 async def work(seconds, when_cancelled):
-    """Take so long; when cancelled go on, fail, or obey, at once or after a while."""
+    """Take so long; when cancelled resume, fail, or obey, at once or after a while."""
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
         if when_cancelled == "fail":
             raise MisfortuneError from None
-        if when_cancelled == "go on":
-            return "gone on"
+        if when_cancelled == "resume":
+            return "resumed"
         if when_cancelled == "tidy up":
             await asyncio.sleep(2)
         raise
@@ -221,7 +221,7 @@ async def outcome(way, when, seconds, cancelled_at, when_cancelled, *, before):
     when=st.integers(0, 6),
     seconds=st.integers(0, 6).map(lambda n: n + 0.25),
     cancelled_at=st.none() | st.integers(0, 6).map(lambda n: n + 0.5),
-    when_cancelled=st.sampled_from(["obey", "go on", "fail", "tidy up"]),
+    when_cancelled=st.sampled_from(["obey", "resume", "fail", "tidy up"]),
     before=st.integers(0, 2),
 )
 async def test_as_asyncio(when, seconds, cancelled_at, when_cancelled, before):
