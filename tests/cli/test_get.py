@@ -100,7 +100,7 @@ def test_wrong_address(configured, base_url):
 
 def test_nobody_there(configured):
     """A service that cannot be reached may be there later."""
-    result = configured("get", "T1", "--base-url", "http://127.0.0.1:9", "--deadline", "5")
+    result = configured("get", "T1", "--base-url", "http://127.0.0.1:9", "--deadline", "0.2")
     assert (result.status, "no answer" in result.out) == (75, True)
 
 

@@ -68,11 +68,9 @@ def test_hostile_line(configured, service):
     [
         (["T1", "--until", "Paid", "--deadline", "1m"], 0),
         (["T1", "T2", "--until", "Paid", "--unless", "Canceled, Expired", "--deadline", "1m"], 1),
-        (["T1", "T4", "--until", "Paid", "--deadline", "1s"], 75),
-        (["T2", "T4", "--until", "Paid", "--unless", "Canceled", "--deadline", "1s"], 75),
         (["T1", "--until", "Paid", "--base-url", "http://127.0.0.1:9", "--deadline", "1s"], 75),
     ],
-    ids=["reached", "cannot be any more", "not yet", "both", "nobody there"],
+    ids=["reached", "cannot be any more", "nobody there"],
 )
 def test_status(configured, changing, arguments, status):
     """The exit status distinguishes "never" from "not yet"."""
@@ -104,11 +102,15 @@ def test_json(configured, changing):
     assert {line["payment_code"] for line in lines} == {"************0001"}
 
 
-def test_json_not_yet(configured, changing):
-    """A program is told of what is open at the deadline as of what failed."""
-    result = configured("wait", "T4", "--until", "Paid", "--deadline", "1s", "--json", *QUICK)
-    last = json.loads(result.out.splitlines()[-1])
-    assert (last["reference"], last["error"], last["is_reached"]) == ("T4", "WaitDeadlineError", False)
+def test_not_yet(configured, changing):
+    """What is open at the deadline has priority over what can never be reached, and is told as what failed."""
+    result = configured(
+        *("wait", "T1", "T2", "T4", "--until", "Paid", "--unless", "Canceled", "--deadline", "1s", "--json", *QUICK)
+    )
+    last = {line["reference"]: line for line in map(json.loads, result.out.splitlines()) if line["is_last"]}
+    told = {reference: (line.get("error"), line["is_reached"]) for reference, line in last.items()}
+    assert told == {"T1": (None, True), "T2": (None, False), "T4": ("WaitDeadlineError", False)}
+    assert result.status == 75
 
 
 def test_usage(configured, subtests):
