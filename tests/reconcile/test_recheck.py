@@ -74,9 +74,7 @@ def test_sentence(subtests):
     )
     for population, rows, changed, unanswered, sentence in cases:
         with subtests.test(population=population, rows=rows):
-            rechecked = Rechecked(population)
-            for number in range(rows):
-                rechecked.add(is_changed=number < changed, is_answered=number < rows - unanswered)
+            rechecked = Rechecked(population, rows, unanswered, changed)
             assert rechecked.sentence == sentence.format("that matched in earlier runs looked up again")
 
 

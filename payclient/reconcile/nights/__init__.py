@@ -28,4 +28,3 @@ from payclient.reconcile.nights._since import CONFIDENCE as CONFIDENCE
 from payclient.reconcile.nights._since import Recheck as Recheck
 from payclient.reconcile.nights._since import Rechecked as Rechecked
 from payclient.reconcile.nights._since import SincePrevious as SincePrevious
-from payclient.reconcile.nights._since import SinceTally as SinceTally

@@ -214,7 +214,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def latest(decisions: Iterable[Decision]) -> dict[Key, Decision]:
-    """Return the decision that counts for each finding."""
+    """Return the last decision about each finding."""
     return {decision.key: decision for decision in decisions}
 
 

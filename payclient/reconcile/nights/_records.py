@@ -39,12 +39,12 @@ from payclient.reconcile.values import (
 )
 
 Fields: TypeAlias = tuple[tuple[object, ...], ...]
-"""The compared fields of some rows, `ABSENT` for a column that is missing."""
+"""The compared fields of rows, `ABSENT` for a column that is missing."""
 
 
 @frozen(kw_only=True)
 class BreakRecord:
-    """One break in the records of a run."""
+    """One break of a run: a line of its memory, and what the journal of the run after it has."""
 
     code: Code
     severity: Severity
@@ -171,17 +171,15 @@ def changes_of(
             yield _absent(before, was, now, is_judged, unchanged)
 
 
-def _present(was: BreakRecord | None, now: BreakRecord, seen: ReferenceView) -> BreakChange:
-    if was is None:
-        state = BreakState.NEW
-    elif was.is_resolved:
+def _present(was: BreakRecord | None, now: BreakRecord, view: ReferenceView) -> BreakChange:
+    first, state = was or now, BreakState.NEW
+    if was is not None and was.is_resolved:
         state = BreakState.REOPENED
-    else:
+    elif was is not None:
         is_same = (was.sides, was.at_stake) == (now.sides, now.at_stake)
         state = BreakState.STILL_OPEN if is_same else BreakState.CHANGED
-    first = now if was is None else was
     now = evolve(now, first_seen=first.first_seen, first_run=first.first_run, state=state)
-    return BreakChange(reference=seen.reference, was=was, now=now, history=_history(now, seen.at))
+    return BreakChange(reference=view.reference, was=was, now=now, history=_history(now, view.at))
 
 
 def _absent(
@@ -196,14 +194,8 @@ def _absent(
         why = _unknown(was, now, is_judged)
         by = None if why else _resolved_by(was, now, unchanged)
         then = evolve(was, state=BreakState.NOT_KNOWN if why else BreakState.RESOLVED, by=by)
-    return BreakChange(
-        reference=before.reference,
-        was=was,
-        now=then,
-        history=_history(then, now.at or before.at),
-        why=why,
-        is_old=was.is_resolved,
-    )
+    history, is_old = _history(then, now.at or before.at), was.is_resolved
+    return BreakChange(reference=before.reference, was=was, now=then, history=history, why=why, is_old=is_old)
 
 
 def _unknown(was: BreakRecord, now: ReferenceView, is_judged: Callable[[str], bool]) -> str:
@@ -217,17 +209,10 @@ def _unknown(was: BreakRecord, now: ReferenceView, is_judged: Callable[[str], bo
 
 
 def _history(known: BreakRecord, at: datetime | None) -> History:
-    return History(
-        state=known.state,
-        first_seen=known.first_seen,
-        first_run=known.first_run,
-        age_days=0 if at is None or known.first_seen is None else _days(known.first_seen, at),
-    )
-
-
-def _days(first: datetime, last: datetime) -> int:
-    """Return the days between two times by the calendar, so that nightly runs are one day apart, not 0.99."""
-    return max((last.astimezone(UTC).date() - first.astimezone(UTC).date()).days, 0)
+    age = 0
+    if at is not None and known.first_seen is not None:  # by the calendar: nightly runs are one day apart, not 0.99
+        age = max((at.astimezone(UTC).date() - known.first_seen.astimezone(UTC).date()).days, 0)
+    return History(state=known.state, first_seen=known.first_seen, first_run=known.first_run, age_days=age)
 
 
 # Why a break is gone
@@ -257,11 +242,6 @@ def _resolved_by(was: BreakRecord, now: ReferenceView, unchanged: Collection[Res
     return ResolvedBy.RULE
 
 
-def ledger_fingerprint(code: Code, entry: Entry) -> str:
-    """Return `BreakRecord.ledger` of a reference with this row alone."""
-    return _fingerprint(code, (_compared(entry),))
-
-
 def _fingerprint(code: Code, rows: Fields) -> str:
     """Return a checksum of the fields that a finding is about, without regard to the order of rows and repetition."""
     places = [COMPARED.index(name) for name in code.fields]
@@ -287,13 +267,7 @@ class ReferenceRecord:
     @property
     def is_known(self) -> bool:
         """Whether it says anything that matters later."""
-        is_of_recheck = self.matched is not None or self.remembered
-        return bool(self.breaks or self.is_paid or self.settled or not self.is_in_ledger or is_of_recheck)
-
-    @property
-    def reversal(self) -> BreakRecord | None:
-        """The break of the previous run that says the payment was reversed before."""
-        return next((each for each in self.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
+        return self != ReferenceRecord(reference=self.reference)
 
 
 Records: TypeAlias = Callable[[Callable[[str], bool]], Iterator[tuple[ReferenceRecord, Sequence[Entry]]]]
@@ -339,14 +313,15 @@ _MONTHS = (
 
 def reversal(earlier: ReferenceRecord, entry: Entry, answer: Observation, rules: Rules) -> Finding | None:
     """Return the finding that a payment of the previous run is not paid any more; None if it is, or never was."""
-    before, found = earlier.reversal, answer.transaction
+    found = answer.transaction
+    before = next((each for each in earlier.breaks if each.code is Code.REVERSED and not each.is_resolved), None)
     if earlier.matched is not None:
         change = earlier.matched.changes(found, rules.read_status)
         return None if change is None else Finding(Code.REVERSED, change[2], ledger=change[0], service=change[1])
     status = None if found is None else rules.read_status(found.status)
     if not (earlier.is_paid or before) or (found is not None and status not in _NOT_PAID):
         return None
-    has_changed = before is not None and before.ledger != ledger_fingerprint(Code.REVERSED, entry)
+    has_changed = before is not None and before.ledger != _fingerprint(Code.REVERSED, (_compared(entry),))
     if has_changed and status is not None and status is rules.status_of(entry):
         return None  # it was reported, and the ledger has followed
     said = "is not known to it now" if found is None else f"is {quote(found.status)} now"
@@ -360,13 +335,11 @@ def with_history(row: Row, earlier: ReferenceRecord, *, run: str, previous: str)
     """Return *row* of *run* with the age of each of its breaks, as *previous* knows them."""
     if row.bucket is not Bucket.BREAK or row.reference is None:
         return row
-    before = {each.code: each for each in earlier.breaks}
     is_one_of_several = any(each.code is Code.DUPLICATE_REFERENCE for each in row.findings)
     was = view_of(row.reference, (), run=previous, remembered=earlier.breaks)
-    now = view_of(row.reference, (row,), run=run)
     ages = {}
-    for change in changes_of(was, now):
-        known, history = before.get(change.now.code), change.history
+    for change in changes_of(was, view_of(row.reference, (row,), run=run)):
+        known, history = change.was, change.history
         # Of several rows with the reference, this one may say what one of them said before.
         if is_one_of_several and known is not None and not known.code.is_of_ledger and not known.is_resolved:
             is_same = set(change.now.sides) <= set(known.sides)

@@ -6,18 +6,15 @@ Rechecked rows matched in an earlier run and are looked up again. A report has t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, Context
 from math import exp, fsum, lgamma, log, log1p
-from types import MappingProxyType
 
 from attrs import define, field, frozen
 
 from payclient._escape import plural
 from payclient.reconcile.nights._records import PreviousRun
-from payclient.reconcile.rules import Rules, changed_rules, duration_text
+from payclient.reconcile.rules import duration_text
 from payclient.reconcile.values import Bucket, Row
 
 CONFIDENCE = 0.95
@@ -47,15 +44,9 @@ class Rechecked:
     """The rows that were looked up again, of a population that the ledger does not list, and what they prove."""
 
     population: int = 0
-    rows: int = field(init=False, default=0)
-    unanswered: int = field(init=False, default=0)
-    changed: int = field(init=False, default=0)
-
-    def add(self, *, is_changed: bool, is_answered: bool) -> None:
-        """Count a row."""
-        self.rows += 1
-        self.changed += is_changed
-        self.unanswered += not is_answered
+    rows: int = 0
+    unanswered: int = 0
+    changed: int = 0
 
     @property
     def looked_at(self) -> int:
@@ -110,12 +101,12 @@ def _percent(share: float) -> str:
     return f"{rounded.normalize():f}"
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class SincePrevious:
-    """The changes since the previous run, apart from its breaks."""
+    """The changes since the previous run, apart from its breaks; counted row by row."""
 
     previous: PreviousRun
-    carried: Mapping[Bucket, int]  # rows dropped from the ledger since, by current bucket
+    carried: dict[Bucket, int] = field(factory=lambda: dict.fromkeys(Bucket, 0))  # dropped from the ledger since
     changed_rules: tuple[str, ...] = ()
     removed_by_rules: int = 0  # rows that only the previous rules would flag
     added_by_rules: int = 0  # breaks that the previous rules would not flag
@@ -123,6 +114,34 @@ class SincePrevious:
     oldest_reused_at: datetime | None = None
     newest_reused_at: datetime | None = None
     rechecked: Rechecked | None = None  # None if none were to be looked up again
+
+    def add(self, row: Row) -> None:
+        """Count *row*."""
+        if row.is_rechecked:
+            self.rechecked = self.rechecked or Rechecked()
+            self.rechecked.rows += 1
+            self.rechecked.changed += row.bucket is Bucket.BREAK
+            self.rechecked.unanswered += row.bucket is Bucket.UNRESOLVED
+        elif row.carried_from:
+            self.carried[row.bucket] += 1
+        if row.reused_from and (at := row.observed_at) is not None:
+            self.reused += 1
+            self.oldest_reused_at = min(self.oldest_reused_at or at, at)
+            self.newest_reused_at = max(self.newest_reused_at or at, at)
+        if row.earlier_bucket is None:
+            return
+        if row.bucket is Bucket.BREAK:
+            self.added_by_rules += 1
+        elif row.earlier_bucket in (Bucket.BREAK, Bucket.UNRESOLVED) and row.bucket is not Bucket.UNRESOLVED:
+            self.removed_by_rules += 1
+
+    def count_population(self, population: int | None) -> None:
+        """Note the number of rows of which some or all are looked up again; None where none are."""
+        if population is None:
+            self.rechecked = None
+        else:
+            self.rechecked = self.rechecked or Rechecked()
+            self.rechecked.population = population
 
     @property
     def reused_sentence(self) -> str:
@@ -150,7 +169,6 @@ class SincePrevious:
 
     @property
     def carried_rows(self) -> int:
-        """All rows that were carried over."""
         return sum(self.carried.values())
 
     @property
@@ -169,51 +187,3 @@ class SincePrevious:
         ]
         effect = " and ".join(filter(None, effects)) or "no break more or less"
         return f"Rules that changed since the previous run: {', '.join(self.changed_rules)}. They alone made {effect}."
-
-
-@define
-class SinceTally:
-    """Counts what changed, row by row."""
-
-    _previous: PreviousRun
-    _rules: Rules
-    _carried: Counter[Bucket] = field(init=False, factory=Counter)
-    _removed: int = field(init=False, default=0)
-    _added: int = field(init=False, default=0)
-    _reused: int = field(init=False, default=0)
-    _oldest: datetime | None = field(init=False, default=None)
-    _newest: datetime | None = field(init=False, default=None)
-    _rechecked: Rechecked = field(init=False, factory=Rechecked)
-
-    def add(self, row: Row) -> None:
-        """Count *row*."""
-        if row.is_rechecked:
-            is_answered = row.bucket is not Bucket.UNRESOLVED
-            self._rechecked.add(is_changed=row.bucket is Bucket.BREAK, is_answered=is_answered)
-        elif row.carried_from:
-            self._carried[row.bucket] += 1
-        if row.reused_from and (at := row.observed_at) is not None:
-            self._reused += 1
-            self._oldest = at if self._oldest is None else min(self._oldest, at)
-            self._newest = at if self._newest is None else max(self._newest, at)
-        if row.earlier_bucket is None:
-            return
-        if row.bucket is Bucket.BREAK:
-            self._added += 1
-        elif row.earlier_bucket in (Bucket.BREAK, Bucket.UNRESOLVED) and row.bucket is not Bucket.UNRESOLVED:
-            self._removed += 1
-
-    def since(self, population: int | None) -> SincePrevious:
-        """Return the counts; *population* is that of the rows that are looked up again, None if none are."""
-        self._rechecked.population = population or 0
-        return SincePrevious(
-            previous=self._previous,
-            carried=MappingProxyType({bucket: self._carried[bucket] for bucket in Bucket}),
-            changed_rules=changed_rules(self._previous.rules, self._rules),
-            removed_by_rules=self._removed,
-            added_by_rules=self._added,
-            reused=self._reused,
-            oldest_reused_at=self._oldest,
-            newest_reused_at=self._newest,
-            rechecked=None if population is None else self._rechecked,
-        )

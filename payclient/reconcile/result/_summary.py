@@ -11,13 +11,13 @@ from attrs import define, field, frozen
 
 from payclient._escape import plural
 from payclient.ledger import Entry
-from payclient.reconcile.nights import BreakChange, Decision, Decisions, Key, PreviousRun, SincePrevious, SinceTally
+from payclient.reconcile.nights import BreakChange, Decision, Decisions, Key, PreviousRun, SincePrevious
 from payclient.reconcile.result._bridges import Bridge, Settlement, SettlementBridge, TieOut, paid_by
 from payclient.reconcile.result._compared import Compared, Comparison
 from payclient.reconcile.result._leakage import Leakage, Leakages
 from payclient.reconcile.result._open_findings import AcceptanceNotice, Acceptances, OpenFindings, OpenTally
 from payclient.reconcile.result._patterns import Pattern, Patterns
-from payclient.reconcile.rules import STRICT, Rules, in_zone
+from payclient.reconcile.rules import STRICT, Rules, changed_rules, in_zone
 from payclient.reconcile.values import Bucket, Code, Row, Severity, StatementTotals, TieOutError
 
 
@@ -313,13 +313,15 @@ class Tally:
     _acceptances: Acceptances = field(init=False)
     _patterns: Patterns = field(init=False, factory=Patterns)
     _still_there: dict[Key, Decision] = field(init=False, factory=dict)
-    _since: SinceTally | None = field(init=False)
+    _since: SincePrevious | None = field(init=False, default=None)
     _open: OpenTally = field(init=False, factory=OpenTally)
 
     def __attrs_post_init__(self) -> None:
         self._period = PeriodTally(self._rules)
         self._acceptances = Acceptances(self._rules, self._decisions.keys())
-        self._since = None if self._previous is None else SinceTally(self._previous, self._rules)
+        if self._previous is not None:
+            changed = changed_rules(self._previous.rules, self._rules)
+            self._since = SincePrevious(previous=self._previous, changed_rules=changed)
 
     def add(self, row: Row) -> None:
         """Count *row*."""
@@ -386,7 +388,8 @@ class Tally:
             TieOutError: When the counts or the money do not tie, which is a bug of payclient.
         """
         counted = sum(total.rows for total in self._buckets.values())
-        since = None if self._since is None else self._since.since(population)
+        if (since := self._since) is not None:
+            since.count_population(population)
         expected = self._rows + self._other_rows + (since.carried_rows if since else 0)
         expected += since.rechecked.rows if since and since.rechecked else 0
         if counted != expected:
