@@ -252,8 +252,9 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
-    """Fuzz the parser for ten minutes, or for the number of seconds after `--`."""
+    """Compare two parsers of heads, and fuzz bodies for ten minutes, or for the number of seconds after `--`."""
     install(session, "fuzz")
+    session.run("python", "-m", "fuzz.heads", env={"PYTHONPATH": str(HERE / "tests")})
     if not session.run("python", "-c", IS_FUZZABLE, silent=True):
         session.skip("the fuzzer, atheris, is for Linux and Python before 3.14")
     session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": str(HERE / "tests")})

@@ -23,6 +23,7 @@ Limits of the strictness:
 - A chunked body together with a `Content-Length` is read by its chunks (RFC 9112, section 6.3). An intermediary may
   have read it by its length, so the connection is not reused. The same holds for 204 and 304, behind which some
   services send a body.
+- A head that this connection has received before is read without llhttp (`_known_head`), as llhttp reads it.
 - Everything received counts against a limit, headers, trailers and framing included, so nothing grows without bound.
 """
 
@@ -33,6 +34,7 @@ import re
 import httptools
 
 from payclient.protocol import BODY_LIMIT, Response
+from payclient.transports._known_head import KnownHead
 
 _MAX_BYTES = 2 * BODY_LIMIT
 """Maximum size of one response on the wire, with head, framing and trailers."""
@@ -41,6 +43,8 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BLANKS_AFTER_CHUNKED = re.compile(rb"(?im)^(transfer-encoding:[ \t]*chunked)[ \t]+(?=\r?$)")
 """White space that RFC 9110 allows, and with which llhttp does not recognise the coding."""
 _BODILESS = (204, 304)
+_MAX_REMEMBERED = 16
+"""Maximum of heads that one connection remembers in turn; a service may write a new one each time."""
 _MIN_PART = 64
 """Minimum size that a chunk counts as: 256 KiB in chunks of one byte would block the event loop for seconds."""
 
@@ -53,8 +57,9 @@ class ResponseParser:
     """Parses the responses of one connection, one after the other."""
 
     __slots__ = (
-        "_chunked", "_connection", "_exchanges", "_headers", "_parser", "_parts", "_problem", "_response_is_over",
-        "_size", "_status_code", "has_head", "is_awaited", "is_reusable", "raw_headers", "received",
+        "_chunked", "_connection", "_exchanges", "_headers", "_parser", "_parts", "_problem",
+        "_remembered", "_response_is_over", "_size", "_status_code", "has_head", "is_awaited", "is_reusable",
+        "known_head", "raw_headers", "received",
     )  # fmt: skip
 
     has_head: bool
@@ -76,6 +81,8 @@ class ResponseParser:
             lenient_chunked_length=True,  # chunks are believed, and the connection is closed
             lenient_optional_cr_before_lf=True,
         )
+        self.known_head: KnownHead | None = None
+        self._remembered = 0
         self._reset()
         self.is_awaited = False
 
@@ -87,7 +94,13 @@ class ResponseParser:
 
     def feed(self, data: bytes | memoryview) -> Response | None:
         """Parse *data*, and return the response if it is complete."""
+        is_first = not self.received
         self.received += len(data)
+        if is_first and (known := self.known_head) is not None and (found := known.find(data)) is not None:
+            self._headers, self.raw_headers, body = found
+            self._status_code, self._parts = known.status_code, [body]
+            self.has_head = self.is_reusable = self._response_is_over = True
+            return self._finish()
         try:
             if not self.has_head and b"\t" in (head := bytes(data)):
                 data = _BLANKS_AFTER_CHUNKED.sub(rb"\1", head)
@@ -97,7 +110,10 @@ class ResponseParser:
         if self.received > _MAX_BYTES:
             self._fail(f"more than {_MAX_BYTES} bytes came")
         if self._response_is_over:
-            return self._finish()
+            response = self._finish()
+            if is_first and self.is_reusable and self._remembered < _MAX_REMEMBERED:
+                self._remember(bytes(data), response)
+            return response
         if self._problem:
             raise MalformedError(self._problem)
         return None
@@ -163,6 +179,13 @@ class ResponseParser:
             is_ambiguous = self._status_code in _BODILESS or (self._chunked and "content-length" in self._headers)
             self.is_reusable = self._parser.should_keep_alive() and not is_ambiguous
             self._response_is_over = True
+
+    def _remember(self, data: bytes, response: Response) -> None:
+        """Keep the head of a complete response for the next one."""
+        self._remembered += 1
+        self.known_head = KnownHead.of(
+            data, len(response.body), response.status_code, response.headers, self.raw_headers
+        )
 
     def _reset(self) -> None:
         self._headers, self.raw_headers, self._parts = {}, [], []

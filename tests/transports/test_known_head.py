@@ -1,0 +1,150 @@
+"""The head that a connection has received before: read as llhttp reads it, or not at all."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import pytest
+
+from fuzz.heads import BODY, differences, messages
+from payclient.transports._known_head import KnownHead
+from payclient.transports._parser import ResponseParser
+
+HEAD = b"HTTP/1.1 200 OK\r\nDate: Tue, 24 Nov 2026 10:00:00 GMT\r\nX-Request-Id: 0a\r\nContent-Length: %d\r\n\r\n"
+FIRST = HEAD % len(BODY) + BODY
+
+
+class Counting(ResponseParser):
+    """Counts the headers that llhttp reports."""
+
+    count = 0
+
+    def on_header(self, name, value):
+        self.count += 1
+        super().on_header(name, value)
+
+
+def received(parser, message):
+    parser.begin()
+    return parser.feed(memoryview(message))
+
+
+def test_differences():
+    """Mutated responses mean the same with and without a known head, and a fair part has one."""
+    wrong, known = differences(20_000, seed=1)
+    assert (wrong, known > 2_000) == (0, True)
+
+
+def test_no_callbacks():
+    """A head that differs in the digits of date, identifier and length is read without a callback, as it stands."""
+    parser = Counting()
+    received(parser, FIRST)
+    second = FIRST.replace(b"24 Nov 2026 10:00:00", b"25 Nov 2026 11:30:01").replace(b"0a", b"F9").replace(b"T1", b"T2")
+    response = received(parser, second)
+    assert (parser.count, parser.is_reusable, parser.is_awaited) == (3, True, False)
+    assert response.headers == {"date": "Tue, 25 Nov 2026 11:30:01 GMT", "x-request-id": "F9", "content-length": "73"}
+    assert parser.raw_headers[1] == (b"X-Request-Id", b"F9")
+    assert (response.status_code, response.body, response.is_fresh) == (200, BODY.replace(b"T1", b"T2"), False)
+
+
+def test_left_to_llhttp():
+    """Everything else is left to llhttp, and the known head of one connection is unknown to another."""
+    other = FIRST.replace(b"200 OK", b"201 OK")
+    assert received(Counting(), other).status_code == 201
+    for message in (
+        other,
+        FIRST.replace(b"Tue", b"Wed"),
+        FIRST.replace(b"0a", b"0g"),
+        HEAD % 2 + b"{}",
+        FIRST + b"\r\n",
+    ):
+        parser = Counting()
+        received(parser, FIRST)
+        received(parser, message)
+        assert parser.count == 6, message
+    parser = Counting()
+    received(parser, FIRST)
+    parser.begin()
+    assert [parser.feed(FIRST[:-1]), parser.feed(FIRST[-1:]).body, parser.count] == [None, BODY, 6]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [FIRST.replace(b"Date: ", b"Connection: close\r\nDate: "), FIRST + b"\r\n", FIRST.replace(b"\r\n", b"\n")],
+)
+def test_not_remembered(message):
+    """The head of a response that ends its connection, or with more than the plainest form, is not remembered."""
+    parser = Counting()
+    received(parser, message)
+    assert parser.known_head is None
+
+
+def test_always_new():
+    """A service that writes a new head each time is not remembered forever."""
+    parser = Counting()
+    for number in range(100, 140):
+        received(parser, FIRST.replace(b"200 OK", b"%d OK" % (number + 300)))
+    assert parser.known_head.status_code == 415
+
+
+def broken(kind):
+    """Return parsers whose known heads are of *kind*."""
+
+    class Broken(ResponseParser):
+        def _remember(self, data, response):
+            super()._remember(data, response)
+            if self.known_head is not None:
+                self.known_head = kind(*attrs.astuple(self.known_head, recurse=False))
+
+    return Broken
+
+
+class BelievesAnotherLength(KnownHead):
+    def find(self, data):
+        end = self.length.stop
+        kept = bytes(data)[: self.length.start] + b"%d" % (len(data) - self.size) + bytes(data)[end:]
+        return super().find(kept)
+
+
+class DoesNotLookBehind(KnownHead):
+    def find(self, data):
+        length = bytes(data)[self.length]
+        return super().find(data[: self.size + int(length)] if length.isdigit() else data)
+
+
+class OfAnyConnection(Counting):
+    heads: ClassVar[list[KnownHead]] = []
+
+    def __init__(self):
+        super().__init__()
+        self.known_head = next(iter(self.heads), None)
+
+    def _remember(self, data, response):
+        super()._remember(data, response)
+        self.heads.append(self.known_head)
+
+
+@pytest.mark.parametrize("kind", [BelievesAnotherLength, DoesNotLookBehind])
+def test_controls(kind):
+    """The comparison notices a known head that believes another length, or does not look behind the body."""
+    assert differences(5_000, seed=2, make=broken(kind))[0] > 0
+
+
+def test_each_connection_begins_anew():
+    """The first response of each connection goes to llhttp; a parser that shares its heads is noticed."""
+    for kind, expected in ((Counting, [3, 3]), (OfAnyConnection, [3, 0])):
+        counts = []
+        for _ in range(2):
+            parser = kind()
+            received(parser, FIRST)
+            counts.append(parser.count)
+        assert counts == expected
+
+
+def test_messages_are_well_formed():
+    """Each response that is mutated is accepted and leaves its connection usable."""
+    for message in messages():
+        parser = ResponseParser()
+        assert received(parser, message) is not None
+        assert parser.is_reusable
