@@ -58,7 +58,6 @@ def is_seconds(_: object, attribute: Any, value: float) -> None:
 
 
 def is_wait(_: object, attribute: Any, value: Any) -> None:
-    """Validate a field that is a number of seconds, 0 included."""
     if not _is_number(value):
         message = f"{attribute.name} must be a number of seconds, 0 or more, got {value!r}"
         raise ConfigurationError(message)

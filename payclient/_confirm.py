@@ -87,8 +87,6 @@ def _to_words(given: object) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Claim:
-    """A claim about a transaction, such as that of a callback."""
-
     reference: str
     amount: int = field(validator=_is_amount)
     merchant_reff: str | None = field(converter=_to_stated)  # None: not compared

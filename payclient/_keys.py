@@ -64,7 +64,6 @@ class Keys:
         return self._source is not None
 
     async def renew(self, known_version: int) -> bool:
-        """Ask for a newer key than *known_version*, and return whether there is one."""
         # Lookups that ask at the same time share one call of the source, and its failure.
         if self._source is not None and self.version == known_version:
             call = self._call = self._call or self._start(self._source)
@@ -82,7 +81,6 @@ class Keys:
         return self.version != known_version
 
     def close(self) -> None:
-        """End the call of the source, if there is one, with an error for its callers."""
         if self._call is not None:
             self._call.task.cancel()
 

@@ -32,8 +32,6 @@ _NO_TIME: dict[str, float] = {"queued": 0.0, "attempts": 0.0, "backoff": 0.0}
 
 @define(eq=False, repr=False)
 class LookupPhase(Timeout):
-    """A timed block of one lookup, made by `Lookup.phase`: its duration is limited and recorded."""
-
     _lookup: Lookup
     _name: PhaseName
     _began: float

@@ -34,7 +34,6 @@ class Refusals:
     _fires_at: float = field(init=False, default=math.inf)
 
     def concerns(self, lookup: Lookup) -> bool:
-        """Return whether there is an outage in which *lookup* may be refused."""
         return self.outage.is_on and lookup.outage is not None
 
     def check(self, lookup: Lookup) -> None:

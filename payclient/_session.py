@@ -435,7 +435,6 @@ class Session:
 
 
 def _deviating(transaction: Transaction) -> tuple[str, ...]:
-    """Return the names of the fields, without their values."""
     names = (text.partition(":")[0] for text in transaction.deviations)
     return tuple(name if name in _FIELDS else "other" for name in names)
 
@@ -448,6 +447,5 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def closed(problem: str = "it has been closed") -> ClientClosedError:
-    """Return the error for any use of a client that has *problem*."""
     message = f"this client cannot be used: {problem}"
     return ClientClosedError(message)

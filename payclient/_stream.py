@@ -84,8 +84,6 @@ async def stream(
 
 
 class _Rows:
-    """Hands the references out one by one."""
-
     def __init__(self, references: References) -> None:
         self._next: Callable[[], Awaitable[str]] | None = None
         if isinstance(references, AsyncIterable):
@@ -98,7 +96,6 @@ class _Rows:
         self.is_awaited = False
 
     async def take(self) -> PendingRow | None:
-        """Return the next row, or None at the end."""
         if self._next is not None:
             return await self._take_in_turn(self._next)
         if self.is_exhausted:
@@ -241,7 +238,6 @@ class _Stream:
         worker.add_done_callback(self._settle)
 
     async def stop(self) -> None:
-        """End all workers and readers, even if this is cancelled repeatedly."""
         self._is_draining = self._is_stopping = True
         for worker in self._workers:
             worker.cancel()

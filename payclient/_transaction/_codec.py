@@ -64,7 +64,6 @@ def _shown(name: str, value: object) -> str:
 
 
 def _exact_integer(value: object) -> int | None:
-    """Return the whole number that *value* represents, or None if it is not one."""
     if type(value) is int:  # `bool` is an `int`, and not money
         number = value
     elif isinstance(value, Decimal):

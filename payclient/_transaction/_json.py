@@ -22,7 +22,6 @@ class JSONProblem(ValueError):  # noqa: N818  it is a finding about the data; th
 
 
 def read_json(body: bytes) -> Any:
-    """Return the JSON value of *body*."""
     # A byte order mark is accepted. Numbers with a point or an exponent become `Decimal`, without loss.
     # RFC 8259, in the stricter reading of RFC 7493 (I-JSON).
     try:
@@ -50,12 +49,10 @@ def read_json(body: bytes) -> Any:
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether a JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Return whether a JSON value is a list."""
     return isinstance(value, list)
 
 

@@ -47,8 +47,6 @@ _REQUESTS_PER_ACCEPTED = 2
 
 @frozen
 class Ticket:
-    """The right to one attempt."""
-
     number: int
     started_at: float
     load: int  # attempts in flight, this one included
@@ -105,7 +103,6 @@ class ConcurrencyController:
             self._set_limit(self.threshold)
 
     def throttled(self, ticket: Ticket, now: float, *, granted: int, is_paused: bool) -> None:
-        """Record that the service asked for fewer requests."""
         self._refused(ticket, now, granted, _CUT_BY_PAUSE if is_paused else _CUT)
 
     def overloaded(self, ticket: Ticket, now: float, *, granted: int) -> None:

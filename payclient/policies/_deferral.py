@@ -70,7 +70,6 @@ class Deferral:
         return self.is_on and not self.is_reached
 
     def succeed(self) -> None:
-        """Record a lookup that the service answered."""
         self.answers += 1
         self._refused_in_a_row = 0
 
@@ -80,7 +79,6 @@ class Deferral:
         return self.malformed_passes if is_malformed else PASSES
 
     def decide(self, row: PendingRow, error: errors.PayClientError, *, longest: float = inf) -> Disposition | float:
-        """Return the disposition of *row*, or the seconds until its next pass."""
         verdict = classify(error)
         if verdict.signal is Signal.ACCEPTED:
             self.succeed()
@@ -93,7 +91,6 @@ class Deferral:
         return self._defer(row, error, longest)
 
     def _is_hopeless(self, error: errors.PayClientError) -> bool:
-        """Return whether every lookup would probably fail like this one."""
         is_refused = isinstance(error, errors.PermissionDeniedError) or _is_elsewhere(error)
         self._refused_in_a_row = self._refused_in_a_row + 1 if is_refused else 0
         is_unsent = isinstance(error, errors.ConnectionFailedError) and error.sent == "no"
@@ -125,7 +122,6 @@ class Deferral:
 
 
 def is_passing(error: errors.PayClientError) -> bool:
-    """Return whether the same lookup may succeed later."""
     return classify(error).is_passing or _is_elsewhere(error)
 
 
@@ -135,7 +131,6 @@ def _is_elsewhere(error: errors.PayClientError) -> bool:
 
 
 def _has_reached(error: errors.PayClientError) -> bool:
-    """Return whether the service may have received a request of this lookup."""
     if isinstance(error, errors.OutageError):
         return False
     if not isinstance(error, errors.DeadlineExceededError):

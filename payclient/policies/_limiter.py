@@ -82,7 +82,6 @@ class Limiter:
 
     @property
     def in_flight(self) -> int:
-        """Tickets granted and not yet released."""
         return self._in_flight + self._probing
 
     @property
@@ -127,7 +126,6 @@ class Limiter:
         return self.acquire_now(is_poll) or await self._wait_for_turn(self._polls if is_poll else self._queue)
 
     def release(self, ticket: Ticket, signal: Signal, *, retry_after: float | None = None) -> None:
-        """Give a ticket back, with the result of its attempt."""
         if ticket.is_probe:
             self._probing -= 1
         else:
@@ -165,7 +163,6 @@ class Limiter:
             self._grant_due()
 
     def close(self, error: Callable[[], Exception]) -> None:
-        """Fail all waiting and later acquires; granted tickets stay valid."""
         self._closed = error
         self._grant_due()
         if self._timer is not None:

@@ -82,7 +82,6 @@ class Outage:
         self._since = math.inf  # start of the first attempt that failed
 
     def seconds(self, now: float) -> float:
-        """Return the duration of the outage; 0.0 if there is none."""
         return now - self._since if self.is_on else 0.0
 
     # Attempts
@@ -108,7 +107,6 @@ class Outage:
         return has_refused
 
     def failed(self, ticket: Ticket, now: float, failure: str, *, pause: float = 0.0) -> None:
-        """Record a failed attempt; it may begin an outage."""
         began, reference = self._in_flight.pop(ticket.number)
         self._failures, self._finals = self._failures + 1, 0
         if len(self._references) < _REFERENCES:
@@ -170,7 +168,6 @@ class Outage:
         return math.inf
 
     def refuse(self, now: float) -> OutageError:
-        """Return the error of a lookup that is refused, and count it."""
         self.refused += 1
         return OutageError(
             f"the service does not answer; the last failure was {self.last_failure}",

@@ -79,7 +79,6 @@ _CLASSIFICATIONS: tuple[tuple[type[errors.PayClientError], Classification], ...]
 
 
 def classify(error: errors.PayClientError) -> Classification:
-    """Return the meaning of *error* for limiter, retry and stream."""
     if isinstance(error, errors.ServiceError):
         return _BROKEN if error.retry_after is None else _TOLD_TO_WAIT
     if isinstance(error, errors.UnexpectedResponseError) and not isinstance(error, errors.ReferenceMismatchError):
@@ -136,8 +135,6 @@ _MAX_UNCOUNTED = 50
 
 @define
 class Retries:
-    """The retry state of one lookup."""
-
     policy: RetryPolicy
     random: Callable[[], float]
     _counted: int = field(default=0, init=False)

@@ -20,8 +20,6 @@ _MIN_INTERVAL = 0.005
 
 
 class Timed(Protocol):
-    """Can be scheduled on a `Clock`."""
-
     def fire(self) -> None:
         """Called once, when the time has come."""
 
@@ -38,7 +36,6 @@ class Clock:
         self._is_stopped = False
 
     def schedule(self, timeout: Timed, when: float) -> None:
-        """Fire *timeout* at *when*, or as soon as possible after it; never if infinite."""
         self._timeouts[timeout] = when
         if when < self._fires_at:
             self._schedule(when)
@@ -48,7 +45,6 @@ class Clock:
         return list(self._timeouts)
 
     def cancel(self, timeout: Timed) -> None:
-        """Cancel *timeout*; no effect if it has fired."""
         self._timeouts.pop(timeout, None)
         if self._is_stopped:
             self.stop()

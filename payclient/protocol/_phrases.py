@@ -19,8 +19,6 @@ from payclient.protocol._secret import REMOVED
 
 
 class Meaning(Enum):
-    """The meaning of a refusal."""
-
     NOT_FOUND = "not found"
     NO_DATA = "no data"  # no such record, of an unnamed kind
     BARE = "bare"  # only "not found", or no message
@@ -119,7 +117,6 @@ def meaning(
     *,
     beside: Iterable[str] = (),
 ) -> Meaning:
-    """Return the meaning of the service's messages."""
     named = plain(reference) if any(map(str.isdigit, reference)) else ""  # without a digit it may be a word of theirs
     said, all_said = ([text for given in part if (text := _plain(given, named))] for part in (texts, beside))
     said = said or all_said

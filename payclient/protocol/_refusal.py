@@ -108,8 +108,6 @@ _PLACES = ("message", "error", "errors", "detail", "msg", "title", "description"
 
 @frozen
 class ErrorResponse:
-    """A response that becomes an error."""
-
     status_code: int
     headers: Mapping[str, str]
     text: str
@@ -120,7 +118,6 @@ class ErrorResponse:
     words: str = ""
 
     def error(self, kind: type[_Error], meaning: str, **more: Any) -> _Error:
-        """Return an error of *kind* with the plain values of this response."""
         kept = {name: self.clean(value, _WORDS) for name, value in self.headers.items() if name in _KEPT_HEADERS}
         return kind(
             f"{self.clean(meaning, _EXCERPT)} (HTTP {self.status_code})",
@@ -317,7 +314,6 @@ def _all_texts(value: object) -> Iterator[str]:
 
 
 def _is_about(reference: str, value: object, words: str) -> bool:
-    """Return whether a refusal is about this reference, and not about the caller."""
     named = value.get("errors") if is_object(value) else None
     if is_object(named) and "reference" in named:
         return True

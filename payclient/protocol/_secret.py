@@ -41,7 +41,6 @@ class Redaction:
         self._beginnings = tuple(written[:_MIN_PREFIX] for written in self._secrets)
 
     def __call__(self, text: str) -> str:
-        """Return *text* without the secret."""
         if not any([beginning in layer for layer in _layers(text) for beginning in self._beginnings]):  # noqa: C419  quicker
             return text
         spans: list[tuple[int, int]] = []

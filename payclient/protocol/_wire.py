@@ -85,7 +85,6 @@ class InflateError(ValueError):
 
 
 def inflate(body: bytes, content_encoding: str, *, limit: int) -> bytes:
-    """Return *body* decompressed."""
     # The client asks for `identity`, but a proxy may add an encoding.
     codings = [name for part in content_encoding.split(",") if (name := part.strip()).lower() not in ("", "identity")]
     if len(codings) > _MAX_LAYERS:
@@ -139,12 +138,10 @@ def endpoint(base_url: str, environment: Environment) -> str:
 
 
 def request_headers(user_agent: str) -> Mapping[str, str]:
-    """Return the headers that all requests of a client have in common."""
     return MappingProxyType({**_HEADERS, "User-Agent": user_agent})
 
 
 def build_request(url: str, reference: str, *, headers: Mapping[str, str], authorization: Callable[[], str]) -> Request:
-    """Return the request for one lookup."""
     # Transaction detail specification, part 4: method, headers and body.
     return Request("POST", url, headers, f'{{"reference":{_encode(reference)}}}'.encode(), authorization)
 

@@ -14,7 +14,6 @@ TransportName: TypeAlias = Literal["httpx", "httpx2", "fast"]
 
 
 def make_transport(given: str | None = None, *, network: Network | None = None) -> Transport:
-    """Return the transport named by the argument, by `PAYCLIENT_TRANSPORT`, or else the default."""
     name, network = resolve_transport(given), network or Network()
     if name == "fast":
         from payclient.transports.fast import FastTransport  # noqa: PLC0415  without httpx

@@ -48,7 +48,6 @@ _SMALLEST_PART = 64
 
 
 def _library_of(client: object) -> ModuleType:
-    """Return the module of *client*, whose exceptions it raises."""
     for kind in type(client).__mro__:
         library = sys.modules.get(kind.__module__.partition(".")[0])
         if library is not None and library.__name__ in _LIBRARIES and isinstance(client, library.AsyncClient):
@@ -104,7 +103,6 @@ class _Freshness:
             raise _ReusedError
 
     def of(self, head: Any) -> bool:
-        """Return whether *head* cannot be the response to another request."""
         if head.extensions.get("network_stream") is None:
             return not self._timeouts.is_read
         return self._is_proven or bool(head.http_version == "HTTP/2")  # which numbers its responses
@@ -132,7 +130,6 @@ class HttpxClientTransport:
             raise _unusable("it has been closed")
 
     async def send(self, request: Request) -> Response:
-        """Exchange *request* for a response; see `Transport.send`."""
         if self._client.is_closed:
             raise _unusable("it has been closed")
         if (first := _loops.get(self._client)) is not None and first() is not asyncio.get_running_loop():
@@ -235,20 +232,17 @@ class HttpxTransport(HttpxClientTransport):
         self._shared = SharedPart(lambda request: (library.URL(request.url), common_headers(request)))
 
     async def send(self, request: Request) -> Response:
-        """Exchange *request* for a response; see `Transport.send`."""
         if self._client.is_closed:
             raise _unusable("it has been closed")
         return await self._exchange(request)
 
     async def aclose(self) -> None:
-        """Close the client and all its connections, also those in use."""
         await self._own.aclose()
 
     def _freshness(self, native: Any, request: Request) -> Callable[[Any], bool]:  # noqa: ARG002  our transport says so
         return _is_mocked
 
     def _native(self, request: Request) -> Any:
-        """Make the request without `build_request`, and with all headers: what merges or adds some costs much."""
         url, headers = self._shared.get(request)
         native = self._library.Request(
             request.method,

@@ -35,8 +35,6 @@ _CLOSED_IN_HANDSHAKE = "the connection was closed in the handshake"
 
 
 class BrokenError(Exception):
-    """The connection broke before the response was complete."""
-
     def __init__(self, reason: str, *, answered: bool, silent: bool) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -74,7 +72,6 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the transport
 
     def exchange(self, message: bytes) -> asyncio.Future[Response]:
-        """Send a request, and return a future of the response."""
         self._parser.begin()
         self.is_usable = False
         response = self._response = self._loop.create_future()
@@ -100,7 +97,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._readable is None or not self._readable.poll(0)
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self.is_usable = False
         if self.on_close is not None:
             self.on_close(self)
@@ -111,7 +107,6 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def current(self) -> Progress:
-        """Return the progress of the current exchange."""
         if self._parser.has_head:
             return self.progress.with_step("body")
         is_sending = self._transport is not None and self._transport.get_write_buffer_size() > 0

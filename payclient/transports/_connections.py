@@ -100,7 +100,6 @@ class Connections:
         return await self._exchange(connection, pool, origin, message, is_stale_possible=False)
 
     async def aclose(self) -> None:
-        """Close all connections, also those in use."""
         self._is_closed = True
         connections = [connection for pool in self._pools.values() for connection in pool.connections]
         for connection in connections:

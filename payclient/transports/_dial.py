@@ -25,8 +25,6 @@ _BUFFER = 16 * 1024
 
 
 class Dialer:
-    """Makes connections."""
-
     def __init__(self, ssl_context: ssl.SSLContext | None, timeout: float, proxy: Proxy | None = None) -> None:
         self._context = ssl_context
         self._timeout = timeout

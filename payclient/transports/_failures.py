@@ -50,19 +50,16 @@ _PASSING_TLS_ERRORS = (
 
 
 def closed() -> ClientClosedError:
-    """Return the error for a transport that has been closed."""
     message = "the transport has been closed"
     return ClientClosedError(message)
 
 
 def plain_text_refused(proxy: Proxy) -> ConfigurationError:
-    """Return the error for a request over plain `http` that would go through a proxy."""
     message = f"plain http does not go through the proxy {proxy.name}, which would see the API key: use https://"
     return ConfigurationError(message)
 
 
 def refused(error: Exception, origin: Origin, progress: Progress) -> TransportError | None:
-    """Return the error for a failed TLS handshake, a refused tunnel or a lack of file descriptors; or else None."""
     if refusal := _tls_refusal(error):
         message = f"{_peer(origin, progress)} {refusal}"
         return TLSVerificationError(message, sent="no", step="tls", address=progress.address)
@@ -73,7 +70,6 @@ def refused(error: Exception, origin: Origin, progress: Progress) -> TransportEr
 
 
 def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_late: bool) -> TransportError:
-    """Return the error for a connection that could not be made, or not in time."""
     step: Step = progress.step or _step_of(error)
     reason = reason_of(error)
     if progress.proxy and progress.step == "proxy":
@@ -87,7 +83,6 @@ def not_connected(error: Exception, origin: Origin, progress: Progress, *, is_la
 
 
 def broken(error: Exception, origin: Origin, progress: Progress, *, answered: bool) -> TransportError:
-    """Return the error for a connection that ended before the response was complete."""
     peer = _peer(origin, progress)
     step: Step = "body" if answered else (progress.step or "waiting")
     if not answered and (refusal := _refused_certificate(error)):  # in TLS 1.3 its alert comes behind the handshake
@@ -123,7 +118,6 @@ def _links(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the text of a foreign error, on one short line."""
     return " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
 
 

@@ -29,8 +29,6 @@ _VARIABLES = {
 
 
 class _Part(NamedTuple):
-    """A part of the head."""
-
     start: int
     end: int
     digits: bytes | None  # the table that makes the digits equal; None if they may not differ

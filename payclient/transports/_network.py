@@ -53,8 +53,6 @@ _HAS_SYSTEM_PROXY = ("darwin", "win32")
 
 @frozen(eq=False)
 class Network:
-    """Proxy and TLS trust of a transport."""
-
     proxy: Proxy | None = None
     ssl_context: ssl.SSLContext | None = None
 

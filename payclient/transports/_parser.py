@@ -87,7 +87,6 @@ class ResponseParser:
         self.is_awaited = False
 
     def begin(self) -> None:
-        """Expect the response of a request that is sent now."""
         self._reset()
         self.is_awaited = True
         self._exchanges += 1

@@ -86,7 +86,6 @@ class PoolAdapter:
         raise self._native(failure)
 
     async def aclose(self) -> None:
-        """Close every connection."""
         await self.connections.aclose()
 
     async def _exchange(self, request: Any, body: bytes, *, is_lookup: bool) -> Response:

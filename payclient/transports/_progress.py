@@ -39,7 +39,6 @@ class Progress:
         return Progress(self.proxy, step, self.address)
 
     def attach_to(self, error: BaseException) -> None:
-        """Attach this progress to *error*: only the exception survives httpx and task cancellation."""
         if not hasattr(error, _ATTRIBUTE):
             with suppress(AttributeError):  # an exception with slots
                 setattr(error, _ATTRIBUTE, self.with_step(self.step))
@@ -55,7 +54,6 @@ def progress_of(error: BaseException | None) -> Progress:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield *error*, its cause, the cause of that, and so on."""
     for _ in range(8):
         if error is None:
             return

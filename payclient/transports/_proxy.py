@@ -174,7 +174,6 @@ def _read(url: object) -> tuple[SplitResult, str]:
 
 
 def _authorization(parts: SplitResult) -> bytes:
-    """Return the header with the password, or nothing."""
     # RFC 7617.
     if parts.username is None:
         return b""

@@ -25,15 +25,12 @@ class TlsSession:
 
     @property
     def version(self) -> str:
-        """Such as `TLSv1.3`."""
         return self._ssl.version() or ""
 
     def certificate(self) -> dict[str, Any]:
-        """Return the certificate of the other side, as `ssl` describes one that it has verified."""
         return self._ssl.getpeercert() or {}
 
     def handshake(self) -> bytes:
-        """Continue the handshake, and return the bytes to send."""
         try:
             self._ssl.do_handshake()
         except ssl.SSLWantReadError:
@@ -43,12 +40,10 @@ class TlsSession:
         return self._outgoing.read()
 
     def encrypted(self, plain: bytes) -> bytes:
-        """Return the encrypted bytes to send."""
         self._ssl.write(plain)
         return self._outgoing.read()
 
     def close_notify(self) -> bytes:
-        """Return the `close_notify` alert to send."""
         with suppress(ssl.SSLError):  # the peer's close_notify is not waited for
             self._ssl.unwrap()
         return self._outgoing.read()

@@ -15,7 +15,6 @@ from payclient.transports._proxy import Origin, Proxy
 
 
 def make_context(options: Mapping[str, object]) -> ssl.SSLContext:
-    """Return the context that *options* describe; at least one of them is given."""
     given = [name for name in ("trust", "ca_file", "client_cert", "client_key") if options.get(name) is not None]
     keylog_file = _path(options, "keylog_file")
     context = options.get("ssl_context")

@@ -68,14 +68,12 @@ class Polls:
         return polled.result, polled.at
 
     def remove(self, reference: str, listener: Listener) -> None:
-        """Remove *listener*; nothing is kept of a reference without any."""
         others = self._polled[reference].listeners
         del others[listener]
         if not others:
             del self._polled[reference]
 
     async def make(self, reference: str, poll: Poll) -> None:
-        """Make a poll, and pass its result to the listeners; none for *reference* may be in flight."""
         self._in_flight.add(reference)
         result: Result | None = None
         try:
@@ -103,7 +101,6 @@ class Polls:
         del self._open[close]
 
     def close(self, error: Callable[[], PayClientError]) -> None:
-        """End all waits and watches; *error* is called for each."""
         self._closed = error
         for close in tuple(self._open):
             close(error())

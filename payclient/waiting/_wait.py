@@ -104,8 +104,6 @@ def _holds(condition: Condition, transaction: Transaction) -> bool:
 
 @define(eq=False, repr=False)
 class Wait:
-    """The state of one wait."""
-
     reference: str
     _terms: Terms
     _began_at: float = field(kw_only=True, alias="began_at")

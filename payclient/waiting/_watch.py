@@ -152,7 +152,6 @@ class _Watch:
     # The input
 
     def start(self, references: References) -> None:
-        """Start to read the input; the time begins."""
         self._ends_at = self._loop.time() + self._terms.deadline
         self._deadline = self._loop.call_at(self._ends_at, self._on_deadline)
         self._begin(self._read(references))
