@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import tzinfo
 from functools import partial
@@ -30,7 +30,7 @@ from payclient._keys import Keys, KeySource
 from payclient._lookup import Lookup
 from payclient._options import STALL_TIMEOUT, options_of
 from payclient._session import Session
-from payclient._stream import References, fresh_references, in_bulk, stream
+from payclient._stream import References, in_bulk, stream
 from payclient._telemetry import OnAttempt, Stats, Tracing
 from payclient.errors import ConfigurationError, TransactionNotFoundError
 from payclient.policies import Clock, Outage, RetryPolicy, SingleFlight
@@ -263,7 +263,7 @@ class AsyncClient:
         """A snapshot of the counters, for all views together."""
         return self._session.stats()
 
-    async def get_transaction(self, reference: str) -> Transaction:
+    async def get_transaction(self, reference: str, *, fresh: bool = False) -> Transaction:
         """
         Look up one transaction.
 
@@ -271,6 +271,7 @@ class AsyncClient:
 
         Args:
             reference: The service's reference code; sent exactly as given.
+            fresh: Send the request after this call, and over a new connection, to confirm an earlier answer.
 
         Raises:
             InvalidReferenceError: When *reference* is invalid; nothing was sent.
@@ -286,7 +287,8 @@ class AsyncClient:
             Transaction detail specification, part 4.
         """
         clock = self._session.check_usable()
-        return await self._look_up(reference, clock, until=self._deadline(clock), outage=self._outage())
+        until, outage = self._deadline(clock), self._outage()
+        return await self._look_up(reference, clock, until=until, outage=outage, is_newer=fresh, is_fresh=fresh)
 
     async def get_transactions(self, references: Iterable[str], *, concurrency: int | None = None) -> list[Outcome]:
         """
@@ -324,6 +326,7 @@ class AsyncClient:
         *,
         concurrency: int | None = None,
         stall_timeout: float = 900.0,
+        fresh: Container[str] = (),
     ) -> AbstractAsyncContextManager[AsyncIterator[Outcome]]:
         """
         Look up any number of transactions.
@@ -336,6 +339,7 @@ class AsyncClient:
             references: Iterable or async iterable, read lazily; need not fit in memory.
             concurrency: Maximum of lookups in flight; the client's limit if not given.
             stall_timeout: Seconds without any outcome after which the stream ends with an error.
+            fresh: References to look up as `get_transaction` does with `fresh`; asked when a lookup begins.
 
         Note:
             One outcome per reference, in order of completion; `Outcome.index` is the position of
@@ -354,10 +358,16 @@ class AsyncClient:
             Transaction detail specification, part 4.
         """
         check_references(references)
+        check_references(fresh)
         stall_timeout = check_seconds("stall_timeout", stall_timeout)
         clock = self._session.check_usable()
+
+        def look_up(reference: str) -> Awaitable[Transaction]:
+            is_fresh = reference in fresh
+            return self._look_up(reference, clock, budget=self._options.deadline, is_newer=is_fresh, is_fresh=is_fresh)
+
         return stream(
-            lambda reference: self._look_up(reference, clock, budget=self._options.deadline),
+            look_up,
             references,
             concurrency=self._concurrency(concurrency),
             stall_timeout=stall_timeout,
@@ -541,12 +551,13 @@ class AsyncClient:
         budget: float | None = None,
         outage: Outage | None = None,
         is_newer: bool = False,
+        is_fresh: bool = False,
     ) -> Transaction:
         check_reference(reference)
         observers = self._options.observers
         lookup = Lookup(reference, clock=clock, until=until, budget=budget, observers=observers, outage=outage)
-        lookup.needs_fresh_connection = reference in fresh_references.get()
-        if is_newer or lookup.needs_fresh_connection:  # a confirmation is sent after what it confirms
+        lookup.needs_fresh_connection = is_fresh
+        if is_newer:  # a confirmation is sent after what it confirms
             lookup.after = clock.now()
         return await self._traced(lookup, self._join_or_start)
 

@@ -21,7 +21,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Container,
     Coroutine,
     Iterable,
 )
@@ -42,12 +41,10 @@ from payclient.protocol import Failed, Found, Outcome, Transaction
 LookupFunction: TypeAlias = Callable[[str], Awaitable[Transaction]]
 References: TypeAlias = Iterable[str] | AsyncIterable[str]
 
-# How a lookup is made. These are no arguments: between a stream and its client stands a function of one reference,
-# often the caller's own around `get_transaction`, which could not pass them on.
+# Not an argument: between a stream and its client stands a function of one reference, often the caller's own around
+# `get_transaction`, which could not pass it on.
 in_bulk: Final = ContextVar("payclient_in_bulk", default=False)
 """Whether a lookup is a row that waits out an outage: if it were refused, it would only be asked again later."""
-fresh_references: Final[ContextVar[Container[str]]] = ContextVar("payclient_fresh_references", default=())
-"""References that a task and its children look up over fresh connections, because one lookup confirms another."""
 
 _DEFERRED_PER_WORKER = 16
 _END: Final = object()

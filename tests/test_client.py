@@ -36,7 +36,6 @@ from payclient import (
     TransactionNotFoundError,
     UnexpectedResponseError,
 )
-from payclient._stream import fresh_references
 from payclient.protocol._secret import ApiKey
 from support.fakes import KEY, ScriptedTransport, answer, client, document
 
@@ -884,10 +883,12 @@ async def test_reference_that_needs_a_fresh_connection():
     """A second lookup of a reconciliation asks for a fresh connection; a lookup of another reference does not."""
     transport = ScriptedTransport()
     async with client(transport) as pay:
-        fresh_references.set(("T2",))  # in the context of this test
-        await pay.get_transactions(["T1", "T2"])
+        await pay.get_transaction("T1")
+        await pay.get_transaction("T2", fresh=True)
+        async with pay.stream_transactions(["T3", "T4"], fresh={"T4"}) as outcomes:
+            assert len([outcome async for outcome in outcomes]) == 2
     sent = {json.loads(request.body)["reference"]: request.needs_fresh_connection for request in transport.sent}
-    assert sent == {"T1": False, "T2": True}
+    assert sent == {"T1": False, "T2": True, "T3": False, "T4": True}
 
 
 async def test_doubtful_refusal_that_was_another_request_s():

@@ -485,10 +485,12 @@ class Reconciliation:
         with stop_in_order(self.streams) as stop:
             mode = ProgressMode.NONE if self.output.quiet else self.progress
             async with shown(mode, self.streams, lambda: self.client.stats) as on_progress:
+                # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
+                lookup = self.client.with_options(deadline=None).get_transaction
                 rows = judged_rows(
                     self._entries(journal, files),
-                    # Without a deadline: a lookup may have to wait for its turn, and for pauses, as long as it takes.
-                    self.client.with_options(deadline=None).get_transaction,
+                    lookup,
+                    confirm=partial(lookup, fresh=True),
                     concurrency=self.concurrency,
                     confirm_after=self.confirm_after,
                     journal=journal,

@@ -23,7 +23,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from attrs import define, field
 
 from payclient._options import STALL_TIMEOUT
-from payclient._stream import fresh_references
 from payclient._telemetry import Attempt
 from payclient.engines._background import BackgroundClient
 from payclient.errors import ClientClosedError
@@ -226,8 +225,7 @@ class Window:
         stream = partial(self._client.stream_transactions, stall_timeout=self._stall_timeout)
         if self._canary is not None:
             self.found += await ask_canary(self._canary, stream([self._canary]))
-        fresh_references.set(self._confirming)  # of this task and the workers that it starts
-        async with stream(self._feed) as outcomes:
+        async with stream(self._feed, fresh=self._confirming) as outcomes:
             async for outcome in outcomes:
                 self._note_outcome(outcome)
 

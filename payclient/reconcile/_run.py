@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 
 from payclient._checks import check_callback, check_count, check_seconds
 from payclient._escape import quote
-from payclient._stream import LookupFunction, fresh_references, stream
+from payclient._stream import LookupFunction, stream
 from payclient._until_done import in_thread
 from payclient.errors import (
     InvalidReferenceError,
@@ -94,6 +94,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
     entries: Entries,
     lookup: LookupFunction,
     *,
+    confirm: LookupFunction | None = None,
     concurrency: int = 50,
     journal: Journal | None = None,
     canary: str | None = None,
@@ -114,6 +115,8 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         entries: The ledger; read completely before the first lookup.
         lookup: Looks up one reference, such as `client.get_transaction`; raises a `PayClientError`
             when it cannot.
+        confirm: Looks up a reference whose answer differs a second time; *lookup* if not given. With a client,
+            `partial(client.get_transaction, fresh=True)`, which uses a new connection and shares no earlier request.
         concurrency: Lookups in flight at once.
         journal: Stores the state. With one on disk, call this again with the same entries to resume an interrupted
             run.
@@ -157,7 +160,7 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         check_callback("on_progress", on_progress)
     with Journal() if journal is None else nullcontext(journal) as kept:
         limits = concurrency, stall_timeout, confirm_after
-        run = _Reconciler(kept, lookup, *limits, rules, stop, clock, on_progress, previous)
+        run = _Reconciler(kept, lookup, confirm or lookup, *limits, rules, stop, clock, on_progress, previous)
         await run.read(entries, has_statement=statement is not None)
         if statement is not None:
             await run.read_statement(statement)
@@ -179,6 +182,7 @@ class _Reconciler:
 
     _journal: Journal
     _lookup: LookupFunction
+    _confirm: LookupFunction
     _concurrency: int
     _stall_timeout: float
     _confirm_after: float
@@ -349,10 +353,9 @@ class _Reconciler:
 
     async def _look_up(self, reference: str) -> Transaction:
         """Look up *reference*, and commit the answer before the worker takes the next one."""
-        if self._is_second:
-            fresh_references.set((reference,))  # of this worker's task alone
+        lookup = self._confirm if self._is_second else self._lookup
         try:
-            transaction = await self._lookup(reference)
+            transaction = await lookup(reference)
         except (TransactionNotFoundError, InvalidReferenceError) as error:
             self._take(reference, observe(error, at=self._now()))
             await self._journal.answers.committed()

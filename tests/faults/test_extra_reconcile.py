@@ -6,6 +6,7 @@ import json
 import logging
 import random
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -53,7 +54,8 @@ async def test_reconciled(carrier, rows, row, record_property, caplog):
     ]
     server = RawServer(service(random.Random(7), 0.3))
     async with stage(server, carrier=carrier) as pay:
-        judged = [each async for each in reconcile(entries, pay.get_transaction, concurrency=20)]
+        confirm = partial(pay.get_transaction, fresh=True)
+        judged = [each async for each in reconcile(entries, pay.get_transaction, confirm=confirm, concurrency=20)]
         requests = len(server.requests)
     missing = [each.reference for each in judged if Code.MISSING_AT_SERVICE in {f.code for f in each.findings}]
     record_property("figures", f"{requests:,} requests for {rows:,} rows, {len(server.connections):,} connections")

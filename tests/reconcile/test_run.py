@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -506,17 +507,11 @@ async def test_transaction_comes_back(service_of, rows_of):
 
 
 async def test_second_lookup_over_a_fresh_connection(rows_of):
-    """Only the second lookup of a reference is sent over a new connection, also through a function of the caller's."""
+    """Only the second lookup of a reference goes to `confirm`, which can send it over a new connection."""
     transport = ScriptedTransport()
     async with client(transport) as pay:
-
-        async def look_up(reference):
-            return await pay.get_transaction(reference)
-
-        for lookup in (pay.get_transaction, look_up):
-            transport.sent.clear()
-            await rows_of([entry(1, "A")], lookup)
-            assert [request.needs_fresh_connection for request in transport.sent] == [False, True]
+        await rows_of([entry(1, "A")], pay.get_transaction, confirm=partial(pay.get_transaction, fresh=True))
+    assert [request.needs_fresh_connection for request in transport.sent] == [False, True]
 
 
 @pytest.mark.virtual_time

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -97,9 +98,9 @@ class _Process:
         plan = self._world.plan
         ask = client.with_options(deadline=None).get_transaction
 
-        async def lookup(reference):
+        async def lookup(reference, **how):
             try:
-                transaction = await ask(reference)
+                transaction = await ask(reference, **how)
             except errors.PayClientError as error:
                 oracles.check_answer(self._world, reference, error)
                 raise
@@ -107,7 +108,9 @@ class _Process:
             self.found.add(reference)
             return transaction
 
-        rows = reconcile(entries(plan), lookup, concurrency=plan.concurrency, journal=self.journal, clock=lambda: NOON)
+        confirm = partial(lookup, fresh=True)
+        limits = {"concurrency": plan.concurrency, "clock": lambda: NOON}
+        rows = reconcile(entries(plan), lookup, confirm=confirm, journal=self.journal, **limits)
         with ReportFiles(self._folder, formats=FORMATS) as files:
             async for row in rows:
                 self._world.loop.note("row", row.reference, row.bucket.value)

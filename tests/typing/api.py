@@ -297,12 +297,13 @@ def clients() -> list[AsyncClient]:
 async def lookups(client: AsyncClient) -> None:
     """One, a few, many."""
     assert_type(await client.get_transaction("T0000000033KGJ0D"), Transaction)
+    assert_type(await client.get_transaction("T0000000033KGJ0D", fresh=True), Transaction)
     assert_type(await client.get_transactions(("a", "b"), concurrency=2), list[Outcome])
     async with client.stream_transactions(references(), concurrency=8, stall_timeout=60) as stream:
         assert_type(stream, AsyncIterator[Outcome])
         async for found in stream:
             outcome(found)
-    async with client.stream_transactions(["a"]), client.with_options(timeout=1, deadline=None) as view:
+    async with client.stream_transactions(["a"], fresh={"a"}), client.with_options(timeout=1, deadline=None) as view:
         assert_type(view, AsyncClient)
     client.set_max_rate(125.0, workers=2)
     client.set_max_rate(None)
