@@ -11,6 +11,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Self
 
 from payclient.reconcile import BreakState, Bucket, ResolvedBy, Severity
@@ -140,9 +142,11 @@ class RunDiff:
 
     def _all_changes(self) -> Iterator[tuple[object, ...]]:
         unchanged = self._unchanged()
-        for (reference,) in self._database.execute("SELECT DISTINCT reference FROM rows ORDER BY reference"):
-            was, _ = self.earlier.seen(reference, self._texts(reference, is_later=False))
-            now, _ = self.later.seen(reference, self._texts(reference, is_later=True))
+        stored = self._database.execute("SELECT reference, text, is_later FROM rows ORDER BY reference, is_later")
+        for reference, group in groupby(stored, key=itemgetter(0)):
+            texts = list(group)
+            was, _ = self.earlier.seen(reference, (text for _, text, is_later in texts if not is_later))
+            now, _ = self.later.seen(reference, (text for _, text, is_later in texts if is_later))
             for change in changes_of(was, now, is_judged=self._is_judged, unchanged=unchanged):
                 if not change.is_old:
                     yield self._taken(change)
