@@ -27,6 +27,7 @@ import payclient.protocol._secret
 import payclient.protocol._wire
 import payclient.reconcile.journal._answers
 import payclient.reconcile.journal._journal
+import payclient.reconcile.journal._reuse
 import payclient.transports._client
 import payclient.transports._connection
 import payclient.transports._connections
@@ -300,6 +301,9 @@ CONTROLS = (
             "while not (self._results.empty() and self._is_done()):", "while not self._is_done():",
             works=("stream",), oracle="lost", needs=("observer raises",)),
     # The journal
+    Control("an answer of the night before stands", "reconcile.journal._reuse:_take",
+            "journal.answers.add(pending.position, answer, paid_reff=paid_reff_of(answer, rules=rules))", "pass",
+            works=("reconcile",), oracle="reuse"),
     Control("an answer is committed before the next lookup", "reconcile.journal._answers:Answers.committed",
             "if self._database.path is None:", "if True:", works=("reconcile",)),
     Control("a cancelled worker does not spoil the commit", "reconcile.journal._answers:Answers._commit_for_all",

@@ -127,9 +127,10 @@ class _Crowd:
         if not isinstance(answer, Transaction) or not self._is_in_step:
             return
         number, key = int(answer.merchant_reff), (client, answer.reference)
-        if number < before:
-            world.fail("older", f"answer {number} for {answer.reference}, and {before} was given before it was called")
-        world.newest[key] = max(world.newest.get(key, -1), number)
+        sent_at = world.service.exchanges[number].sent_at
+        if sent_at < before:
+            world.fail("older", f"{answer.reference} was asked for at {sent_at}; one of {before} was given before")
+        world.newest[key] = max(world.newest.get(key, -1.0), sent_at)
         is_paid = self._asked_at(answer) >= paid_at(answer.reference)
         if is_paid is not (answer.status == "Paid"):
             world.fail("status", f"{answer.reference} is {answer.status} in answer {number}")

@@ -58,7 +58,7 @@ class Keys:
     async def _give(self):
         fault = None if self._world.service.is_calm else self._faults.get(self._asked)
         self._asked += 1
-        await asyncio.sleep(0.3 if self._world.plan.seed % 3 else 0.02)
+        await asyncio.sleep((0.02, 0.3, 0.6)[self._world.plan.seed % 3])
         if fault is None:
             return self.current
         self._world.strike(fault.kind)

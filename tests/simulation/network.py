@@ -141,6 +141,7 @@ class ClientTransport(asyncio.Transport):
         """Bytes that the client has read."""
         self._arrival, self._reads_at_end = None, 0
         self._is_closing, self.is_lost, self._has_sent_end = False, False, False
+        self.wrote_at = 0.0
         self._protocol = None
 
     def begin(self, protocol):
@@ -237,6 +238,7 @@ class ClientTransport(asyncio.Transport):
         if self._is_closing or not data:
             return
         self._connection.on_write(self)
+        self.wrote_at = self._loop.time()
         if self._end == RESET:
             self._lose(ConnectionResetError(104, "Connection reset by peer"))
         else:

@@ -239,6 +239,8 @@ def _drawn(seed):
         plan = _undisturbed(chance, plan)
     plan = evolve(plan, faults=(*plan.faults, *_of_callers(chance, plan), *_of_keys(chance, plan)))
     plan = evolve(plan, faults=(*plan.faults, *_of_a_reader(chance, plan)))
+    chance = Random(f"input {seed}")
+    plan = evolve(plan, faults=(*_in_a_pause(chance, plan), *plan.faults, *_of_an_input(chance, plan)))
     plan = _with_an_outage(Random(f"outage {seed}"), plan)
     chance = Random(f"for ever {seed}")
     troubles = tuple(each for each in TROUBLES if chance.random() < 0.12)
@@ -422,8 +424,14 @@ def _undisturbed(chance, plan):
 
 def _with_an_outage(chance, plan):
     """Add failures in a row, which begin an outage, and then one kind of spoilt answers, for its probes."""
-    if plan.work not in ("lookups", "batch", "crowd") or chance.random() < 0.65:
+    if plan.work not in ("lookups", "batch", "crowd") or chance.random() < 0.5:
         return plan
+    if chance.random() < 0.5:  # answers among the failures, each for a probe, and something beside them
+        kinds, timed = chance.sample(ANSWERS, 4), chance.choice((*PROXY_TIMED, NEVER_HEALED[0]))
+        spoilt = [Fault("error 500" if chance.random() < 0.8 else chance.choice(kinds), each) for each in range(60)]
+        beside = [Fault(timed, round(15 * chance.random(), 3), 0.5) for _ in range(6)]
+        is_tls = plan.is_tls or timed == NEVER_HEALED[0]
+        return evolve(plan, is_tls=is_tls, spread=max(plan.spread, 10.0), faults=(*plan.faults, *spoilt, *beside))
     begin, kind = chance.randrange(4), chance.choice(ANSWERS)
     end = begin + chance.randrange(3, 12)
     failures = [Fault("error 500", number, 1.0) for number in range(begin, end)]
@@ -445,6 +453,23 @@ def _of_a_reader(chance, plan):
         at = chance.randrange(1 + len(plan.references) // 2)
         yield Fault("reader stalls", at, round(30 + 90 * chance.random(), 3))
         yield Fault("observer raises", at + chance.randrange(1, 14))
+
+
+def _of_an_input(chance, plan):
+    """Yield stalls of an input, during which a stream ends early."""
+    if plan.work == "stream" and chance.random() < 0.3:
+        at = chance.randrange(4)
+        for number in range(at, at + 6):
+            yield Fault("input stalls", number, round(1 + 4 * chance.random(), 3))
+        yield Fault("observer raises", at + chance.randrange(1, 8))
+
+
+def _in_a_pause(chance, plan):
+    """Yield the end of a process some seconds after a step, in a pause that the service has asked for."""
+    if plan.work == "reconcile" and chance.random() < 0.3:
+        for number in range(chance.randrange(4), 12, 3):
+            yield Fault("throttled", number, round(10 * chance.random(), 3))
+        yield Fault(chance.choice(("kill", "disk full")), chance.randrange(60, 400), round(6 * chance.random(), 3))
 
 
 def _of_callers(chance, plan):

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 from contextlib import ExitStack
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -17,7 +18,9 @@ from unittest import mock
 from payclient import errors
 from payclient.ledger import Entry
 from payclient.reconcile import Journal, JournalWriteError, reconcile
-from payclient.report import About, ReportFiles
+from payclient.reconcile.journal import Reuse
+from payclient.reconcile.rules import Rules
+from payclient.report import About, ReportFiles, open_past_run
 from simulation import oracles
 from simulation.loop import KilledError
 from simulation.plan import BLOWS
@@ -31,6 +34,7 @@ _UNUSABLE = re.compile(
     rb'|"error":"\w+"(?=,"findings":\[{"code":"unusable_answer")'
 )
 """How a rejected reference was refused the second time, which a fault may have spoilt: both are unusable."""
+RULES = Rules(final_statuses=["paid"])
 FORMATS = ("rows.jsonl", "breaks.csv", "summary.json")
 
 
@@ -65,8 +69,8 @@ def _fail_fsync(_):
 class _Process:
     """One run of a reconciliation, as far as it comes."""
 
-    def __init__(self, world, folder):
-        self._world, self._folder = world, folder
+    def __init__(self, world, folder, past):
+        self._world, self._folder, self._past = world, folder, past
         self.found = set()  # references whose transaction the reconciliation has got
         self.ended_by = None  # what ended it early, or None
         self.is_complete = False  # whether it has written its report
@@ -109,13 +113,19 @@ class _Process:
             return transaction
 
         confirm = partial(lookup, fresh=True)
-        limits = {"concurrency": plan.concurrency, "clock": lambda: NOON}
-        rows = reconcile(entries(plan), lookup, confirm=confirm, journal=self.journal, **limits)
+        options = {"concurrency": plan.concurrency, "journal": self.journal, "clock": lambda: NOON, "rules": RULES}
+        if self._past is not None:
+            past = open_past_run(self._past)
+            options |= {
+                "previous": (past.note, past.records),
+                "reuse": Reuse(max_age=timedelta(days=7), answers=past.answers),
+            }
+        rows = reconcile(entries(plan), lookup, confirm=confirm, **options)
         with ReportFiles(self._folder, formats=FORMATS) as files:
             async for row in rows:
                 self._world.loop.note("row", row.reference, row.bucket.value)
                 files.add(row)
-            files.finish(About())
+            files.finish(About(rules=RULES))
         self.is_complete = True
 
     # What happens to it
@@ -146,6 +156,7 @@ class _Runs:
     def __init__(self, world, root):
         self._world, self._root = world, Path(root)
         self._count = 0
+        self.past = None
         self.folder = self._next_folder()
 
     def _next_folder(self):
@@ -163,14 +174,24 @@ class _Runs:
         return process
 
     def _start(self, undo, at, kind, value):
-        world, process = self._world, _Process(self._world, self.folder)
+        world, process = self._world, _Process(self._world, self.folder, self.past)
         acts = {"kill": _die, "disk full": process.fill_disk, "stop": process.cancel, "none": None}
         acts["fsync"] = lambda: process.fail_disk(undo, is_written=value > 0.5)
         if kind == "stop":
             at += world.loop.ticks
         world.schedule({"cancel": process.cancel})
+
+        def strike():
+            world.strike(kind)
+            acts[kind]()
+
+        def strike_later():
+            # Out of a step, because a timer of the loop would keep what it raises.
+            world.loop.call_later(value, lambda: world.loop.at_tick.setdefault(world.loop.ticks + 1, []).append(strike))
+
         if acts[kind] is not None:
-            world.loop.at_tick.setdefault(at, []).append(lambda: (world.strike(kind), acts[kind]()))
+            is_later = value and kind in ("kill", "disk full")
+            world.loop.at_tick.setdefault(at, []).append(strike_later if is_later else strike)
         try:
             world.run(process.run())
         except KilledError:
@@ -230,3 +251,23 @@ def reconciliation(world):
         unbroken = runs.start()
         if unbroken.is_complete and (other := [name for name, data in runs.files().items() if data != files[name]]):
             world.fail("report", f"other bytes in {', '.join(other)} than those of an unbroken run")
+        if unbroken.is_complete:
+            _second_night(world, runs)
+
+
+def _second_night(world, runs):
+    """Kill a run that reuses the answers of the one before, resume it, and compare it with an unbroken one."""
+    runs.past, before = runs.folder, len(world.service.exchanges)
+    runs.folder = runs._next_folder()
+    runs.start(kind="kill", at=int(10 ** world.chance.uniform(1.0, 3.5)))
+    if not runs.start().is_complete:
+        return
+    files, asked = runs.files(), {each.reference for each in world.service.exchanges[before:]}
+    matched = {each.reference for each in entries(world.plan) if each.amount == amount_of(each.reference)}
+    once = {each for each in matched if each[0] == "T" and world.plan.references.count(each) == 1}
+    if len(again := asked & once) > 2:  # one for each process, to see that the service answers
+        world.fail("reuse", f"{sorted(again)} matched in the night before, and were asked for again")
+    runs.folder = runs._next_folder()
+    if runs.start().is_complete and (other := [name for name, data in runs.files().items() if data != files[name]]):
+        world.fail("report", f"other bytes in {', '.join(other)} of a second night than those of an unbroken one")
+    world.count("second nights")

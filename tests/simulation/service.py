@@ -63,6 +63,7 @@ class Exchange:
 
     number: int  # counts the requests of the run
     reference: str  # what it asked for
+    sent_at: float  # by the client, which cannot know in which order two requests arrive
     at: float  # when it came
     fault: str  # what was done to its answer, or ""
     pause: float | None  # seconds that its answer asked to wait, or None
@@ -166,7 +167,8 @@ class Service:
         fault = None if throttled else self._fault(number, reference)
         kind, value = ("limit", throttled[1]) if throttled else (fault.kind, fault.value) if fault else ("", 0.0)
         pause = throttled[1] if throttled else _pause(kind, value)
-        self.exchanges.append(Exchange(number, reference, self._loop.time(), kind, pause))
+        exchange = Exchange(number, reference, peer.connection.client.wrote_at, self._loop.time(), kind, pause)
+        self.exchanges.append(exchange)
         self._loop.note("request", number, reference, kind)
         if throttled:
             answer, seconds = throttled[0], 0.0
@@ -175,7 +177,9 @@ class Service:
             answer, seconds, kind = REFUSALS["unauthorized"], 0.0, ""
         else:
             answer, seconds = (
-                _truth(reference, self._status(reference), None if self._plan.work == "reconcile" else number),
+                _truth(
+                    reference, self._status(reference), int(reference[1:]) if self._plan.work == "reconcile" else number
+                ),
                 self._chance.uniform(0.0, self._plan.work_seconds),
             )
             if reference[0] == "C":
