@@ -11,6 +11,7 @@ from attrs import frozen
 from cyclopts import Group, Parameter
 
 from payclient import AsyncClient, Environment
+from payclient._client import ClientOptions
 from payclient._config import Profiling, decode_key, read_key_file
 from payclient._escape import escape_unprintable
 from payclient._options import MAX_CONCURRENCY, OPTIONS, TIMEOUT
@@ -78,14 +79,12 @@ class ConnectionOptions:
             **self._given("client", "view"),
             "api_key": self._api_key(streams),
             "not_found_messages": (*self.not_found_message, *not_found_messages),
-        }
-        return AsyncClient(
-            **given,
-            deadline=deadline,
-            transport=transport or _transport(),
-            profile=profile,
+            "deadline": deadline,
+            "transport": transport or _transport(),
+            "profile": profile,
             **({} if transport else self.network()),
-        )
+        }
+        return AsyncClient(**cast("ClientOptions", given))
 
     def network(self) -> NetworkOptions:
         if self.proxy is not None and "@" in self.proxy:

@@ -124,13 +124,12 @@ class RowReader:
     def _reader_of(self, name: str) -> CellReader:
         """Return the reader of a field, which also shows the suggester each text that is not the usual one."""
         kind, column, null = KINDS[name], self.columns.used[name], self._null
-        read = self._readers[kind]
-        if null:
-            plain = read
+        plain = self._readers[kind]
 
-            def read(cell: Any) -> Any:
-                return plain("" if isinstance(cell, str) and cell.strip() in null else cell)
+        def read_stated(cell: Any) -> Any:
+            return plain("" if isinstance(cell, str) and cell.strip() in null else cell)
 
+        read = read_stated if null else plain
         if kind not in _SUGGESTED:
             return read
         add: Callable[[str], None] = self._suggester.add_time
