@@ -128,11 +128,12 @@ async def reconcile(  # noqa: PLR0913  one option each, by name only
         stop: When set, no new lookup starts; those in flight finish, and the run ends.
         clock: Returns the time of each answer; aware.
         on_progress: Receives a snapshot after each answer, and regularly in between.
-        previous: The run before, and what it says about each reference. Its breaks, open and unresolved rows that the
+        previous: The run before, and its records about each reference. Its breaks, open and unresolved rows that the
             ledger does not have any more are asked about again, and come after all others.
         statement: A second list of references, such as a settlement report. What is in it and not in the ledger is
             looked up too, and comes after all other rows.
-        reuse: Which answers of the run before stand for rows that matched in it; None to look up every reference.
+        reuse: Selects answers of the run before to use again for rows that matched in it; None to look up every
+            reference.
 
     Note:
         Yields one final row per entry, in the order of the ledger. A reference is looked up once for all its rows,
@@ -280,7 +281,7 @@ class _Reconciler:
         self._journal.end(ended_by, is_canary_found=self._is_canary_found)
 
     async def _ask_once(self) -> None:
-        """Look up what has no answer, and then what was reused and needs two answers of this run after all."""
+        """Look up references without an answer, and then reused ones that need two answers of this run."""
         total, is_left = self._journal.count_references(), True
         while is_left:
             left = self._journal.answers.count_to_ask()
@@ -428,7 +429,7 @@ class _Reconciler:
             )
 
     def _held_up(self) -> str:
-        """Describe what is left when every lookup in flight has failed and will be repeated, and until when."""
+        """Describe the failed lookups that will be repeated, when all in flight have failed; empty otherwise."""
         if not self._failed or len(self._failed) < len(self._pending):
             return ""
         reference, error = next(iter(self._failed.items()))

@@ -1,4 +1,4 @@
-"""Everything known about one row, and the ledger lines of one payment put together before they are compared."""
+"""Everything known about one row, and the sum of a payment's ledger lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judged_entries(entries: Sequence[Entry], transaction: Transaction | None, ru
 
 
 def are_parts(entries: Sequence[Entry], rules: Rules) -> bool:
-    """Return whether the rows of one reference are put together; a single charge is the payment already."""
+    """Return whether the rows of one reference are summed; a single charge is the payment already."""
     return rules.lines.are_summed and (len(entries) > 1 or rules.lines.kind is not None)
 
 
@@ -75,7 +75,7 @@ def unknown_kind(lines: Iterable[Entry], rules: Rules) -> str:
 
 
 def payment_of(lines: Sequence[Entry], rules: Rules, transaction: Transaction | None = None) -> Entry:
-    """Return the payment that *lines* are parts of, as one entry with the line of the first."""
+    """Return the payment made of *lines* as one entry, with the line of the first."""
     # The result does not depend on the order of the lines, but for its line and for texts that differ: of these, the
     # one that agrees with the service counts, or else the first. A payment whose refunds come to all that was charged
     # is refunded, with the numbers of its charges.
@@ -177,13 +177,13 @@ class Case:
         paid_with: Other references that are paid under the same merchant_reff; the first few.
         other_found: The number of other references found in the same run.
         ended_by: The failure that ended the run early; None when it did not.
-        parts: The lines of one payment, which are put together; empty where each row is for itself. The entry is the
+        parts: The lines of one payment, which are summed; empty where each row is for itself. The entry is the
             first.
-        apart: Why the rows with this reference are not put together; empty if they are, or never are.
+        apart: Reason for not summing the rows with this reference; empty if they are summed, or never are.
         invoice: The invoice, where the rules sum what is paid under several references.
         earlier: The record of the previous run about the reference; None without a previous run.
         is_carried: A row of the previous run, which the ledger does not list any more.
-        other_side: What the statement lists for the reference; None without a statement.
+        other_side: The statement's lines for the reference; None without a statement.
         unusable_line: A line of the same payment that cannot be used, so that the sum is not known.
     """
 

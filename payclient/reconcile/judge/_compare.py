@@ -79,7 +79,7 @@ def _meaning(
     is_ours_blank: bool,
     is_theirs_blank: bool,
 ) -> tuple[Code | None, str]:
-    """Return the code of two states, and a remark that is true of every such pair; None is no known state."""
+    """Return the code of two states, and a remark on the pair; a state of None is unknown."""
     if theirs is None:
         what = "states no status" if is_theirs_blank else "uses a word that is not known"
         return Code.UNKNOWN_STATUS, f"the service {what}, so the two are not compared"
@@ -99,7 +99,7 @@ def _meaning(
 
 
 def _money_codes(ours: Status | None, theirs: Status) -> tuple[Code, str]:
-    """Return the same for two states of which one is paid or refunded."""
+    """Return the code and the remark of two states, one of them paid or refunded."""
     if theirs is Status.REFUNDED:
         missing = "no refund" if ours is Status.PAID else "neither payment nor refund"
         return Code.REFUND_NOT_RECORDED, f"refunded at the service, and the ledger records {missing}"
@@ -121,7 +121,7 @@ def is_expired(entry: Entry, transaction: Transaction, at: datetime, time_zone: 
 
 
 def expiry_rule(time_zone: tzinfo | None) -> str:
-    """Return one sentence for the report: how expiry was judged."""
+    """Return the sentence of the report about the judgement of expiry."""
     if time_zone is None:
         return "no time zone was given: an expiry counts as passed only when it has passed everywhere (UTC-12)"
     return f"expiry times were read in the time zone {time_zone}"
@@ -133,7 +133,7 @@ _PLACEHOLDERS = frozenset({"0", "n/a", "na", "nil", "none", "null"})
 
 def compare(entry: Entry, transaction: Transaction, *, at: datetime, rules: Rules = STRICT) -> tuple[Finding, ...]:
     """
-    Say where the two sides differ.
+    Return the differences between the two sides.
 
     Args:
         entry: The ledger row. Columns that the ledger lacks are not compared; without a status column, the row
@@ -222,7 +222,7 @@ def _money(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Fin
 
 
 def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Compare a fee on which both sides agree, or that only the service states, with its schedule."""
+    """Compare an agreed fee, or one of the service alone, with its schedule."""
     schedule = rules.fees.get(transaction.payment_method or "")
     fee = transaction.fee or 0
     if schedule is None or not (fee or rules.read_status(transaction.status) is Status.PAID):
@@ -245,7 +245,7 @@ def _off_schedule(entry: Entry, transaction: Transaction, rules: Rules) -> Itera
 
 
 def _arithmetic(entry: Entry, transaction: Transaction, rules: Rules) -> Iterator[Finding]:
-    """Check that the service's own numbers add up, with the fee that is expected where the service states none."""
+    """Check the sum of the service's own numbers, with the expected fee if it states none."""
     amount, received = transaction.amount, transaction.amount_received
     if received is None:
         return

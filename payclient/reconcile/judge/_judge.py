@@ -89,13 +89,13 @@ def _without_sum(case: Case, rules: Rules) -> str:
 
 
 def _is_half_usable(case: Case) -> bool:
-    """Whether the second answer cannot be used, and the first one could: then the difference was seen once."""
+    """Return whether only the first answer is usable, so that the difference was seen once."""
     first, second = case.first, case.second
     return first is not None and first.is_usable and second is not None and second.answer is Answer.UNUSABLE
 
 
 def _without_unusable_first(case: Case) -> Case:
-    """Return *case* with a usable second answer instead of an unusable first one: it was seen once only."""
+    """Return *case* with its usable second answer alone, if the first is unusable."""
     if case.first is None or case.second is None or case.first.answer is not Answer.UNUSABLE:
         return case
     return evolve(case, first=case.second, second=None) if case.second.is_usable else case
@@ -192,7 +192,7 @@ def _found(case: Case, entry: Entry, last: Observation, rules: Rules) -> Row:
 
 
 def _with_invoice(findings: list[Finding], case: Case, transaction: Transaction, rules: Rules) -> list[Finding]:
-    """Return *findings* with what is to say about an invoice that is paid under several references."""
+    """Return *findings* with those about an invoice that is paid under several references."""
     if not case.paid_with:
         return findings
     due = None if case.invoice is None else case.invoice.due(rules.invoices)
@@ -215,7 +215,7 @@ def _with_invoice(findings: list[Finding], case: Case, transaction: Transaction,
 
 
 def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules: Rules) -> bool:
-    """Return whether time may still settle it: both sides are pending in time, or the grace has waived that one is."""
+    """Return whether both sides are pending in time, or the grace waives that one of them is."""
     differences = [finding for finding in findings if finding.code.is_of_status or finding.code is Code.NOT_SETTLED]
     if differences:
         return all(finding.waived for finding in differences)
@@ -225,7 +225,7 @@ def _is_waiting(entry: Entry, last: Observation, findings: list[Finding], rules:
 
 
 def _accepted(findings: list[Finding], entry: Entry, last: Observation | None, rules: Rules) -> list[Finding]:
-    """Return *findings* with the amount at stake in each, and those waived that are accepted at that time."""
+    """Return *findings* with the amount at stake in each; those accepted at that time are waived."""
     theirs = None if last is None or last.transaction is None else last.transaction.amount
     weighed = [finding.weighed(entry.amount if isinstance(entry.amount, int) else None, theirs) for finding in findings]
     if last is None or not rules.accepted:
@@ -258,7 +258,7 @@ def _lost_zeros(entry: Entry, last: Observation, findings: list[Finding]) -> str
 
 
 def _confirmed(case: Case, entry: Entry, rules: Rules, bucket: Bucket, findings: list[Finding]) -> Row:
-    """Make the row of what was seen twice; a difference that was seen once is unresolved."""
+    """Make the row of confirmed findings; a difference that was seen once is unresolved."""
     if case.second is None and any(finding.is_decisive for finding in findings):
         why = _ended_early(case) if case.ended_by else "there was no second lookup"
         reason = f"a difference was seen once and is not confirmed: {why}"
@@ -279,7 +279,7 @@ def _row(
     findings: list[Finding] | None = None,
     reason: str = "",
 ) -> Row:
-    """Make the row, with what is true in every bucket; one that would be no break is one if a finding decides so."""
+    """Make the row with the values common to all buckets; a decisive finding makes it a break."""
     found = findings or []
     first, last = case.first, case.second or case.first
     if case.rows > 1:

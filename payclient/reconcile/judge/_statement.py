@@ -52,7 +52,7 @@ class StatementSum:
     _problems: list[str] = field(init=False, factory=list)
 
     def add(self, line: Entry | RejectedEntry) -> None:
-        """Take the next line."""
+        """Add the next line."""
         self._lines += 1
         money = _money(line, self._rules)[2]
         self._total += money

@@ -90,7 +90,7 @@ class Accepted:
 @frozen(kw_only=True)
 class Approval:
     """
-    Which accepted differences need a second person.
+    The accepted differences that need a second person.
 
     Attributes:
         above: The largest amount at stake that one person can accept, in the unit of the service.

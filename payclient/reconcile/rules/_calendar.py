@@ -1,4 +1,4 @@
-"""Business days: how many a limit has, which days they are, and whether a row is younger than a limit."""
+"""Business days, limits in business days, and the age of a row against a limit."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Calendar:
 
     def is_younger(self, created: datetime, at: datetime, limit: BusinessDays, zone: tzinfo) -> bool:
         """
-        Return whether a row is younger than *limit* at a time: whether the last of its days has not ended in *zone*.
+        Return whether the last day of *limit* for a row has not ended in *zone* at a time.
 
         One from the future is young within the same limit, as it is with a duration.
         """

@@ -16,7 +16,7 @@ from payclient.reconcile.values import RulesError, normalise
 
 class OfOneReference(StrEnum):
     """
-    What several ledger rows with one reference are.
+    The meaning of several ledger rows with one reference.
 
     Attributes:
         DUPLICATE: A mistake, so each is a break.
@@ -29,7 +29,7 @@ class OfOneReference(StrEnum):
 
 class Kind(StrEnum):
     """
-    What one ledger line is to its payment.
+    The part of a ledger line in its payment.
 
     Attributes:
         CHARGE: Money that was asked for; a payment may have several.
@@ -60,7 +60,7 @@ def _by_word(kinds: Kinds) -> Mapping[str, Kind]:
 @frozen(kw_only=True)
 class Kinds:
     """
-    Which word means which kind of line; letter case, spaces, dashes and underscores do not matter.
+    The words for each kind of line; letter case, spaces, dashes and underscores do not matter.
 
     Attributes:
         column: Name of the ledger's column with the words.
@@ -100,7 +100,7 @@ class IgnoredLines:
     Attributes:
         word: The ledger's word for the kind.
         lines: How many.
-        amount: Sum of what they state; lines that cannot be read state nothing.
+        amount: Sum of their amounts; lines that cannot be read have none.
     """
 
     word: str
@@ -177,7 +177,7 @@ class Lines:
 
 class InvoiceAmount(StrEnum):
     """
-    What the ledger states on each row of an invoice that is paid under several references.
+    The meaning of the amount on each row of an invoice that is paid under several references.
 
     Attributes:
         EITHER: The amount of the invoice where all its rows state the same, and parts of it where they differ.
@@ -229,7 +229,7 @@ class InvoiceTotals:
 
 
 def invoice_of(payments: Iterable[tuple[int, object]]) -> InvoiceTotals:
-    """Sum the *payments* of one invoice: what the service and the ledger state for each. They are read once."""
+    """Sum the *payments* of one invoice, pairs of the service's and the ledger's amount; they are read once."""
     paid, is_known, amounts = 0, True, None
     for theirs, ours in payments:
         paid += theirs

@@ -41,7 +41,7 @@ from payclient.reconcile.values import WORDS, Assumed, Code, RulesError, Status,
 @frozen(kw_only=True)
 class Tolerance:
     """
-    How far a number of the service may be above or below the ledger's.
+    Bounds of the difference between a number of the service and the ledger's.
 
     Attributes:
         above: How much more the service may state, in the unit of the service.
@@ -127,7 +127,7 @@ def _rounded(value: Fraction, rounding: Rounding) -> int:
 @frozen(kw_only=True)
 class StatementRules:
     """
-    How a statement is read and compared: the second list of references, such as a settlement report.
+    Rules for reading and comparing a statement: a second list of references, such as a settlement report.
 
     Attributes:
         settles_within: A paid row younger than this may be missing in the statement. The ledger's `created_at` tells
@@ -344,7 +344,7 @@ def rules_as_json(rules: Rules) -> dict[str, Any]:
 
 
 def _is_said(attribute: Attribute[Any], value: object) -> bool:
-    """Return whether a rule is in the JSON; some are even where nothing is said."""
+    """Return whether a rule is in the JSON; some always are."""
     is_nothing = value == attribute.default and (value in (None, (), _FINAL) or has(type(value)))
     return attribute.init and (not is_nothing or attribute.name in ("time_zone", "ignore_columns", "accepted"))
 
@@ -381,7 +381,7 @@ def changed_rules(before: Rules, after: Rules) -> tuple[str, ...]:
 
 
 def with_reading_of(rules: Rules, run: Rules) -> Rules:
-    """Return *rules* with those of *run* that say how both sides and the answers are read, which were read by them."""
+    """Return *rules* with the rules of *run* for reading both sides and the answers."""
     kept = {name: getattr(run.statement, name) for name in ("columns", "ignore_columns", "reading", "kind")}
     return evolve(
         rules, statement=evolve(rules.statement, **kept), **{name: getattr(run, name) for name in _OF_READING}

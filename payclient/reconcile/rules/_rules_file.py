@@ -54,7 +54,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _beginning(lines: list[str], size: int, *, at_least: int = 0) -> tuple[int, Mapping[str, Any]]:
-    """Return the most of the first *size* lines that are whole values, and their content; -1 if too few."""
+    """Return the largest number of lines, up to *size*, that parse, and their content; -1 if below *at_least*."""
     for end in range(size, at_least - 1, -1):
         try:
             return end, tomllib.loads("\n".join(lines[:end]))

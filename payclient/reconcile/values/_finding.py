@@ -19,7 +19,7 @@ from payclient.reconcile.values._status import Status
 
 class BreakState(StrEnum):
     """
-    What became of a break between two runs.
+    State of a break between two runs.
 
     Attributes:
         NEW: The earlier run did not have it.
@@ -50,7 +50,7 @@ class BreakState(StrEnum):
 
 class ResolvedBy(StrEnum):
     """
-    What made a break go away.
+    Reason for the end of a break.
 
     Attributes:
         LEDGER: The ledger says something else now.
@@ -70,7 +70,7 @@ class ResolvedBy(StrEnum):
 
     @property
     def label(self) -> str:
-        """Who or what it was, in words."""
+        """The reason in words."""
         return _RESOLVERS[self]
 
 
@@ -104,7 +104,7 @@ class History:
     The age of a break.
 
     Attributes:
-        state: What became of it since the previous run.
+        state: Its change since the previous run.
         first_seen: When the first run that had it looked it up, in UTC; None if no time is known.
         first_run: The name of that run: of its folder.
         age_days: Days from then to the answer of this run, as a calendar in UTC counts them.

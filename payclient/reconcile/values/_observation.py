@@ -19,7 +19,7 @@ from payclient.reconcile.values._status import Status
 
 class Answer(Enum):
     """
-    What an answer proves.
+    Evidence of an answer.
 
     Attributes:
         FOUND: There is such a transaction.
@@ -42,7 +42,7 @@ class Observation:
     One answer.
 
     Attributes:
-        answer: What it proves.
+        answer: Its evidence.
         at: When it came, in UTC.
         transaction: What was found.
         error: Name of the error class, when nothing was.
@@ -138,7 +138,7 @@ class Matched:
     def changes(
         self, found: Transaction | None, meaning: Callable[[str | None], Status | None]
     ) -> tuple[str | int, str | int | None, str] | None:
-        """Return both values of what has changed since a payment matched, and a sentence; None if nothing has."""
+        """Return both values of the first change since a payment matched, and a sentence; None without one."""
         if meaning(self.status) is not Status.PAID:
             return None
         when = f"when the row matched on {self.at:%Y-%m-%d}"

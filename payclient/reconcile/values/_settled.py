@@ -24,7 +24,7 @@ def named_lines(lines: Sequence[int]) -> str:
 @frozen(kw_only=True)
 class Settled:
     """
-    What a statement lists for one reference; its lines together.
+    The lines of a statement for one reference, summed.
 
     Attributes:
         lines: Of the statement.
@@ -74,7 +74,7 @@ def stated_sum(numbers: Iterable[int | None]) -> int | None:
 @frozen(kw_only=True)
 class OtherSide:
     """
-    What a case knows of the statement.
+    The statement's side of a case.
 
     Attributes:
         settled: What it lists for the reference; None if it does not list it as settled.

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 class Status(StrEnum):
     """
-    What a status word means. An unknown word has no meaning, and none is guessed.
+    Meaning of a status word. An unknown word has none, and none is guessed.
 
     Source:
         `Canceled` is in the specification, `Paid` in the provider's public documentation; the
