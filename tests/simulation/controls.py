@@ -31,6 +31,7 @@ import payclient.reconcile.journal._reuse
 import payclient.transports._client
 import payclient.transports._connection
 import payclient.transports._connections
+import payclient.transports._known_head
 import payclient.transports._parser
 import payclient.waiting._polls
 import payclient.waiting._watch  # noqa: F401  one of the places
@@ -49,6 +50,7 @@ _POLL = "waiting._polls:Polls.make"
 _LEAVE = "policies._single_flight:InFlight.__exit__"
 _BELIEVED = "_session:may_end"
 OURS, INJECTED = ("httpx", "fast", "mounted"), ("injected",)
+_KNOWN_HEAD = "transports._known_head:KnownHead.find"
 _HEARD = "transports._proxy:Tunnel.receive"
 UNVERIFIED = "__import__('ssl')._create_unverified_context()"
 
@@ -124,6 +126,13 @@ CONTROLS = (
             "if connection.is_usable and connection.is_quiet():", "if connection.is_usable:", OURS),
     Control("an unfinished exchange ends its connection", "transports._connections:Connections._give_back",
             "if not connection.is_usable or self._is_closed:", "if self._is_closed:", OURS),
+    # A head that a connection has received before
+    Control("a known head is compared", _KNOWN_HEAD, "if message[start:end].translate(digits) != expected:",
+            "if False:", OURS),
+    Control("a known head says another length each time", _KNOWN_HEAD,
+            "len(body) != int(message[self.length]) or", "", OURS),
+    Control("what is behind the body of a known head is seen", _KNOWN_HEAD, "body = message[self.size :]",
+            "body = message[self.size : self.size + int(message[self.length])]", OURS),
     # Connections
     Control("a stale connection is replaced", "transports._connections:Connections._exchange",
             "is_stale = is_stale_possible and error.silent", "is_stale = False", OURS),
